@@ -27,9 +27,9 @@ struct wf_reader {
 	bool bad;
 };
 
-/* Integers are inline: where the fields of a message are constants, so are their places. */
+/* Integers are inline: if a message's fields have constant sizes, their offsets are constants. */
 
-/* Room for `count` bytes more? If not, bad from then on. */
+/* Whether there is room for `count` bytes more. If not, the writer is bad from then on. */
 static inline bool
 wf_writer_has(struct wf_writer *w, size_t count)
 {
@@ -149,12 +149,12 @@ wf_get_f64(struct wf_reader *r)
 }
 
 void wf_get_bytes(struct wf_reader *r, void *out, size_t count);
-/* Into `out` with NUL. A text of more than capacity - 1 characters, or with a byte that is not
- * printable ASCII (0x20..0x7e), sets bad and leaves "" behind: what a peer says goes into log lines
- * and onto terminals. */
+/* Copies into `out` with NUL. A text of more than capacity - 1 characters, or with a byte that is
+ * not printable ASCII (0x20..0x7e), sets bad and leaves "": a peer's texts go to log lines and
+ * terminals. */
 void wf_get_string(struct wf_reader *r, char *out, size_t capacity);
 
-/* Nothing bad, and everything read. */
+/* Whether nothing was bad and everything was read. */
 static inline bool
 wf_reader_done(const struct wf_reader *r)
 {

@@ -19,7 +19,7 @@
  *     60    4 head_crc         CRC32C of bytes 0..59
  *
  * Little-endian, no padding. A receiver checks magic, version, CRC and the limit on body_bytes
- * before it looks at anything else, and takes no memory before that. */
+ * before it looks at anything else, and allocates nothing before that. */
 #pragma once
 
 #include <stdint.h>
@@ -38,8 +38,8 @@
 enum wf_service {
 	WF_SERVICE_TRANSPORT = 0, /* frames of a transport itself; never delivered as MSG */
 	WF_SERVICE_CONTROL =
-		1,             /* of every lane: GRANT, CREDIT, RESUME, HAVE, GOODBYE, ABORT, ... */
-	WF_SERVICE_DENSE = 2,  /* JOB, STEP, PULL, ... */
+		1,            /* for every lane: GRANT, CREDIT, RESUME, HAVE, GOODBYE, ABORT, ... */
+	WF_SERVICE_DENSE = 2, /* JOB, STEP, PULL, ... */
 	WF_SERVICE_SPARSE = 3, /* TABLE, PUSH, PULL, ... */
 };
 
@@ -63,8 +63,8 @@ struct wf_head {
 	uint32_t payload_crc;
 };
 
-/* Offsets: the table above. Inlined, so that the fields that a frame does not have cost no more
- * than the zeros that are written. */
+/* Offsets: the table above. Inlined, so that fields that a frame does not use cost only a store of
+ * zeros. */
 static inline void
 wf_head_encode(const struct wf_head *head, uint8_t out[WF_HEAD_BYTES])
 {
@@ -84,7 +84,8 @@ wf_head_encode(const struct wf_head *head, uint8_t out[WF_HEAD_BYTES])
 	wf_store_u32(out + WF_HEAD_CRC_AT, wf_crc32c_head(out));
 }
 
-/* The fields of a head that was checked. Inlined: who needs some of them reads those. */
+/* The fields of a head that was checked. Inlined, so that a caller that needs some of them reads
+ * only those. */
 static inline struct wf_head
 wf_head_read(const uint8_t in[WF_HEAD_BYTES])
 {
@@ -110,7 +111,8 @@ wf_head_service(const uint8_t in[WF_HEAD_BYTES])
 	return in[5];
 }
 
-/* WEFT_PROTOCOL names the field that is wrong and its value. `body_max`: limit on body_bytes. */
+/* WEFT_PROTOCOL: the text names the field that is wrong and its value. `body_max`: limit on
+ * body_bytes. */
 enum weft_status wf_head_check(const uint8_t in[WF_HEAD_BYTES], uint64_t body_max) WEFT_MUST_CHECK;
 /* Checks and reads. */
 enum weft_status wf_head_decode(const uint8_t in[WF_HEAD_BYTES], uint64_t body_max,
@@ -118,7 +120,7 @@ enum weft_status wf_head_decode(const uint8_t in[WF_HEAD_BYTES], uint64_t body_m
 
 /* The tag of a PUT: a granted slot (24 bits) and the low 8 bits of the step. */
 #define WF_SLOT_MAX 0xffffffu
-#define WF_SLOT_NONE UINT32_MAX /* for whoever keeps the number of a slot: it is in none */
+#define WF_SLOT_NONE UINT32_MAX /* stands for "in no slot" where the number of a slot is kept */
 
 static inline uint32_t
 wf_tag(uint32_t slot, uint64_t step)

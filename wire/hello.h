@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hello: what a trainer says first on a connection (HELLO), and the lane's verdict on it (WELCOME).
- * Transports carry both as opaque bytes; wf_hello_decode and wf_hello_match are the rule of
- * admission, as far as it does not depend on who else is there. Layouts: wire/protocol.md. */
+/* hello: the first message of a trainer on a connection (HELLO), and the lane's verdict on it
+ * (WELCOME). Transports carry both as opaque bytes; wf_hello_decode and wf_hello_match are the
+ * rules of admission that do not depend on other connections. Layouts: wire/protocol.md. */
 #pragma once
 
 #include <stdbool.h>
@@ -28,39 +28,43 @@ struct wf_hello {
 	uint16_t version_min; /* wire versions the sender speaks */
 	uint16_t version_max;
 	uint8_t service;      /* WF_SERVICE_DENSE or WF_SERVICE_SPARSE */
-	uint32_t pserver_idx; /* whom the sender believes to reach */
+	uint32_t pserver_idx; /* the pserver that the sender means to reach */
 	uint32_t lane_idx;    /* within that pserver, among the lanes of the service */
 	uint32_t pserver_count;
 	uint32_t lane_count; /* of each pserver, of the service */
 	uint32_t trainer_id;
-	uint32_t trainer_count;  /* num_gradient_servers */
-	uint64_t incarnation;    /* of the trainer process; never 0 */
-	uint32_t path;           /* generation of this connection within the incarnation, from 1 */
-	uint64_t epoch;          /* membership epoch; 0 at the start */
-	uint64_t job_digest;     /* options of the job */
-	uint64_t tensors_digest; /* names, sizes and settings of the tensors, in order; sparse:
-				  * wf_tables_digest */
-	uint64_t placement_digest; /* slices and their lanes; sparse lanes only compare it */
-	uint64_t numerics_digest;  /* binary, kernels, BLAS: a difference is one warning */
-	uint64_t job_bytes;        /* size of the encoded job description; sparse:
+	uint32_t trainer_count; /* num_gradient_servers */
+	uint64_t incarnation;   /* of the trainer process; never 0 */
+	uint32_t path;          /* generation of this connection within the incarnation, from 1 */
+	uint64_t epoch;         /* membership epoch; 0 at the start */
+	uint64_t job_digest;    /* digest of the job's options */
+	/* Digest of names, sizes and settings of the tensors, in order; sparse: wf_tables_digest.
+	 */
+	uint64_t tensors_digest;
+	/* Digest of slices and their lanes; sparse lanes only compare it. */
+	uint64_t placement_digest;
+	/* Digest of binary, kernels, BLAS: a difference causes one warning. */
+	uint64_t numerics_digest;
+	uint64_t job_bytes;     /* size of the encoded job description; sparse:
 				    * wf_tables_bytes */
-	uint32_t msg_bytes_max;    /* limits of the sender */
+	uint32_t msg_bytes_max; /* limits of the sender */
 	uint64_t put_bytes_max;
 	char host[WF_MEMBER_NAME_BYTES];
 	uint32_t pid;
 	struct wf_auth auth;
-	/* What the digests stand for, as far as there is room: "slice_bytes=256 momentum=0.9",
-	 * "fc_w=13 fc_b=1". Only for telling people which setting differs. */
+	/* The values behind the digests, as far as there is room: "slice_bytes=256 momentum=0.9",
+	 * "fc_w=13 fc_b=1". Only used to report which setting differs. */
 	char options[WF_SUMMARY_BYTES];
 	char tensors[WF_SUMMARY_BYTES];
-	/* What the program wants alike beside these: "seed=1 batch_size=32". Compared as it is,
-	 * word by word; "": with nothing. */
+	/* What else the program wants to be the same: "seed=1 batch_size=32". Compared as text,
+	 * word by word; "": not compared. */
 	char compared[WF_SUMMARY_BYTES];
 };
 
 enum wf_welcome_flag {
 	WF_WELCOME_SEND_JOB = 1 << 0, /* the lane wants the job description */
-	WF_WELCOME_JOB_OVER = 1 << 1, /* refused: the job has failed, this is its first cause */
+	/* refused: the job has failed; the reason is its first cause. */
+	WF_WELCOME_JOB_OVER = 1 << 1,
 };
 
 struct wf_welcome {
@@ -72,7 +76,7 @@ struct wf_welcome {
 	uint32_t slot_count; /* slots the lane will grant; a power of two */
 	uint32_t msg_bytes_max;
 	uint64_t put_bytes_max;
-	char reason[WF_REASON_BYTES]; /* refused: what, which value, what to do */
+	char reason[WF_REASON_BYTES]; /* refused: the thing, its value and the remedy */
 	struct wf_auth auth;
 };
 
@@ -88,17 +92,18 @@ enum weft_status wf_hello_decode(const uint8_t *in, size_t bytes,
 enum weft_status wf_welcome_decode(const uint8_t *in, size_t bytes,
 				   struct wf_welcome *out) WEFT_MUST_CHECK;
 
-/* The wire version to speak with who sent a decoded hello: the highest that both ends know. */
+/* The wire version to use with the sender of a decoded hello: the highest that both ends know. */
 uint16_t wf_hello_version(const struct wf_hello *hello);
 
-/* Does `hello` belong to the job that `first` (the first admitted hello) opened? WEFT_MISMATCH
- * names the field, both values, whose they are and the remedy, e.g. "trainer 1 on nodeb (pid 7) has
- * num_gradient_servers 3, trainer 0 on nodea (pid 5) has 2: give every trainer the same".
- * numerics_digest and epoch are not looked at. */
+/* Checks that `hello` belongs to the job that `first` (the first admitted hello) opened.
+ * WEFT_MISMATCH: the text names the field, both values with their owners and the remedy, e.g.
+ * "trainer 1 on nodeb (pid 7) has num_gradient_servers 3, trainer 0 on nodea (pid 5) has 2: give
+ * every trainer the same". numerics_digest and epoch are not compared. */
 enum weft_status wf_hello_match(const struct wf_hello *first,
 				const struct wf_hello *hello) WEFT_MUST_CHECK;
-/* Are the words of `compared` those of `spoken`, the first admitted hello that has any? Who has
- * none matches. WEFT_MISMATCH names the first word that differs, as both have it. To be asked
- * before wf_hello_match: other data makes other tensors, and is why. */
+/* Checks that the words of `compared` are those of `spoken`, the first admitted hello that has any.
+ * A hello without words matches. WEFT_MISMATCH: the text names the first word that differs, with
+ * both values. To be called before wf_hello_match: different data makes different tensors, and is
+ * then the better reason. */
 enum weft_status wf_hello_match_compared(const struct wf_hello *spoken,
 					 const struct wf_hello *hello) WEFT_MUST_CHECK;

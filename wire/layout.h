@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layout: where a job's tensors lie in a trainer's slab, and so where an answer goes within the
- * VALUES and STATE grants: in declaration order, each at a multiple of 64 bytes. */
+/* layout: the offsets of a job's tensors in a trainer's slab, and so of answers within the VALUES
+ * and STATE grants: in declaration order, each at a multiple of 64 bytes. */
 #pragma once
 
 #include "wire/job.h"

@@ -86,7 +86,7 @@ struct wf_msg_job {
 
 /* RESUME and HAVE: how far a lane and a trainer have come with each unit, when a path begins. A
  * dense lane has one unit for each of its slices, by ordinal; a sparse lane has one unit, the push.
- * RESUME has the last step that the lane received, or, for a push of rows, applied. HAVE has the
+ * RESUME has the last step that the lane received or, for a push of rows, applied. HAVE has the
  * last step that was answered. Several messages cover all units, in order; the last has `last` set.
  * WF_STEP_NONE means "nothing yet, not even the initial values". */
 #define WF_STEP_NONE UINT64_MAX
@@ -117,7 +117,7 @@ enum wf_grant_wire {
 #define WF_TAG_DISCARDED (1u << 31)
 
 /* The slot id of a tag is ordinal * slot_count + slot for the push of a slice, and the ordinal for
- * an answer. Of parts of rows: wire/sparse_messages.h. */
+ * an answer. For parts of rows: wire/sparse_messages.h. */
 static inline uint32_t
 wf_answer_ordinal(uint32_t tag)
 {
@@ -229,7 +229,7 @@ struct wf_msg_init {
 	uint32_t sections; /* 1..WF_SECTIONS_MAX */
 };
 
-/* However many steps follow, none reaches 2^63, from where on numbers stand for sections. */
+/* No later step can reach 2^63; numbers from there on stand for sections. */
 #define WF_INIT_STEP_MAX ((1ull << 62) - 1)
 #define WF_SECTIONS_MAX 16
 
@@ -315,7 +315,7 @@ struct wf_msg_reduce {
 struct wf_msg_beat {
 	bool asks;    /* it wants a BEAT of the receiver */
 	bool itself;  /* a thread of its own takes turns; false: only its caller does */
-	uint32_t pid; /* for messages to people */
+	uint32_t pid; /* for texts */
 };
 
 /* Counts above their limit are asserted. Characters of texts that are not printable ASCII are sent

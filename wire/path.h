@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* path: what two ends of transport/paths say to each other about the path that is to carry their
- * connection. It stands before the hello and the verdict of their user. Thread: any; pure
- * functions. */
+/* path: the negotiation between two ends of transport/paths about the path that carries their
+ * connection. It precedes the hello and the verdict of their user. Thread: any; pure functions. */
 #pragma once
 
 #include <stddef.h>
@@ -18,7 +17,7 @@
 #define WF_PATH_ID_BYTES 16u
 #define WF_PATH_USER_MAX 1024u /* bytes of a user's blob behind it */
 
-/* Which path. The numbers are on the wire: they stay. */
+/* Identifies a path. The numbers are on the wire, so they do not change. */
 enum wf_path_id {
 	WF_PATH_BOOTSTRAP = 0,
 	WF_PATH_SHM = 1,
@@ -31,48 +30,48 @@ enum wf_path_kind {
 	WF_PATH_HELLO = 1,   /* hello on the bootstrap; the user's hello follows */
 	WF_PATH_TICKET = 2,  /* hello on an offered path; nothing follows */
 	WF_PATH_HERE = 3,    /* verdict: this connection carries; the user's verdict follows */
-	WF_PATH_UPGRADE = 4, /* verdict: come to one of the offers with the ticket */
-	WF_PATH_NO = 5,      /* verdict: refused because of its path head; the text says why */
+	WF_PATH_UPGRADE = 4, /* verdict: connect to one of the offers, with the ticket */
+	WF_PATH_NO = 5, /* verdict: refused because of its path head; the text has the reason */
 };
 
-/* HERE and NO: why this path, or none, as the end sees it that answers. */
+/* HERE and NO: why this path carries, or none, as the answering end sees it. */
 enum wf_path_reason {
 	WF_PATH_BEST = 0,       /* it was the first offer */
 	WF_PATH_ONLY = 1,       /* that end knows no other, or may use no other */
 	WF_PATH_PEER_LEFT = 2,  /* the connecting end left the others out */
 	WF_PATH_OTHER_HOST = 3, /* the others need one host */
-	WF_PATH_MISSING = 4,    /* that end has none to offer; the text says why */
-	WF_PATH_FULL = 5,       /* NO: that end has no room; the text says beside whom */
+	WF_PATH_MISSING = 4,    /* that end has none to offer; the text has the reason */
+	WF_PATH_FULL = 5, /* NO: that end has no room; the text names the connections that it has */
 	WF_PATH_REASON_COUNT,
 };
 
-#define WF_PATH_MUST 1u /* HELLO, flag: without one of `paths` there is to be no connection */
+#define WF_PATH_MUST 1u /* HELLO, flag: refuse the connection unless one of `paths` can carry it */
 
 struct wf_path_offer {
 	uint8_t path;                  /* enum wf_path_id, not the bootstrap */
-	uint16_t port;                 /* VERBS: 0: a rail that is down, and counts nevertheless */
-	char host[WF_PATH_HOST_BYTES]; /* "": the host that the bootstrap went to */
+	uint16_t port;                 /* VERBS: 0 is a rail that is down, but keeps its number */
+	char host[WF_PATH_HOST_BYTES]; /* "": the bootstrap's host */
 };
 
 struct wf_path_head {
 	uint8_t kind;                  /* enum wf_path_kind */
 	uint8_t flags;                 /* HELLO */
-	uint8_t path;                  /* HERE, TICKET: which this is */
+	uint8_t path;                  /* HERE, TICKET: the path of this connection */
 	uint8_t reason;                /* HERE, NO */
 	uint32_t paths;                /* HELLO: 1 << enum wf_path_id, those it may use */
-	uint8_t id[WF_PATH_ID_BYTES];  /* HELLO: of the host; TICKET and UPGRADE: the ticket */
-	char text[WF_PATH_TEXT_BYTES]; /* HELLO: why paths are left out; HERE, NO: why */
+	uint8_t id[WF_PATH_ID_BYTES];  /* HELLO: the host's id; TICKET and UPGRADE: the ticket */
+	char text[WF_PATH_TEXT_BYTES]; /* HELLO: why paths are left out; HERE, NO: the reason */
 	uint8_t offer_count;           /* UPGRADE: best first */
 	struct wf_path_offer offer[WF_PATH_OFFERS_MAX];
 };
 
-/* What all of it can take, but for the user's blob. */
+/* The most bytes of a head without offers, without the user's blob. */
 #define WF_PATH_PLAIN_MAX (WF_PATH_HEAD_BYTES + 2u + WF_PATH_TEXT_BYTES - 1u)
 #define WF_PATH_UPGRADE_MAX                                                                        \
 	(WF_PATH_PLAIN_MAX + WF_PATH_OFFERS_MAX * (5u + WF_PATH_HOST_BYTES - 1u))
 
 /* Returns the bytes written to `out` (WF_PATH_PLAIN_MAX; UPGRADE: WF_PATH_UPGRADE_MAX). */
 size_t wf_path_encode(const struct wf_path_head *head, uint8_t *out);
-/* `*used`: bytes before those of the user. WEFT_PROTOCOL names what is wrong. */
+/* `*used`: the number of bytes before the user's. WEFT_PROTOCOL: the text names what is wrong. */
 enum weft_status wf_path_decode(const uint8_t *in, size_t bytes, struct wf_path_head *out,
 				size_t *used) WEFT_MUST_CHECK;

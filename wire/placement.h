@@ -31,10 +31,10 @@ struct wf_placement {
 };
 
 /* The job has passed wf_job_check. WEFT_NOMEM; WEFT_INVALID: more than WF_SLICE_COUNT_MAX slices on
- * a lane or WF_JOB_SLICE_COUNT_MAX in all (found before memory is taken), says which slice_bytes
- * would do. Static tensors are placed like all others. */
+ * a lane or WF_JOB_SLICE_COUNT_MAX in all (found before memory is allocated); the text has a
+ * slice_bytes that would do. Static tensors are placed like all others. */
 enum weft_status wf_placement_init(struct wf_env *env, const struct wf_job *job,
 				   struct wf_placement *out) WEFT_MUST_CHECK;
 void wf_placement_fini(struct wf_env *env, struct wf_placement *placement); /* accepts zeroed */
-/* Over the counts and every slice's tensor, lane, ordinal and cut. */
+/* The digest of the counts and of every slice's tensor, lane, ordinal and cut. */
 uint64_t wf_placement_digest(const struct wf_placement *placement);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* priority: in which order slices go that wait for the same: buffers of a window, a transport that
- * takes no more, room in an inbox. Higher priority of their tensors first, then as they came.
- * Thread: any. */
+/* priority: the order of slices that wait for the same resource: buffers of a window, a transport
+ * that accepts no more, room in an inbox. The higher priority of their tensors goes first, then the
+ * order of arrival. Thread: any. */
 #pragma once
 
 #include <stddef.h>
@@ -14,15 +14,15 @@ struct wf_ordinal_ring {
 	uint32_t *ordinal; /* [capacity], the owner's */
 	uint32_t capacity; /* slices of the lane */
 	uint32_t first, count;
-	const int32_t *priority; /* [capacity] by ordinal; NULL: all alike */
+	const int32_t *priority; /* [capacity] by ordinal; NULL: all are equal */
 };
 
-/* The last of the first `count` of the ring is new: bring it to its place among them. Costs a few
- * instructions for each that it passes. Not for a ring without priorities. */
+/* The last of the first `count` entries of the ring is new: moves it to its place among them. Costs
+ * a few instructions for each entry that it passes. Not for a ring without priorities. */
 void wf_priority_sift(struct wf_ordinal_ring *ring, uint32_t count);
 
-/* The place of the one that is `behind` the first; at most `capacity`. Dividing would cost as much
- * as the rest of what is done to it. */
+/* The entry that is `behind` places after the first; at most `capacity`. Without a division, which
+ * would cost as much as all other work on the entry. */
 static inline uint32_t *
 wf_ordinal_ring_at(const struct wf_ordinal_ring *ring, uint32_t behind)
 {

@@ -30,7 +30,7 @@ struct wf_shape {
 	size_t body_max; /* bytes */
 };
 
-/* Start a message: its head is zero but for service and type. */
+/* Starts a message: its head is zero except for service and type. */
 static inline struct wf_writer
 wf_shape_begin(const struct wf_shape *shape, struct wf_msg *out)
 {
@@ -39,7 +39,7 @@ wf_shape_begin(const struct wf_shape *shape, struct wf_msg *out)
 	return (struct wf_writer){.base = out->body, .capacity = shape->body_max};
 }
 
-/* All is written: the head gets its length. */
+/* Everything is written: sets the length in the head. */
 static inline void
 wf_shape_end(const struct wf_shape *shape, const struct wf_writer *w, struct wf_msg *out)
 {
@@ -49,11 +49,12 @@ wf_shape_end(const struct wf_shape *shape, const struct wf_writer *w, struct wf_
 	out->head.body_bytes = w->used;
 }
 
-/* Service, type, unused fields and length. WEFT_PROTOCOL. */
+/* Checks service, type, unused fields and length. WEFT_PROTOCOL. */
 enum weft_status wf_shape_check(const struct wf_shape *shape,
 				const struct wf_head *head) WEFT_MUST_CHECK;
 
-/* A text of ours: cut to capacity - 1 characters, with '?' for what wf_get_string would refuse. */
+/* Writes a text of our own: cut to capacity - 1 characters, with '?' for what wf_get_string would
+ * refuse. */
 void wf_put_text(struct wf_writer *w, const char *text, size_t capacity);
 
 /* WEFT_PROTOCOL "RESUME: count is 501, must be 0 to 500". */
@@ -68,16 +69,16 @@ enum weft_status wf_refuse_length(const char *message, const struct wf_reader *r
 enum weft_status wf_status_check(const char *message, const char *field,
 				 uint16_t status) WEFT_MUST_CHECK;
 
-/* What every NACK says, to the end of its body: u16 status, str reason. Decoding may leave half of
- * it in `reason` [WF_REASON_BYTES] when it refuses. */
+/* The end of the body of every NACK: u16 status, str reason. When decoding refuses, `reason`
+ * [WF_REASON_BYTES] may hold a part of it. */
 void wf_refusal_put(struct wf_writer *w, uint16_t status, const char *reason);
 enum weft_status wf_refusal_get(struct wf_reader *r, uint16_t *status,
 				char *reason) WEFT_MUST_CHECK;
-/* `first` .. first + count - 1 are ordinals of slices on one lane. */
+/* Checks that `first` .. first + count - 1 are ordinals of slices on one lane. */
 enum weft_status wf_ordinals_check(const char *message, uint32_t first,
 				   uint32_t count) WEFT_MUST_CHECK;
 
-/* After wf_shape_check. */
+/* A reader of the body, after wf_shape_check. */
 static inline struct wf_reader
 wf_body_reader(const struct wf_head *head, const uint8_t *body)
 {

@@ -39,20 +39,21 @@ enum wf_sparse_type {
 struct wf_sparse_table {
 	uint32_t idx;         /* of this one; < table_count */
 	uint32_t table_count; /* 1..WF_TABLE_COUNT_MAX; the same in each */
-	uint8_t grad_reduce;  /* enum weft_grad_reduce; likewise */
-	uint8_t nonfinite;    /* 0: the job ends; 1: skipped; likewise */
-	uint8_t mode; /* enum weft_sparse_mode; likewise, with the next two: struct wf_tables */
+	uint8_t grad_reduce;  /* enum weft_grad_reduce; the same in each */
+	uint8_t nonfinite;    /* 0: the job ends; 1: skipped; the same in each */
+	/* Enum weft_sparse_mode; the same in each, as are the next two: struct wf_tables. */
+	uint8_t mode;
 	uint32_t staleness;
 	double discard_ratio;
 	struct wf_table_desc table;
 };
 
-/* A part: keys of one table that go to one lane, with their rows where there are any; it fits a
- * slot. The lane's slot holds, in this order: of a PUSH the gradient rows, then (of a table with
- * scores) show and click, f32 each; then, of both, the keys. */
+/* A part: keys of one table for one lane, with their rows if there are any; it fits a slot. The
+ * lane's slot holds in this order: for a PUSH the gradient rows, then (for a table with scores)
+ * show and click, f32 each; then, for both, the keys. */
 struct wf_sparse_part {
 	uint16_t table;     /* < WF_TABLE_COUNT_MAX */
-	uint8_t coding;     /* of the keys: enum wf_key_coding; of a PUSH not ANY */
+	uint8_t coding;     /* of the keys: enum wf_key_coding; not ANY in a PUSH */
 	uint32_t row_count; /* 1..WF_SPARSE_ROWS_MAX */
 	uint32_t key_bytes; /* RAW, ANY: 8 a key; DELTA: 1 a key or more, fewer than 8 */
 	uint64_t offset;    /* PULL: of the first row in the range granted; PUSH: 0 */
@@ -65,7 +66,8 @@ struct wf_sparse_part {
 enum wf_sparse_push_flag {
 	WF_SPARSE_PUSH_LAST = 1 << 0,        /* no more parts of this step */
 	WF_SPARSE_PUSH_OUT_OF_DATA = 1 << 1, /* no push from this step to the end of the pass */
-	/* The first lane's verdict on its lag, at most one of them; without, this lane makes it. */
+	/* The first lane's verdict on its lag, at most one of the two; without it this lane judges.
+	 */
 	WF_SPARSE_PUSH_APPLY = 1 << 2,
 	WF_SPARSE_PUSH_DROP = 1 << 3,
 };
@@ -78,9 +80,10 @@ enum wf_sparse_push_flag {
 struct wf_sparse_push {
 	uint64_t step; /* not 0, not WF_STEP_NONE */
 	uint64_t epoch;
-	uint64_t samples; /* in this trainer's share of the step, 1..WF_STEP_SAMPLES_MAX; 0 with
-			   * OUT_OF_DATA and only then */
-	uint32_t flags;   /* OUT_OF_DATA only with LAST */
+	/* In this trainer's share of the step, 1..WF_STEP_SAMPLES_MAX; 0 if and only if OUT_OF_DATA
+	 * is set. */
+	uint64_t samples;
+	uint32_t flags; /* OUT_OF_DATA only with LAST */
 	uint32_t pass;
 	uint32_t part_count; /* 0 only with LAST, and always with OUT_OF_DATA */
 	struct wf_sparse_part part[WF_SPARSE_PARTS_MAX];
@@ -130,20 +133,21 @@ struct wf_sparse_fetch {
 	uint64_t request_id;
 	uint64_t step;  /* the last one applied; not WF_STEP_NONE */
 	uint32_t table; /* < WF_TABLE_COUNT_MAX */
-	uint32_t pass;  /* to come: of what is pushed next */
+	uint32_t pass;  /* the pass of the next push */
 	struct wf_run_cursor from;
-	uint32_t bytes;  /* of room for head and sections, WF_RUN_BYTES_MIN..WF_RUN_BYTES_MAX */
-	uint64_t offset; /* of that room in the range granted */
+	uint32_t bytes;  /* room for head and sections, WF_RUN_BYTES_MIN..WF_RUN_BYTES_MAX */
+	uint64_t offset; /* offset of that room in the range granted */
 };
 
 /* RESTORE: before the first step: continue as a lane that has applied `step`, with these rows. */
 struct wf_sparse_restore {
 	uint64_t request_id;
-	uint64_t step;       /* not WF_STEP_NONE; 0: the job begins with these rows */
-	uint64_t samples;    /* of all steps up to it, at most INT64_MAX */
-	uint64_t table_step; /* that the rows' stamps go by; of a synchronous job: step */
-	uint32_t table;      /* < WF_TABLE_COUNT_MAX */
-	uint32_t bytes;      /* of the sections in the PUT that follows; 0: none does */
+	uint64_t step;    /* not WF_STEP_NONE; 0: the job begins with these rows */
+	uint64_t samples; /* of all steps up to it, at most INT64_MAX */
+	/* The step to which the rows' stamps refer; in a synchronous job: step. */
+	uint64_t table_step;
+	uint32_t table; /* < WF_TABLE_COUNT_MAX */
+	uint32_t bytes; /* of the sections in the PUT that follows; 0: none follows */
 };
 
 struct wf_sparse_restored {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* table_run: a run of what a table holds, as it is fetched from a lane and put back: whole row
- * records and the counters of admission, by partition and key, in sections. What one piece has no
- * room for follows in the next, from a cursor on. Layout: wire/protocol.md. Thread: any; pure
+/* table_run: a run of a table's contents, as it is fetched from a lane and restored: whole row
+ * records and the counters of admission, by partition and key, in sections. What does not fit into
+ * one piece follows in the next, from a cursor on. Layout: wire/protocol.md. Thread: any; pure
  * functions. */
 #pragma once
 
@@ -18,7 +18,7 @@ enum wf_run_kind {
 	WF_RUN_ROWS = 2,
 };
 
-/* Where a run goes on. */
+/* Where a run continues. */
 struct wf_run_cursor {
 	uint32_t partition;
 	uint32_t kind; /* WF_RUN_COUNTERS: from the beginning of the partition; WF_RUN_ROWS: */
@@ -28,7 +28,7 @@ struct wf_run_cursor {
 struct wf_run_head {
 	uint64_t request_id;
 	uint32_t bytes; /* of head and sections */
-	uint32_t step;  /* of the table: stamps are up to it */
+	uint32_t step;  /* the table's step: stamps are at most this */
 	struct wf_run_cursor next;
 };
 
@@ -43,10 +43,10 @@ struct wf_run_section {
 void wf_run_head_put(const struct wf_run_head *head, uint8_t *out);
 /* `bytes` are at least WF_RUN_HEAD_BYTES. */
 void wf_run_head_get(const uint8_t *bytes, struct wf_run_head *out);
-/* Partition, kind and count; what they count comes behind. */
+/* Writes partition, kind and count; the counters or rows follow. */
 void wf_run_section_put(const struct wf_run_section *section, uint8_t *out);
-/* The section at `*used` of `all` bytes, which moves behind it. Every byte is read once. WEFT_DATA:
- * no such section, or it goes beyond the end. */
+/* Reads the section at `*used` of `all` bytes, and advances `*used` behind it. Every byte is read
+ * once. WEFT_DATA: it is no section, or it goes beyond the end. */
 enum weft_status wf_run_section_get(const struct wf_row_shape *shape, const uint8_t *bytes,
 				    uint64_t all, uint64_t *used,
 				    struct wf_run_section *out) WEFT_MUST_CHECK;

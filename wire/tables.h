@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tables: the description of a job's sparse tables: check, encode, decode, digest. A table's number
- * is its place among them, on every lane and trainer. Thread: any; pure functions. */
+ * is its index, the same on every lane and trainer. Thread: any; pure functions. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,33 +16,34 @@
 #define WF_TABLE_BYTES_MAX 512u  /* of one encoded table */
 #define WF_TABLE_FIXED_BYTES 19u /* of a TABLE message beside its table */
 
-/* kernels/rows.h and sparse/table/table.h say what settings mean. The wire checks each by itself;
- * whoever applies them checks what the method rules, and what they rule together. */
+/* kernels/rows.h and sparse/table/table.h define the settings. The wire checks each by itself; the
+ * code that applies them checks the rules of the method, and those between settings. */
 struct wf_table_desc {
 	char name[WF_TENSOR_NAME_BYTES]; /* unique in the job; printable, no spaces */
-	/* As in weft/sparse.h, dim too. What does not travel is 0: name, settings, what batches
-	 * alone have, and on lanes the texts; on trainers these are constants. */
+	/* As in weft/sparse.h, including dim. Fields that do not travel are 0: name, settings,
+	 * those for batches, and on lanes the texts, which are constants on trainers. */
 	struct weft_table_opts set;
-	/* What the texts stand for. */
+	/* The values for which the texts stand. */
 	uint32_t optimizer; /* enum wf_row_optimizer */
 	uint32_t schedule;  /* enum wf_schedule */
 	uint32_t init;      /* enum wf_init_kind */
 };
 
 struct wf_tables {
-	enum weft_grad_reduce grad_reduce; /* as the dense job's */
+	enum weft_grad_reduce grad_reduce; /* as in the dense job */
 	bool skips_nonfinite;              /* likewise */
 	uint8_t mode;                      /* enum weft_sparse_mode */
-	/* BOUNDED: steps that a trainer may have done more than the slowest; else 0. */
+	/* BOUNDED: the most steps by which a trainer may be ahead of the slowest; otherwise 0. */
 	uint32_t staleness;
-	/* Not SYNC: a push is dropped when this times the number of trainers (rounded down) or
-	 * more pushes of others came after its rows were read; 0: never. SYNC: 0. */
+	/* Not SYNC: a push is dropped if its lag, the number of pushes of others that arrived after
+	 * its rows were read, is this times the number of trainers (rounded down) or more; 0:
+	 * never. SYNC: 0. */
 	double discard_ratio;
 	uint32_t table_count; /* 1..WF_TABLE_COUNT_MAX */
 	const struct wf_table_desc *table;
 };
 
-/* Pushes carry show and click for each row of such a table. */
+/* Whether pushes carry show and click for each row of the table. */
 static inline bool
 wf_table_has_scores(const struct wf_table_desc *table)
 {
@@ -63,7 +64,7 @@ wf_value_bytes(enum weft_value_format format)
 	return format == WEFT_VALUES_F32 ? sizeof(float) : sizeof(uint16_t);
 }
 
-/* Bytes of a row on the wire: its values, */
+/* The bytes of a row on the wire: its values, */
 static inline size_t
 wf_table_row_bytes(const struct wf_table_desc *table)
 {
@@ -76,31 +77,31 @@ wf_table_score_bytes(const struct wf_table_desc *table)
 	return wf_table_has_scores(table) ? 2 * sizeof(float) : 0;
 }
 
-/* and as it is pushed, all but its key. */
+/* and everything but its key, as it is pushed. */
 static inline size_t
 wf_table_front_bytes(const struct wf_table_desc *table)
 {
 	return wf_table_row_bytes(table) + wf_table_score_bytes(table);
 }
 
-/* What a lane keeps of a row that was pushed, without its key: gradients are f32 there. */
+/* The bytes that a lane keeps of a pushed row, without its key: gradients are f32 there. */
 static inline size_t
 wf_table_kept_bytes(const struct wf_table_desc *table)
 {
 	return table->set.dim * sizeof(float) + wf_table_score_bytes(table);
 }
 
-/* WEFT_INVALID names table, field, value and limit. */
+/* WEFT_INVALID: the text names table, field, value and limit. */
 enum weft_status wf_table_desc_check(const struct wf_table_desc *table) WEFT_MUST_CHECK;
-/* mode, staleness and discard_ratio. */
+/* Checks mode, staleness and discard_ratio. */
 enum weft_status wf_tables_check_mode(const struct wf_tables *tables) WEFT_MUST_CHECK;
-/* All of them, their number, mode and so on, and that no two have one name. */
+/* Checks all tables, their number, mode and so on, and that their names differ. */
 enum weft_status wf_tables_check(const struct wf_tables *tables) WEFT_MUST_CHECK;
-/* Of checked tables; in hellos, in the place of the tensors' digest. */
+/* The digest of checked tables, which hellos have in place of the tensors' digest. */
 uint64_t wf_tables_digest(const struct wf_tables *tables);
-/* Of the bodies of all TABLE messages together; in hellos, in the place of job_bytes. */
+/* The bytes of all TABLE messages' bodies together, which hellos have in place of job_bytes. */
 uint64_t wf_tables_bytes(const struct wf_tables *tables);
 
-/* One table at the end of `w`, or from where `r` stands. WEFT_PROTOCOL. */
+/* Writes one table at the end of `w`; reads one at the position of `r`. WEFT_PROTOCOL. */
 void wf_table_desc_put(struct wf_writer *w, const struct wf_table_desc *table);
 enum weft_status wf_table_desc_get(struct wf_reader *r, struct wf_table_desc *out) WEFT_MUST_CHECK;
