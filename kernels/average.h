@@ -10,10 +10,10 @@
 
 #include "kernels/kernels.h"
 
-/* How the sums stand after `step` steps: a function of the settings and that number alone. */
+/* The state of the sums after `step` steps, a function of the settings and that number alone. */
 struct wf_average {
 	double window;    /* share of all steps */
-	uint64_t longest; /* steps of a window at most */
+	uint64_t longest; /* the most steps of a window */
 	uint64_t step;
 	uint64_t count;  /* steps in the first two sums */
 	uint64_t before; /* steps in the third */
@@ -21,13 +21,13 @@ struct wf_average {
 	bool turns;      /* after this step, and after folding, both make up the third */
 };
 
-/* As after `step` steps, from 0. The settings have passed wf_optimizer_check. */
+/* Sets the state after `step` steps, from 0. The settings have passed wf_optimizer_check. */
 void wf_average_begin(const struct wf_optimizer_opts *opts, uint64_t step, struct wf_average *out);
-/* One step more. */
+/* Advances by one step. */
 void wf_average_next(struct wf_average *average);
-/* What that step does to the sums: sum[0] += value, and so on. */
+/* Applies that step to the sums: sum[0] += value, and so on. */
 void wf_average_add(const struct wf_kernels *kernels, const struct wf_average *average,
 		    const float *value, float *const sum[WF_AVERAGE_SUMS], size_t count);
-/* out = ((sum[0] + sum[1]) + sum[2]) / steps in them; `value` where these are none. */
+/* out = ((sum[0] + sum[1]) + sum[2]) / steps in them, or `value` if there are none. */
 void wf_average_value(const struct wf_average *average, const float *value,
 		      const float *const sum[WF_AVERAGE_SUMS], float *out, size_t count);

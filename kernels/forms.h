@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* forms: what the forms of the kernels share. Private to this folder. Thread: any.
  *
- * Every function of ref.c takes the index it begins at, so that a wide form hands its last few
- * elements to the very code that defines the result. */
+ * Every function of ref.c has an index at which it begins, so that a wide form passes its last few
+ * elements to the code that defines the result. */
 #pragma once
 
 #include <stddef.h>
@@ -22,7 +22,7 @@ size_t wf_ref_apply_adadelta(const struct wf_apply *apply, size_t first);
 size_t wf_ref_apply_adamax(const struct wf_apply *apply, size_t first);
 /* out[first, count) = in[0] + in[1] + ... */
 void wf_ref_sum(float *out, const float *const *in, unsigned in_count, size_t first, size_t count);
-/* What is added up, and what the sum is divided by. */
+/* The inputs of a sum, and its divisor. */
 struct wf_mean {
 	const float *const *in;
 	unsigned in_count;
@@ -37,11 +37,11 @@ void wf_ref_sum_f16(float *out, const uint16_t *const *in, unsigned in_count, si
 		    size_t count);
 
 #if WF_HAVE_AVX2
-/* To be called on a processor that has AVX2. */
+/* Only for a processor with AVX2. */
 const struct wf_kernels *wf_kernels_avx2(void);
 #endif
 #if WF_HAVE_AVX512
-/* To be called on a processor that has AVX-512F. */
+/* Only for a processor with AVX-512F. */
 const struct wf_kernels *wf_kernels_avx512(void);
 #endif
 

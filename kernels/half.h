@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* half: values in 16 bits: bf16 (the upper half of an f32) and f16 (IEEE binary16). From f32 they
- * are rounded to nearest, ties to even; what is too large becomes infinite, and a NaN stays one,
- * made quiet. To f32 they are exact. These are the definition, with the bits of the processor's
- * instructions. Thread: any; pure functions. */
+ * are rounded to nearest, ties to even; values that are too large become infinite, and a NaN stays
+ * one, made quiet. To f32 they are exact. These functions are the definition, and give the same
+ * bits as the processor's instructions. Thread: any; pure functions. */
 #pragma once
 
 #include <stdint.h>
@@ -83,16 +83,17 @@ wf_f32_of_f16(uint16_t half)
 		uint32_t quiet = fraction != 0 ? 0x400000u : 0;
 		return wf_f32_of_bits(sign | 0x7f800000u | quiet | fraction << 13);
 	}
-	if (exponent == 0) { /* units of 2^-24, all of which f32 has */
+	if (exponent == 0) { /* units of 2^-24, all of which are exact in f32 */
 		float x = (float)fraction * 0x1p-24f;
 		return wf_f32_of_bits(sign | wf_f32_bits(x));
 	}
 	return wf_f32_of_bits(sign | (exponent + 112) << 23 | fraction << 13);
 }
 
-/* From f32, rounded by chance: `chance` is uniform over 32 bits, and rounds up in magnitude with
- * the probability that the rest has of the distance between two neighbours. NaN and infinity as
- * above; what is too large, or rounded up from the largest, becomes infinite. */
+/* From f32, rounded at random: `chance` is uniform over 32 bits, and the probability of rounding up
+ * in magnitude is the remainder divided by the distance between the two neighbours. NaN and
+ * infinity as above; a value that is too large, or rounded up from the largest, becomes infinite.
+ */
 static inline uint16_t
 wf_bf16_by(float x, uint32_t chance)
 {
@@ -104,7 +105,7 @@ wf_bf16_by(float x, uint32_t chance)
 	return (uint16_t)((bits + (chance >> 16)) >> 16);
 }
 
-/* What is below 2^-32 becomes 0. */
+/* Magnitudes below 2^-32 become 0. */
 static inline uint16_t
 wf_f16_by(float x, uint32_t chance)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* halves_wide: rounding by chance on WIDTH f32 at a time, with the bits of ref.c, written once for
- * all forms. Thread: any.
+/* halves_wide: random rounding of WIDTH f32 at a time, with the bits of ref.c, written once for all
+ * forms. Thread: any.
  *
  * Included by a form's file after rows_wide.h, whose blocks of Philox it uses; alone it is empty.
  * Beyond those a form gives vec_store_bf16_by and vec_store_f16_by, as half.h defines the rounding,
@@ -21,7 +21,7 @@ draw_words(const struct wf_half_blocks *at, unsigned n, ivec word[4])
 	const uint64_t block = at->block + n;
 	uint32_t low[WIDTH];
 	for (unsigned i = 0; i < WIDTH; i++) {
-		low[i] = (uint32_t)block + i; /* a multiple of WIDTH: nothing is carried up */
+		low[i] = (uint32_t)block + i; /* a multiple of WIDTH: there is no carry */
 	}
 	word[0] = ivec_load(low);
 	word[1] = ivec_set((uint32_t)(block >> 32) | at->tensor << 16);

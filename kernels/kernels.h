@@ -22,35 +22,37 @@
  * then the optimizer's formula (kernels/formulas.md) with g, rate, decay; then, where l1 > 0, the
  * parameter moves towards 0 by plain_rate * l1, and not beyond. */
 struct wf_apply {
-	float *param;               /* [count] in and out */
-	float *state[WF_STATE_MAX]; /* [count] in and out; optimizer.c says how many, README.md
-				       which */
-	const float *const *grad;   /* [grad_count] arrays of [count] */
-	unsigned grad_count;        /* >= 1 */
+	float *param; /* [count] in and out */
+	/* [count] in and out; optimizer.c has their number, README.md their meaning. */
+	float *state[WF_STATE_MAX];
+	const float *const *grad; /* [grad_count] arrays of [count] */
+	unsigned grad_count;      /* >= 1 */
 	size_t count;
 	float divisor; /* 1 for sum; samples of the step for mean */
 	float clip;    /* 0: off */
-	float rate; /* of this step and tensor, corrected by wf_apply_scalars where README.md says
-		       so */
-	float plain_rate; /* the same, never corrected: adamw's decay and l1 take it */
+	/* Of this step and tensor, bias-corrected by wf_apply_scalars for the methods in README.md.
+	 */
+	float rate;
+	float plain_rate; /* the same, never corrected: used for adamw's decay and l1 */
 	float decay;      /* L2; adamw: decoupled */
 	float l1;         /* 0: off */
 	float momentum;
 	float beta1, beta2, epsilon;
 	float rho;
-	float square_share; /* of decayed_adagrad and rmsprop: what a new square counts for */
+	float square_share; /* decayed_adagrad and rmsprop: the weight of a new square */
 };
 
-/* Fill momentum, betas, epsilon and rho: the same in all steps. */
+/* Fills in momentum, betas, epsilon and rho, which are the same in all steps. */
 void wf_apply_constants(const struct wf_optimizer_opts *opts, struct wf_apply *out);
 
-/* Then both rates and square_share of a step. `updates` counts applied steps including this one,
- * from 1 (t of adam, adamw and adamax); `rate` is wf_learning_rate() times the tensor's multiplier.
+/* Fills in both rates and square_share of a step. `updates` counts applied steps including this
+ * one, from 1 (t of adam, adamw and adamax); `rate` is wf_learning_rate() times the tensor's
+ * multiplier.
  */
 void wf_apply_rates(const struct wf_optimizer_opts *opts, double rate, uint64_t updates,
 		    struct wf_apply *out);
 
-/* Both. */
+/* Fills in both. */
 void wf_apply_scalars(const struct wf_optimizer_opts *opts, double rate, uint64_t updates,
 		      struct wf_apply *out);
 
@@ -68,30 +70,31 @@ struct wf_kernels {
 	size_t (*apply[WF_OPTIMIZER_COUNT])(const struct wf_apply *apply);
 	/* out = in[0] + in[1] + ... in order; out may be in[0]. */
 	void (*sum)(float *out, const float *const *in, unsigned in_count, size_t count);
-	/* out = (in[0] + in[1] + ... in order) / divisor, whatever is not finite among them; out is
-	 * none of the inputs. Of tensors that are only reduced: nothing is skipped nor counted. */
+	/* out = (in[0] + in[1] + ... in order) / divisor, also if some are not finite; out is none
+	 * of the inputs. For tensors that are only reduced: nothing is skipped or counted. */
 	void (*mean)(float *out, const float *const *in, unsigned in_count, float divisor,
 		     size_t count);
 	/* out[i] = in[0][first + i] + in[1][first + i] + ... in order, each widened to f32 before.
-	 * None of WEFT_VALUES_F32. halves.h uses it. */
+	 * There is none for WEFT_VALUES_F32. Used by halves.h. */
 	void (*sum_half[WF_VALUE_FORMAT_COUNT])(float *out, const uint16_t *const *in,
 						unsigned in_count, size_t first, size_t count);
-	/* 64 elements by chance: element e takes word e / 16 of block at->block + e % 16. */
+	/* Rounds 64 elements at random: element e uses word e / 16 of block at->block + e % 16. */
 	void (*draw_half[WF_VALUE_FORMAT_COUNT])(uint16_t *out, const float *in,
 						 const struct wf_half_blocks *at);
-	/* How many elements are NaN or infinite. */
+	/* The number of elements that are NaN or infinite. */
 	size_t (*count_nonfinite)(const float *in, size_t count);
 	/* out[i] = exp(in[i]), log(in[i]); within 2 ulp; out may be in. exp overflows to inf and
 	 * underflows to 0 (subnormal results are flushed to 0); log(0) = -inf, log(<0) = NaN. */
 	void (*exp_f32)(float *out, const float *in, size_t count);
 	void (*log_f32)(float *out, const float *in, size_t count);
-	const struct wf_row_kernels *rows; /* of sparse tables: rows.h */
+	const struct wf_row_kernels *rows; /* for sparse tables: rows.h */
 };
 
 const struct wf_kernels *wf_kernels_ref(void);
-/* The form to use on this processor; decided by CPUID on each call, cheap. */
+/* The form to use on this processor; reads CPUID on each call, which is cheap. */
 const struct wf_kernels *wf_kernels_best(void);
-/* "auto", "ref", "avx2", "avx512". NULL: unknown, not built, or not offered by this processor. */
+/* The form called "auto", "ref", "avx2" or "avx512". NULL: unknown, not built, or not supported by
+ * this processor. */
 const struct wf_kernels *wf_kernels_by_name(const char *name);
 
 /* Scalars in f64, for schedules and bias correction; within 2 ulp in the domains used. */

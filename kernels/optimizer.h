@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* optimizer: the settings of an optimizer and its schedule, and the step-wise scalars made of them.
- * Formulas with their sources: kernels/formulas.md. Thread: any; everything here is pure. */
+/* optimizer: the settings of an optimizer and its schedule, and the scalars of a step that follow
+ * from them. Formulas with their sources: kernels/formulas.md. Thread: any; everything here is
+ * pure. */
 #pragma once
 
 #include <stdint.h>
@@ -15,19 +16,20 @@
 struct wf_optimizer_opts wf_optimizer_defaults(void);
 /* WEFT_INVALID names field, value and limit. */
 enum weft_status wf_optimizer_check(const struct wf_optimizer_opts *opts) WEFT_MUST_CHECK;
-/* How many arrays of state: 0, 1, 2. */
+/* The number of arrays of state: 0, 1 or 2. */
 unsigned wf_optimizer_state_count(enum wf_optimizer kind);
-/* The same, and those of averages behind them. */
+/* The same, plus those of averages, which follow them. */
 unsigned wf_state_count(const struct wf_optimizer_opts *opts);
 const char *wf_optimizer_name(enum wf_optimizer kind);
 const char *wf_schedule_name(enum wf_schedule schedule);
-/* WEFT_INVALID lists the names there are. */
+/* WEFT_INVALID: the text lists all names. */
 enum weft_status wf_optimizer_parse(const char *name, enum wf_optimizer *out) WEFT_MUST_CHECK;
 enum weft_status wf_schedule_parse(const char *name, enum wf_schedule *out) WEFT_MUST_CHECK;
-/* The public struct's settings as these; checked. WEFT_INVALID names setting, value and limit. */
+/* Converts the public struct's settings, and checks them. WEFT_INVALID: the text names setting,
+ * value and limit. */
 enum weft_status wf_optimizer_read(const struct weft_optimizer_opts *in,
 				   struct wf_optimizer_opts *out) WEFT_MUST_CHECK;
-/* The settings of a schedule alone, as wf_optimizer_check has them. */
+/* Checks only the settings of a schedule, as wf_optimizer_check does. */
 enum weft_status wf_schedule_check(const struct wf_optimizer_opts *opts) WEFT_MUST_CHECK;
 /* "1000:1.0,2000:0.5": until and factor of each segment. `out` is [WF_SEGMENTS_MAX]; none in "".
  * WEFT_INVALID: where the text goes wrong. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* prefetch: send for the cache lines of a row. Thread: any. */
+/* prefetch: prefetches the cache lines of a row. Thread: any. */
 #pragma once
 
 #include <stddef.h>
 
 #define WF_LINE_BYTES 64u
-/* More are left to the processor, which sees a stream by then. */
+/* The rest is left to the hardware prefetcher, which has detected a stream by then. */
 #define WF_PREFETCH_LINES_MAX 12u
 
 static inline unsigned
@@ -15,8 +15,8 @@ wf_prefetch_lines(size_t bytes)
 	return lines < WF_PREFETCH_LINES_MAX ? (unsigned)lines : WF_PREFETCH_LINES_MAX;
 }
 
-/* `lines`: as above, at least 1; it is the same for many calls: one jump that is foreseen, instead
- * of a loop. always_inline, for gcc takes a function that only prefetches for one without effects,
+/* `lines`: as above, at least 1. It is the same for many calls, so one well predicted jump replaces
+ * a loop. always_inline, because gcc considers a function that only prefetches to have no effect,
  * and drops the calls. */
 static inline __attribute__((always_inline)) void
 wf_prefetch(const void *at, unsigned lines)

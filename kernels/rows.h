@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rows: optimizers of the rows of sparse tables: settings, and kernels that sum the gradients of
+/* rows: optimizers for the rows of sparse tables: settings, and kernels that sum the gradients of
  * all trainers and update one row after the other. What holds for kernels.h holds here: ref is the
  * definition, every form gives the same bits, nothing allocates, nothing fails, no libm. Formulas
  * with their sources: kernels/formulas.md.
  *
  * A row lies in memory as `dim` values, then its state: arrays of dim f32, then scalars. Thread:
- * any; everything here is pure but for the rows it is told to change. */
+ * any; everything here is pure except for the rows that it updates. */
 #pragma once
 
 #include <stdbool.h>
@@ -24,29 +24,29 @@
 struct wf_row_opts wf_row_defaults(void);
 /* The same, with momentum, betas, clipping and schedule of a dense optimizer. */
 struct wf_row_opts wf_row_like(const struct wf_optimizer_opts *dense);
-/* WEFT_INVALID names field, value and limit; WEFT_UNSUPPORTED: dense_equivalent of an optimizer, or
- * with settings, that has no closed form. */
+/* WEFT_INVALID: the text names field, value and limit; WEFT_UNSUPPORTED: dense_equivalent with an
+ * optimizer, or with settings, that has no closed form. */
 enum weft_status wf_row_check(const struct wf_row_opts *opts) WEFT_MUST_CHECK;
 const char *wf_row_optimizer_name(enum wf_row_optimizer kind);
-/* WEFT_INVALID lists the names there are. */
+/* WEFT_INVALID: the text lists all names. */
 enum weft_status wf_row_optimizer_parse(const char *name,
 					enum wf_row_optimizer *out) WEFT_MUST_CHECK;
-/* f32 of state behind the values of a row. */
+/* The number of f32 of state behind the values of a row. */
 size_t wf_row_state_floats(enum wf_row_optimizer kind, size_t dim);
 /* As wf_learning_rate. */
 double wf_row_rate(const struct wf_row_opts *opts, uint64_t samples_before, uint64_t samples);
 
-/* The numbers of a step, as f32. */
+/* The scalars of a step, as f32. */
 struct wf_row_scalars {
 	float divisor; /* 1 for sum; samples of the step for mean */
 	float clip;    /* 0: off */
 	float rate;    /* adam, adam_rowwise: bias-corrected */
 	float decay;
 	float momentum, beta1, beta2, rho, epsilon;
-	float square_share; /* of rmsprop: what a new square counts for, not a row's first */
-	float drop;         /* rate l1, of the step after the update; 0: off */
-	float shrink;       /* 1 / (1 + rate l2), likewise; 1: off */
-	float l1, l2, l21, ftrl_beta; /* of ftrl */
+	float square_share; /* rmsprop: the weight of a new square, except a row's first */
+	float drop;         /* rate * l1, applied after the update; 0: off */
+	float shrink;       /* 1 / (1 + rate * l2), applied after the update; 1: off */
+	float l1, l2, l21, ftrl_beta; /* for ftrl */
 };
 
 /* `rate` is wf_row_rate(); `updates` counts applied steps including this one, from 1. */
@@ -62,14 +62,14 @@ struct wf_row_batch {
 	 * grad[first[i + 1]] (not included), at least one, each [dim]. first NULL: one each. */
 	const float *const *grad;
 	const uint32_t *first; /* [count + 1] */
-	bool is_near;          /* rows are in cache: nothing has to be sent for */
-	/* [count] of rmsprop: 0 of a row that takes its first step, whose square counts in full.
-	 * NULL: none does. Others do not look at it. */
+	bool is_near;          /* rows are in cache: nothing has to be prefetched */
+	/* [count] for rmsprop: 0 for a row in its first step, whose square has full weight. NULL:
+	 * no row is. Other methods ignore it. */
 	const uint32_t *stamp;
 };
 
-/* First values between low and low + span: columns 4 b to 4 b + 3 are low + span (x >> 8) 2^-24 of
- * the words x of Philox's block (key low, key high, b, table) under the seed: base/philox.h. */
+/* Initial values between low and low + span: columns 4 b to 4 b + 3 are low + span (x >> 8) 2^-24
+ * for the words x of Philox's block (key low, key high, b, table) under the seed: base/philox.h. */
 struct wf_row_uniform {
 	uint64_t seed;
 	uint32_t table;
@@ -89,10 +89,10 @@ struct wf_row_kernels {
 						const struct wf_row_batch *batch);
 	/* out[i * dim ...] = the first dim f32 at row[i]. */
 	void (*gather)(float *out, const float *const *row, size_t count, size_t dim);
-	/* The first dim f32 at out[i]: first values of key i. */
+	/* The first dim f32 at out[i] become the initial values of key i. */
 	void (*uniform)(const struct wf_row_uniform *draw, const uint64_t *key, float *const *out,
 			size_t count, size_t dim);
-	struct wf_row_half half[WF_VALUE_FORMAT_COUNT]; /* none of WEFT_VALUES_F32 */
+	struct wf_row_half half[WF_VALUE_FORMAT_COUNT]; /* there is none for WEFT_VALUES_F32 */
 };
 
 /* Steps without a gradient, in closed form. */
@@ -111,23 +111,23 @@ enum wf_row_motion_kind {
 struct wf_row_motion {
 	enum wf_row_motion_kind kind;
 	double ww, wm, mw, mm, drop;
-	float epsilon;  /* of the rooted ones */
+	float epsilon;  /* WF_ROW_ROOTED only */
 	uint64_t steps; /* likewise */
 };
 
-/* One step without a gradient, at the settings' learning rate. WF_ROW_STILL where lazy. */
+/* One step without a gradient, at the settings' learning rate; WF_ROW_STILL if lazy. */
 struct wf_row_motion wf_row_motion_of(const struct wf_row_opts *opts);
 /* The same at another rate. */
 struct wf_row_motion wf_row_motion_at(const struct wf_row_opts *opts, double rate);
-/* Whether such steps differ from each other, for the rate does: then they are multiplied one by
+/* Whether such steps differ from each other because the rate does: then they are multiplied one by
  * one, not raised to a power. */
 bool wf_row_motion_varies(const struct wf_row_opts *opts);
-/* First `a`, then `b`; neither is a rooted one. */
+/* First `a`, then `b`; neither is WF_ROW_ROOTED. */
 struct wf_row_motion wf_row_motion_chain(const struct wf_row_motion *a,
 					 const struct wf_row_motion *b);
 /* `steps` of them: by squaring, about 12 operations for each bit of `steps`. */
 struct wf_row_motion wf_row_motion_power(const struct wf_row_motion *step, uint64_t steps);
-/* Move values and state of a row. */
+/* Applies the motion to values and state of a row. */
 void wf_row_move(const struct wf_row_motion *motion, float *row, size_t dim);
-/* out[dim] = the values as wf_row_move would leave them; the row stays. */
+/* out[dim] = the values as wf_row_move would leave them; the row is unchanged. */
 void wf_row_look(const struct wf_row_motion *motion, float *out, const float *row, size_t dim);

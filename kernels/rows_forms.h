@@ -17,18 +17,18 @@
 
 typedef size_t wf_row_apply_fn(const struct wf_row_scalars *k, const struct wf_row_batch *batch);
 
-/* One row whose gradients may be anything. Returns how many elements were left alone. */
+/* Updates one row, whose gradients need not be finite. Returns how many elements were skipped. */
 size_t wf_ref_row(enum wf_row_optimizer kind, const struct wf_row_scalars *k, float *row,
 		  const float *const *grad, unsigned grad_count, size_t dim);
 
-/* Does row i of the batch take its first step, with rmsprop, which makes a difference there? */
+/* Whether row i of the batch is in its first step with rmsprop, where that makes a difference. */
 static inline bool
 wf_row_is_first(enum wf_row_optimizer kind, const struct wf_row_batch *batch, size_t i)
 {
 	return kind == WF_ROW_RMSPROP && batch->stamp != NULL && batch->stamp[i] == 0;
 }
 
-/* The numbers of such a step: as those of tensors in the job's first. */
+/* The scalars of such a step: those of tensors in the job's first step. */
 static inline struct wf_row_scalars
 wf_row_first_scalars(const struct wf_row_scalars *k)
 {
@@ -60,7 +60,7 @@ wf_row_fold(float partial[WF_ROW_FOLD])
 	return partial[0];
 }
 
-/* w towards 0 by `drop`, and not beyond. NaN stays. */
+/* Moves w towards 0 by `drop`, and not beyond. NaN stays NaN. */
 static inline float
 wf_row_soft(float w, float drop)
 {
@@ -83,7 +83,8 @@ wf_row_regular(const struct wf_row_scalars *k, float w)
 	return k->shrink < 1.0f ? w * k->shrink : w;
 }
 
-/* In all that follows: w, s, t are element i of values and state arrays; g its gradient, finite. */
+/* In the functions below w, s and t are element i of values and state arrays; g is its gradient,
+ * finite. */
 
 static inline void
 wf_row_sgd(const struct wf_row_scalars *k, float *w, float g)
@@ -106,7 +107,7 @@ wf_row_adagrad(const struct wf_row_scalars *k, float *w, float *a, float g)
 	*w = wf_row_regular(k, *w - k->rate * wf_row_decayed(k, *w, g) / root);
 }
 
-/* Of a row's sum of squares: its accumulator, and the rate that it leaves. */
+/* Adds a row's sum of squares to its accumulator, and returns the row's rate. */
 static inline float
 wf_row_adagrad_rowwise_rate(const struct wf_row_scalars *k, float *a, float squares, size_t dim)
 {
@@ -120,7 +121,7 @@ wf_row_adagrad_rowwise(const struct wf_row_scalars *k, float *w, float row_rate,
 	*w = wf_row_regular(k, *w - row_rate * wf_row_decayed(k, *w, g));
 }
 
-/* What is under the root may fall below 0 by rounding. */
+/* The argument of the root may fall below 0 by rounding. */
 static inline void
 wf_row_rmsprop(const struct wf_row_scalars *k, float *w, float *square, float *mean, float g)
 {
@@ -142,7 +143,7 @@ wf_row_adam(const struct wf_row_scalars *k, float *w, float *m, float *v, float 
 	*w = wf_row_regular(k, *w - k->rate * *m / (root + k->epsilon));
 }
 
-/* `squares`: of the gradients with decay. */
+/* `squares`: sum over the gradients with decay. */
 static inline float
 wf_row_adam_rowwise_rate(const struct wf_row_scalars *k, float *v, float squares, size_t dim)
 {
@@ -157,7 +158,7 @@ wf_row_adam_rowwise(const struct wf_row_scalars *k, float *w, float *m, float ro
 	*w = wf_row_regular(k, *w - row_rate * *m);
 }
 
-/* z and n of FTRL-proximal. Returns what w divides by. */
+/* Updates z and n of FTRL-proximal. Returns the divisor in the formula of w. */
 static inline float
 wf_row_ftrl_state(const struct wf_row_scalars *k, float w, float *z, float *n, float g)
 {
@@ -176,7 +177,7 @@ wf_row_ftrl(const struct wf_row_scalars *k, float *w, float *z, float *n, float 
 	*w = (0.0f - wf_row_soft(*z, k->l1)) / below;
 }
 
-/* What the norm of a row leaves of it: 0, or a share of at most 1. */
+/* The factor that the norm of a row leaves: 0, or at most 1. */
 static inline float
 wf_row_ftrl_group_share(const struct wf_row_scalars *k, float squares, size_t dim)
 {

@@ -22,7 +22,7 @@
 #include "kernels/prefetch.h"
 #include "kernels/rows_forms.h"
 
-/* Rows ahead of the one in work that are on their way from memory. */
+/* How many rows are prefetched ahead of the current one. */
 #define ROWS_AHEAD 6u
 
 struct row_vecs {
@@ -171,14 +171,14 @@ row_ftrl(const struct row_vecs *v, float *w, float *const state[2], vec g)
 	vec_store(w, row_ftrl_value(v, vec_soft(z, v->l1), vec_load(state[1])));
 }
 
-/* A row with what it needs, all its gradients finite. */
+/* A row and its operands; all its gradients are finite. */
 struct row_work {
 	float *w, *s, *t;
 	const float *g;
 	size_t dim, whole; /* whole: up to the last whole vector */
 };
 
-/* What is summed over a row, squared: WF_ROW_ADAGRAD_ROWWISE: the gradients;
+/* The value whose squares are summed over a row: WF_ROW_ADAGRAD_ROWWISE: the gradients;
  * WF_ROW_ADAM_ROWWISE: with decay; WF_ROW_FTRL_GROUP: z without l1. */
 INLINE vec
 row_term(const struct row_vecs *v, enum wf_row_optimizer kind, bool plain, const struct row_work *r,
@@ -352,7 +352,7 @@ step_row(const struct row_vecs *v, enum wf_row_optimizer kind, bool plain, const
 	}
 }
 
-/* Whether all of g is finite: an operation or two a vector, one decision a row. */
+/* Whether all of g is finite: one or two operations per vector, one branch per row. */
 INLINE bool
 row_is_finite(const float *g, size_t dim, size_t whole)
 {
@@ -375,7 +375,8 @@ row_is_finite(const float *g, size_t dim, size_t whole)
 	return finite && !ivec_has_nonfinite(most);
 }
 
-/* The gradients of a row summed, divided and clipped into `room`. false: one is not finite. */
+/* Sums, divides and clips the gradients of a row into `room`. Returns false if one is not finite.
+ */
 static bool
 sum_row(const struct wf_row_scalars *k, const float *const *grad, unsigned count, float *room,
 	size_t dim)
@@ -438,7 +439,7 @@ run_rows(enum wf_row_optimizer kind, bool plain, const struct wf_row_scalars *k,
 			wf_prefetch(b->row[i + ROWS_AHEAD], lines);
 		}
 		if (is_first) {
-			finite = false; /* once in a row's life: by ref */
+			finite = false; /* once in a row's life, so left to ref */
 		} else if (plain && count == 1) {
 			r.g = grad[0];
 			finite = row_is_finite(r.g, b->dim, whole);
@@ -525,7 +526,7 @@ philox_blocks(ivec c[4], uint64_t key)
 	}
 }
 
-/* Blocks of Philox that are drawn together: of one row, or of several short ones. */
+/* Blocks of Philox that are drawn together, for one row or for several short ones. */
 struct draws {
 	uint32_t low[WIDTH], high[WIDTH], block[WIDTH]; /* of the counters */
 	float *to[WIDTH];                               /* four columns each */

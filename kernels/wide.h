@@ -32,7 +32,8 @@
 
 #define MANY 0 /* a number of inputs that is not a constant */
 
-/* Several arrays that are added up in order. The first four are named, to be held in registers. */
+/* Several arrays that are added in order. The first four have names, so that they stay in
+ * registers. */
 struct inputs {
 	const float *a, *b, *c, *d;
 	const float *const *all;
@@ -76,7 +77,7 @@ count_clear(mask m)
 	return WIDTH - (size_t)__builtin_popcount(mask_bits(m));
 }
 
-/* wf_apply's numbers, one copy for each lane. */
+/* wf_apply's scalars, broadcast to vectors. */
 struct scalars {
 	vec divisor, low, high, rate, plain_rate, decay, momentum;
 	vec beta1, rest1, beta2, rest2, epsilon, rho, rest_rho, square_share, drop;
@@ -86,7 +87,7 @@ struct scalars {
 INLINE struct scalars
 open_scalars(const struct wf_apply *apply, bool drops)
 {
-	/* Clipping a finite number to infinity leaves it as it is. */
+	/* Clipping to infinity leaves a finite number unchanged. */
 	float clip = apply->clip > 0.0f ? apply->clip : __builtin_inff();
 	return (struct scalars){
 		.divisor = vec_set(apply->divisor),
@@ -109,7 +110,7 @@ open_scalars(const struct wf_apply *apply, bool drops)
 	};
 }
 
-/* Where `keep` is clear memory keeps what it had. */
+/* Elements for which `keep` is clear are not changed in memory. */
 INLINE void
 store_some(float *at, vec before, vec after, mask keep)
 {
@@ -125,7 +126,7 @@ vec_soft(vec w, vec drop)
 	return vec_select(mask_less(drop, w), vec_sub(w, drop), rest);
 }
 
-/* The parameter after its step, and after L1's. */
+/* Stores the parameter after its step and after that of L1. */
 INLINE void
 store_param(const struct scalars *k, float *param, vec before, vec after, mask keep)
 {
@@ -241,7 +242,7 @@ step_adamax(const struct scalars *k, float *param, float *const state[2], vec g,
 	store_param(k, param, w, vec_sub(w, step), finite);
 }
 
-/* Both means of adam and adamw from d. Returns rate m / (sqrt(v) + epsilon). */
+/* Updates both means of adam and adamw from d. Returns rate m / (sqrt(v) + epsilon). */
 INLINE vec
 step_of_means(const struct scalars *k, float *const state[2], vec d, mask finite)
 {
@@ -273,7 +274,8 @@ step_adamw(const struct scalars *k, float *param, float *const state[2], vec g, 
 	store_param(k, param, w, vec_sub(w, vec_add(step, decayed)), finite);
 }
 
-/* The elements from i on take their gradients g, not clipped yet. Returns how many did not. */
+/* Updates the elements from i on with their gradients g, not clipped yet. Returns how many were
+ * skipped. */
 INLINE size_t
 step_of_kind(const struct scalars *k, const struct wf_apply *apply, enum wf_optimizer kind,
 	     size_t i, vec g)
@@ -322,8 +324,8 @@ step_of_kind(const struct scalars *k, const struct wf_apply *apply, enum wf_opti
 	return count_clear(finite);
 }
 
-/* One pass over [0, whole) of every array, `whole` a multiple of WIDTH. `fixed` MANY: L1 is on, or
- * off, as the scalars say; else it is off. */
+/* One pass over [0, whole) of every array, `whole` a multiple of WIDTH. With `fixed` MANY the
+ * scalars decide whether L1 is on; otherwise it is off. */
 INLINE size_t
 run(const struct wf_apply *apply, enum wf_optimizer kind, unsigned fixed, size_t whole)
 {
@@ -591,7 +593,7 @@ exp_f32(float *out, const float *in, size_t count)
 	wf_kernels_ref()->exp_f32(out + whole, in + whole, count - whole);
 }
 
-/* x = 2^e (1 + f), as the first lines of wf_log_f32; rubbish where x is not above 0 and finite. */
+/* x = 2^e (1 + f), as the first lines of wf_log_f32; undefined unless x is above 0 and finite. */
 INLINE void
 split_vector(vec x, vec *e, vec *f)
 {
