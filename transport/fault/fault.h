@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fault: a transport that wraps another one and misbehaves within the contract.
  *
- * Its name is what is given to wf_transport_open: "fault(SPEC)+NAME", or "fault+NAME" for
- * WF_FAULT_SPEC_DEFAULT; NAME is any transport, wrapped ones included. For tests.
- * Thread: the transport's owner. */
+ * Its name for wf_transport_open is "fault(SPEC)+NAME", or "fault+NAME" for WF_FAULT_SPEC_DEFAULT;
+ * NAME is any transport, wrapped ones included. For tests. Thread: the transport's owner. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,21 +10,23 @@
 #include "transport/fault/fault_spec.h"
 #include "transport/transport.h"
 
-#define WF_FAULT_NAME_BYTES (2 * WF_FAULT_SPEC_BYTES) /* of "fault(SPEC)+NAME", with its end */
+#define WF_FAULT_NAME_BYTES (2 * WF_FAULT_SPEC_BYTES) /* of "fault(SPEC)+NAME", with the final 0 */
 
 /* How often each kind of fault was injected since open. */
 struct wf_fault_counts {
 	uint64_t injected[WF_FAULT_KINDS];
 };
 
-/* Does the name ask for a wrapper? Then wf_fault_open is to open it, good or bad as it may be. */
+/* Whether the name requests a wrapper. If so, wf_fault_open has to open it, or refuse it if it is
+ * malformed. */
 bool wf_fault_is_name(const char *name);
-/* "fault(SPEC)+auto", where a transport is told its paths, wraps all of it: `name` becomes
- * "fault(SPEC)+paths", `*rest` "auto". false: no wrapper comes first, or `paths` is a list, where
- * each item has wrappers of its own. One that is written wrongly becomes `name` as it is. */
+/* In a setting of paths "fault(SPEC)+auto" wraps the whole transport: `name` becomes
+ * "fault(SPEC)+paths", and `*rest` "auto". Returns false if `paths` does not begin with a wrapper,
+ * or is a list, in which each item has its own wrappers. A malformed one is copied to `name`
+ * unchanged. */
 bool wf_fault_around_paths(const char *paths, char name[WF_FAULT_NAME_BYTES], const char **rest);
-/* `opts` are complete; the transport within gets them as they are. */
+/* `opts` are complete, and are passed on to the inner transport. */
 enum weft_status wf_fault_open(const char *name, const struct wf_transport_opts *opts,
 			       struct wf_transport **out) WEFT_MUST_CHECK;
-/* false: it is no such wrapper. Of the outermost one. */
+/* Returns the counts of the outermost wrapper, or false if the transport is no wrapper. */
 bool wf_fault_query(const struct wf_transport *transport, struct wf_fault_counts *out);

@@ -2,8 +2,8 @@
 /* tcp_internal: what the files of the tcp backend share.
  *
  * A connection is one stream of frames: a 64-byte head (wire/head.h) and body_bytes behind it.
- * Messages are frames of their own service; the frames below are service TRANSPORT.
- * Thread: the transport's owner, but for the run of a look-up. */
+ * Messages are frames of their own service; the frames below have service TRANSPORT. Thread: the
+ * transport's owner, except for the run of a look-up. */
 #pragma once
 
 #include <netinet/in.h>
@@ -27,16 +27,17 @@ enum wf_tcp_frame {
 	WF_TCP_ACCEPT = 2, /* accepting end, first; body: the verdict */
 	WF_TCP_REFUSE = 3, /* accepting end, first and last; body: the verdict */
 	WF_TCP_PUT = 4, /* slice: tag, region: grant, offset, request_id: nonce; body: the bytes */
-	/* The last frame of an end that closes in good order; instead of an answer, body: why. */
+	/* The last frame of an end that closes in good order. Instead of an answer its body is the
+	 * reason. */
 	WF_TCP_CLOSE = 5,
 };
 
 #define WF_TCP_RX_BYTES 65536u /* receive buffer of a connection */
-/* Read ahead while PUTs arrive, whose payload goes straight to its place. */
+/* Bytes to read ahead while PUTs arrive, whose payload is read straight into its place. */
 #define WF_TCP_RX_BULK_BYTES 4096u
-#define WF_TCP_RING_BYTES (256u << 10) /* of what was taken and is not yet sent, per connection */
-#define WF_TCP_HEADS_MAX 256u          /* MSG events of one poll */
-#define WF_TCP_RX_BUDGET (512u << 10)  /* bytes that one connection may take in per poll */
+#define WF_TCP_RING_BYTES (256u << 10) /* operations accepted and not yet sent, per connection */
+#define WF_TCP_HEADS_MAX 256u          /* the most MSG events of one poll */
+#define WF_TCP_RX_BUDGET (512u << 10)  /* bytes that one connection may receive per poll */
 #define WF_TCP_TX_BUDGET (1u << 20)    /* bytes that one connection may send per poll */
 
 #define WF_TCP_BLOB_FRAME_BYTES (WF_HEAD_BYTES + WF_BLOB_ROOM)
@@ -44,28 +45,28 @@ enum wf_tcp_frame {
 struct wf_tcp;
 struct wf_tcp_conn;
 
-/* An operation that was taken. It is out when its frame is. */
+/* An operation that was accepted. It is out once the kernel has its whole frame. */
 struct wf_tcp_entry {
 	uint64_t cookie;
-	uint64_t begin, end; /* of its frame, in the stream that is sent */
-	uint32_t ring_end;   /* the ring is free up to here when it is out */
+	uint64_t begin, end; /* positions of its frame in the stream that is sent */
+	uint32_t ring_end;   /* the ring is free up to here once it is out */
 };
 
 /* posted >= done; entry i is at i & entry_mask. */
 struct wf_tcp_tx {
 	struct wf_tcp_entry *entry; /* [entry_mask + 1] */
 	uint64_t posted, done;
-	uint64_t cut; /* those before it were out when the connection was cut; 0 until then */
-	/* Of the stream that is sent, in bytes: what was taken; what is out. */
+	uint64_t cut; /* entries before it were out when the connection was cut; 0 until then */
+	/* Bytes of the stream that is sent: accepted, and out. */
 	uint64_t taken_bytes, sent_bytes;
-	struct iovec *piece; /* of the entries that are not out; i is at i & piece_mask */
+	struct iovec *piece; /* pieces of the entries that are not out; i is at i & piece_mask */
 	uint64_t piece_first, piece_end;
 	uint8_t *ring; /* WF_TCP_RING_BYTES */
-	/* Taken up to head, free from tail, which follows when there is no room: then the entries
-	 * before `freed` are. Positions grow, modulo 2^32, until the ring is empty. */
+	/* In use from tail to head. tail advances only when room is needed: then the space of the
+	 * entries before `freed` is free. Positions grow, modulo 2^32, until the ring is empty. */
 	uint64_t freed;
 	uint32_t ring_head, ring_tail;
-	/* Hello, verdict or CLOSE: goes before the entries, of which none is half out. */
+	/* Hello, verdict or CLOSE: sent before the entries, none of which is partly out. */
 	uint32_t control_bytes, control_sent;
 	bool writable;
 	int error; /* errno that ended sending; 0: none */
@@ -74,27 +75,27 @@ struct wf_tcp_tx {
 struct wf_tcp_rx {
 	uint8_t *buffer; /* WF_TCP_RX_BYTES */
 	uint32_t begin, end;
-	uint64_t lent_turn; /* poll in which events point into the buffer */
-	bool readable;      /* recv has not run dry since the last edge */
-	bool hung_up;       /* the edge said that the end of the stream is near: read up to it */
+	uint64_t lent_turn; /* the poll whose events point into the buffer */
+	bool readable;      /* recv has not returned EAGAIN since the last edge */
+	bool hung_up;       /* the edge reported the end of the stream: read up to it */
 	bool bulk;          /* the last frame was a PUT */
-	bool stalled;       /* a whole frame is here and waits for room for its event */
+	bool stalled;       /* a whole frame has arrived and waits for room for its event */
 	/* The PUT whose payload is awaited. */
 	bool put_open;
 	struct wf_landing put; /* while put_open */
 };
 
-/* Is the peer's host there? tcp_host.c. */
+/* Whether the peer's host answers: tcp_host.c. */
 struct wf_tcp_host {
-	uint64_t arrived_bytes; /* of tx.sent_bytes, known to have arrived */
-	uint64_t asked_ns;      /* since when the kernel asks without an answer; 0: it does not */
+	uint64_t arrived_bytes; /* the part of tx.sent_bytes that is known to have arrived */
+	uint64_t asked_ns; /* since when the kernel has probed without an answer; 0: it has not */
 };
 
 struct wf_tcp_conn {
 	struct wf_life life; /* first */
 	struct wf_loop_source source;
 	bool last_queued;  /* CLOSE or REFUSE */
-	bool room_watched; /* epoll tells of room to send */
+	bool room_watched; /* epoll reports room to send */
 	int fd;            /* -1: none */
 	struct wf_tcp *t;
 
@@ -102,14 +103,14 @@ struct wf_tcp_conn {
 	struct wf_tcp_rx rx;
 	struct wf_tcp_host host;
 
-	/* First frame of the peer; its body is the blob of UP or DOWN. */
+	/* The peer's first frame; its body is the blob of UP or DOWN. */
 	uint8_t shake[WF_TCP_BLOB_FRAME_BYTES];
 	uint32_t shake_got, shake_need;
 	struct wf_head shake_head;
 	uint8_t control[WF_TCP_BLOB_FRAME_BYTES];
 
 	/* Connecting end: first the name is looked up, then its addresses are tried. */
-	struct wf_look_up *look_up; /* NULL when the addresses are here */
+	struct wf_look_up *look_up; /* NULL once the addresses are known */
 	struct wf_addresses addresses;
 	unsigned address_next;
 	int connect_error; /* errno of the last address */
@@ -119,16 +120,16 @@ struct wf_tcp {
 	struct wf_medium medium;                  /* first */
 	char congestion[WF_TCP_CONGESTION_BYTES]; /* "": the system's */
 	uint64_t entry_mask;                      /* op_max, rounded up to a power of two, less 1 */
-	uint64_t piece_mask; /* the same of twice as many: an operation makes at most two pieces */
-	uint64_t body_max;   /* of any frame */
+	uint64_t piece_mask; /* the mask for twice as many: an operation has at most two pieces */
+	uint64_t body_max;   /* the longest body of any frame */
 	struct wf_doors doors;
-	struct wf_look_up *orphans; /* of those that nobody waits for */
+	struct wf_look_up *orphans; /* look-ups that were abandoned */
 
-	/* Next look at the hosts of connections that are UP; WF_NEVER: there is none. Apart from
-	 * the loop's timer, for it is no reason to read the clock in every poll. */
+	/* When to check the hosts of connections that are UP; WF_NEVER: there are none. It is kept
+	 * apart from the loop's timer, because it is no reason to read the clock in every poll. */
 	uint64_t look_ns;
 	unsigned heads_used;
-	struct wf_head heads[WF_TCP_HEADS_MAX]; /* of the messages of this poll */
+	struct wf_head heads[WF_TCP_HEADS_MAX]; /* heads of the messages of this poll */
 };
 
 static inline struct wf_tcp *
@@ -143,18 +144,19 @@ wf_tcp_conn_of(struct wf_conn *conn)
 	return (struct wf_tcp_conn *)conn;
 }
 
-/* What epoll tells of a connection, once each. Of room to send only while there may be none. */
+/* The events of a connection, each reported once per edge. Room to send is watched only while there
+ * may be none. */
 #define WF_TCP_EDGES (EPOLLIN | EPOLLRDHUP | EPOLLET)
 
 /* tcp_life.c: what a connection does in each state, and how it ends. */
 extern const struct wf_life_ops wf_tcp_life_ops;
-/* UP: what is posted leaves, what came is delivered. */
+/* UP: sends what is posted, and delivers what has arrived. */
 void wf_tcp_conn_visit(struct wf_tcp_conn *c, struct wf_events *events);
 
 /* tcp_conn.c */
-/* What is not zero in a new connection. */
+/* Sets what is not zero in a new connection. */
 void wf_tcp_conn_init(struct wf_tcp_conn *c);
-/* Buffers of a connection that has a peer. WEFT_NOMEM names the bytes. */
+/* Allocates the buffers of a connection that has a peer. WEFT_NOMEM: the text has the bytes. */
 enum weft_status wf_tcp_conn_buffers(struct wf_tcp_conn *c);
 /* The next poll visits it. */
 static inline void
@@ -163,38 +165,39 @@ wf_tcp_conn_ready(struct wf_tcp_conn *c)
 	wf_loop_push(&c->t->medium.loop, &c->life.ready);
 }
 void wf_tcp_conn_close(struct wf_tcp_conn *c);
-/* Down for what errno says about the stream. */
+/* Takes the connection down because the stream failed with errno `err`. */
 void wf_tcp_conn_broken(struct wf_tcp_conn *c, int err) __attribute__((cold));
-/* Whether epoll tells of room to send. */
+/* Switches whether epoll reports room to send. */
 void wf_tcp_watch_room(struct wf_tcp_conn *c, bool wanted);
 
 /* tcp_handshake.c */
 enum weft_status wf_tcp_connect(struct wf_transport *transport, const struct wf_host *to,
 				const void *hello, size_t hello_bytes, void *user,
 				struct wf_conn **out);
-/* Queue the verdict. */
+/* Queues the verdict. */
 bool wf_tcp_answer(struct wf_life *life, bool accept, const void *verdict, size_t verdict_bytes);
-/* Try the addresses that are left. */
+/* Tries the remaining addresses. */
 void wf_tcp_connect_next(struct wf_tcp_conn *c);
 void wf_tcp_connect_visit(struct wf_tcp_conn *c);
-/* Read towards the first frame. */
+/* Reads up to the first frame. */
 void wf_tcp_shake_read(struct wf_tcp_conn *c);
-/* A connection that waits for its answer may only end. */
+/* Reads from a connection that waits for its answer: the stream may end, and nothing else may
+ * arrive. */
 void wf_tcp_waiting_read(struct wf_tcp_conn *c);
 
 /* tcp_host.c */
-/* A connection is UP. */
+/* Begins to watch the hosts: a connection is UP. */
 void wf_tcp_host_watch(struct wf_tcp *t);
-/* When it is time: take down those whose host does not answer. */
+/* When it is due: takes down connections whose host does not answer. */
 void wf_tcp_host_look(struct wf_tcp *t);
 
 /* tcp_listen.c */
 enum weft_status wf_tcp_listen(struct wf_transport *transport, const struct wf_host *at,
 			       uint16_t *port);
 void wf_tcp_doors_init(struct wf_tcp *t);
-/* Options of every stream. They cannot fail in a way that matters. */
+/* Sets the options of every stream. A failure does no harm. */
 void wf_tcp_socket_options(struct wf_tcp *t, int fd);
-/* Take over a connected socket as an incoming connection; closes it on failure. */
+/* Adopts a connected socket as an incoming connection; closes it on failure. */
 void wf_tcp_adopt(struct wf_tcp *t, int fd, const struct sockaddr_storage *peer);
 
 /* tcp_grant.c: regions and grants */
@@ -206,14 +209,14 @@ void wf_tcp_release(struct wf_conn *conn, uint32_t slot);
 /* tcp_send.c */
 enum weft_status wf_tcp_post(struct wf_conn *conn, const struct wf_op *ops, unsigned op_count,
 			     unsigned *taken);
-/* Queue hello, verdict or CLOSE. */
+/* Queues hello, verdict or CLOSE. */
 void wf_tcp_control(struct wf_tcp_conn *c, enum wf_tcp_frame type, const void *body, size_t bytes);
 static inline bool
 wf_tcp_tx_idle(const struct wf_tcp_conn *c)
 {
 	return c->tx.sent_bytes == c->tx.taken_bytes;
 }
-/* `bytes` of it are out. */
+/* `bytes` of the control frame are out. */
 static inline void
 wf_tcp_control_sent(struct wf_tcp_conn *c, uint32_t bytes)
 {
@@ -221,11 +224,11 @@ wf_tcp_control_sent(struct wf_tcp_conn *c, uint32_t bytes)
 	c->tx.control_sent += bytes;
 	c->tx.sent_bytes += bytes;
 }
-/* The entries that are not out now never will be: they are lost. Returns whether the stream ends
- * between two frames, so that a CLOSE may follow. */
+/* Gives up the entries that are not out: they are lost. Returns whether the stream ends between two
+ * frames, so that a CLOSE may follow. */
 bool wf_tcp_tx_cut(struct wf_tcp_conn *c);
 void wf_tcp_flush_now(struct wf_tcp_conn *c);
-/* Hand bytes to the kernel until it has enough or the budget is used up. */
+/* Passes bytes to the kernel until it accepts no more or the budget is used up. */
 static inline void
 wf_tcp_flush(struct wf_tcp_conn *c)
 {
@@ -233,7 +236,7 @@ wf_tcp_flush(struct wf_tcp_conn *c)
 		wf_tcp_flush_now(c);
 	}
 }
-/* Something is out whose DONE was not delivered. */
+/* Whether an operation is out whose DONE was not delivered. */
 static inline bool
 wf_tcp_has_done(const struct wf_tcp_conn *c)
 {
@@ -241,16 +244,16 @@ wf_tcp_has_done(const struct wf_tcp_conn *c)
 	return tx->done != tx->posted &&
 	       tx->entry[tx->done & c->t->entry_mask].end <= tx->sent_bytes;
 }
-/* DONE for what is out. */
+/* Delivers DONE for what is out. */
 void wf_tcp_emit_done(struct wf_tcp_conn *c, struct wf_events *events);
-/* After the cut: DONE for everything. */
+/* After the cut: delivers DONE for everything. */
 void wf_tcp_emit_lost(struct wf_tcp_conn *c, struct wf_events *events);
 
 /* tcp_recv.c */
-/* Take in frames and deliver them until the socket is dry, the events are full or the budget is
+/* Reads frames and delivers them until the socket is empty, the events are full or the budget is
  * used up. */
 void wf_tcp_receive(struct wf_tcp_conn *c, struct wf_events *events);
-/* Throw away what comes; down at the end of the stream. */
+/* Reads and discards; takes the connection down at the end of the stream. */
 void wf_tcp_discard(struct wf_tcp_conn *c);
-/* A frame has begun and not ended. */
+/* Whether a frame has begun and not ended. */
 bool wf_tcp_rx_partial(const struct wf_tcp_conn *c);

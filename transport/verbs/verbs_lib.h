@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verbs_lib: libibverbs and librdmacm as a table of functions, loaded at run time: one program runs
- * where they are and where they are not. Thread: any; the table is constant once it is loaded. */
+/* verbs_lib: libibverbs and librdmacm as a table of functions, loaded at run time, so that one
+ * program runs with and without them. Thread: any; the table is constant once it is loaded. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,10 +10,10 @@
 
 #include "base/status.h"
 
-/* Names as in the libraries, without ibv_ and rdma_. What is not here (ibv_post_send and the like)
- * is inline in the header and goes through the device's own table. */
+/* Names as in the libraries, without ibv_ and rdma_. Functions that are missing here (ibv_post_send
+ * and the like) are inline in the header and use the device's own table. */
 struct wf_verbs_lib {
-	int (*fork_init)(void); /* called here, where it is needed */
+	int (*fork_init)(void); /* called by wf_verbs_lib_get, on kernels that need it */
 	struct ibv_device **(*get_device_list)(int *count);
 	void (*free_device_list)(struct ibv_device **list);
 	const char *(*get_device_name)(struct ibv_device *device);
@@ -74,11 +74,12 @@ struct wf_verbs_lib {
 	int (*set_option)(struct rdma_cm_id *id, int level, int name, void *value, size_t bytes);
 };
 
-/* Linux `release` ("5.10.0-30-amd64") shares locked memory with a forked child until one of both
- * writes, and then it may be the parent that gets a copy, of which the device knows nothing.
- * Kernels from 5.12 on copy it for the child when it is forked. A text that is no number: true. */
+/* Whether Linux `release` ("5.10.0-30-amd64") shares locked memory with a forked child until one of
+ * the two writes to it. Then the parent may get the copy, and the device would go on using the old
+ * pages. Kernels from 5.12 on copy the memory for the child at the fork. Returns true for a text
+ * that is no number. */
 bool wf_verbs_fork_needs_care(const char *release);
 
-/* The table, loaded at the first call and kept until the process ends. WEFT_UNSUPPORTED names the
- * library or symbol that is missing, and what to install. */
+/* Returns the table, which is loaded at the first call and kept until the process ends.
+ * WEFT_UNSUPPORTED: the text names the library or symbol that is missing, and what to install. */
 enum weft_status wf_verbs_lib_get(const struct wf_verbs_lib **out) WEFT_MUST_CHECK;

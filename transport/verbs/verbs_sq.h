@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* verbs_sq: the slots of a send queue, counted in software. A slot is free again when a completion
- * was polled that covers it, and at no other time: there are devices that free slots earlier, and
- * code that counts on it stands still on those that do not. Thread: the transport's owner. */
+ * that covers it was polled, and at no other time: some devices free slots earlier, and code that
+ * relies on this stalls on devices that do not. Thread: the transport's owner. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,10 +11,10 @@
 
 struct wf_verbs_sq {
 	uint32_t depth;   /* slots */
-	uint32_t reserve; /* of them, for what returns credits */
-	uint64_t posted;  /* work requests so far; the number of the next */
+	uint32_t reserve; /* slots reserved for frames that return credits */
+	uint64_t posted;  /* number of work requests so far, which is the position of the next */
 	uint64_t completed;
-	bool flushed; /* the last that was posted has failed, so all before it are over, too */
+	bool flushed; /* the last one posted has failed, so all before it are over too */
 };
 
 static inline void
@@ -40,7 +40,7 @@ wf_verbs_sq_room_all(const struct wf_verbs_sq *sq)
 	return sq->depth - (uint32_t)(sq->posted - sq->completed);
 }
 
-/* Take a slot; returns its position. There must be one. */
+/* Reserves a slot and returns its position. There must be one. */
 static inline uint64_t
 wf_verbs_sq_reserve(struct wf_verbs_sq *sq)
 {
@@ -48,7 +48,7 @@ wf_verbs_sq_reserve(struct wf_verbs_sq *sq)
 	return sq->posted++;
 }
 
-/* The last `count` that were taken were not posted: no completion is owed for them. */
+/* The last `count` reserved slots were not posted: no completion will come for them. */
 static inline void
 wf_verbs_sq_give_back(struct wf_verbs_sq *sq, uint32_t count)
 {
@@ -56,8 +56,8 @@ wf_verbs_sq_give_back(struct wf_verbs_sq *sq, uint32_t count)
 	sq->posted -= count;
 }
 
-/* A completion says that the work request whose position has these low 32 bits is over, and so are
- * all before it. false: there is none such. */
+/* The work request whose position has these low 32 bits is complete, and so are all before it.
+ * Returns false if there is none such. */
 static inline bool
 wf_verbs_sq_complete(struct wf_verbs_sq *sq, uint32_t position)
 {
@@ -69,22 +69,22 @@ wf_verbs_sq_complete(struct wf_verbs_sq *sq, uint32_t position)
 	return true;
 }
 
-/* A completion says that the work request whose position has these low 32 bits has failed. Of a
- * queue pair in error all fail, in order, and nothing is posted behind them. */
+/* The work request whose position has these low 32 bits has failed. When a queue pair is in error
+ * all fail, in order, and nothing is posted behind them. */
 static inline void
 wf_verbs_sq_fail(struct wf_verbs_sq *sq, uint32_t position)
 {
 	sq->flushed = sq->flushed || position == (uint32_t)(sq->posted - 1);
 }
 
-/* No completion is owed any more. */
+/* Whether no completion is outstanding. */
 static inline bool
 wf_verbs_sq_is_ended(const struct wf_verbs_sq *sq)
 {
 	return sq->flushed || sq->completed == sq->posted;
 }
 
-/* Is the work request at `position` over? */
+/* Whether the work request at `position` is over. */
 static inline bool
 wf_verbs_sq_is_over(const struct wf_verbs_sq *sq, uint64_t position)
 {
