@@ -38,7 +38,7 @@ enum wf_option_type {
 
 enum wf_option_origin {
 	WF_ORIGIN_DEFAULT,
-	WF_ORIGIN_FILE, /* of --config */
+	WF_ORIGIN_FILE, /* the file of --config */
 	WF_ORIGIN_ENV,
 	WF_ORIGIN_ARGUMENT,
 };

@@ -57,8 +57,7 @@ void wf_session_defaults(struct wf_session_values *out);
 void wf_table_defaults(struct weft_table_opts *out);
 
 /* Checks each setting by itself; rules between settings are checked elsewhere. `values` is the
- * struct of that kind. WEFT_INVALID: the text names setting, value and what is allowed.
- */
+ * struct of that kind. WEFT_INVALID: the text names setting, value and what is allowed. */
 enum weft_status wf_settings_check(enum weft_settings_kind kind,
 				   const void *values) WEFT_MUST_CHECK;
 
@@ -91,8 +90,7 @@ void wf_opts_give(void *out, size_t out_bytes, const void *opts, size_t bytes);
 enum weft_status wf_settings_apply(const struct weft_settings *settings,
 				   enum weft_settings_kind kind, void *values) WEFT_MUST_CHECK;
 /* Adds the values that have no field in weft_session_opts as if they had been set by name.
- * WEFT_NOMEM.
- */
+ * WEFT_NOMEM. */
 enum weft_status wf_settings_set_named(struct weft_settings *settings,
 				       const struct wf_session_values *values) WEFT_MUST_CHECK;
 /* Sets the env of a session with these settings; NULL, the default: this process's. It has to

@@ -47,8 +47,7 @@ void wf_apply_constants(const struct wf_optimizer_opts *opts, struct wf_apply *o
 
 /* Fills in both rates and square_share of a step. `updates` counts applied steps including this
  * one, from 1 (t of adam, adamw and adamax); `rate` is wf_learning_rate() times the tensor's
- * multiplier.
- */
+ * multiplier. */
 void wf_apply_rates(const struct wf_optimizer_opts *opts, double rate, uint64_t updates,
 		    struct wf_apply *out);
 

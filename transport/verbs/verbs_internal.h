@@ -124,8 +124,7 @@ struct wf_verbs_cq {
 	uint64_t owed_ns; /* since when a completion while armed has had no event; 0: none */
 };
 
-/* The queues that several connections of a device share.
- */
+/* The queues that several connections of a device share. */
 struct wf_verbs_queues {
 	struct wf_verbs_device *dev;
 	struct wf_verbs_queues *next; /* list of the transport's queues */
@@ -609,8 +608,7 @@ enum weft_status wf_verbs_memlock_check(uint64_t bytes, uint64_t locked_bytes,
 enum weft_status wf_verbs_memlock_room(const struct wf_verbs_device *dev,
 				       uint64_t bytes) WEFT_MUST_CHECK;
 /* Fails because the device did not create what the format says: records `err` and, if locked memory
- * is limited, the limit and the remedy, because most devices lock the memory of queues.
- */
+ * is limited, the limit and the remedy, because most devices lock the memory of queues. */
 enum weft_status wf_verbs_fail_made(const struct wf_verbs_device *dev, int err, const char *format,
 				    ...) __attribute__((cold, format(printf, 3, 4)));
 struct wf_verbs_range {
@@ -633,8 +631,7 @@ enum weft_status wf_verbs_register_own(struct wf_verbs_device *dev, struct ibv_p
 
 /* verbs_register.c: the transport's regions, from which PUTs are read and to which windows are
  * bound. */
-/* Begins to register the regions that the device of `c`, or `c`, lacks. WEFT_NOMEM: memlock.
- */
+/* Begins to register the regions that the device of `c`, or `c`, lacks. WEFT_NOMEM: memlock. */
 enum weft_status wf_verbs_regions_start(struct wf_verbs_conn *c) WEFT_MUST_CHECK;
 /* The same for a request that has no link yet: the regions that its device will need for windows.
  */

@@ -21,8 +21,7 @@
  *     12    4 mark: goes into the keys that this end makes on this connection; 24 bits, not 0
  *     16    8 authentication; zero, and checked to be zero, until there is one
  *     24    8 put_bytes_max
- *     32      blob
- */
+ *     32      blob */
 #define WF_VERBS_MAGIC 0x53425657u
 #define WF_VERBS_VERSION 2u
 #define WF_VERBS_PRIVATE_MAX 148u  /* in an answer; a request has room for 56 */
@@ -75,8 +74,7 @@ enum weft_status wf_verbs_private_decode(const uint8_t *in, size_t bytes,
  *     40    8                epoch         0
  *     48    4                payload_crc   0
  *     52    4 credits: frames received and freed since the beginning, modulo 2^32
- *     56    8 put_bytes: bytes of PUTs whose notice has no length, since the beginning
- */
+ *     56    8 put_bytes: bytes of PUTs whose notice has no length, since the beginning */
 #define WF_VERBS_FRAME_BYTES 64u
 /* PUT: the bytes were not written, because it breaks a rule: refuse it. */
 #define WF_VERBS_UNWRITTEN 1u
