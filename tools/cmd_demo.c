@@ -315,7 +315,7 @@ parse_closed_form(void *arg, const char *line)
 	}
 }
 
-/* Run what stands in context->spec; the figures read last are the result. */
+/* Runs the command in context->spec; the figures read last are the result. */
 static enum weft_status
 run(struct context *context, unsigned count, void (*on_stdout)(void *, const char *),
     struct figures *out)

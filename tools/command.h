@@ -22,24 +22,25 @@ int wf_cmd_topo(int argc, char **argv);
 int wf_cmd_train(int argc, char **argv);
 int wf_cmd_version(int argc, char **argv);
 
-/* Print the recorded failure as "program: text" on stderr; return the exit code of `status`. */
+/* Prints the recorded failure as "program: text" on stderr; returns the exit code of `status`. */
 int wf_command_fail(const char *program, enum weft_status status);
 
-/* Prints every option with its value and where that came from, as --print_options asks. Returns the
+/* Prints every option with its value and where that came from, for --print_options. Returns the
  * exit code. */
 int wf_command_print_options(const struct wf_options *options);
 
-/* Prints the page that --help asks for. Returns the exit code. */
+/* Prints the page of --help. Returns the exit code. */
 int wf_command_print_help(const struct wf_options *options);
 
 /* Runs a command that does one piece of work and ends: reads the options into their target, then
- * prints the help or the options, if that was asked for, or does the work. Returns the exit
+ * prints the help or the options, if that was requested, or does the work. Returns the exit
  * code. */
 int wf_command_run(enum weft_status (*work)(const struct wf_options *options),
 		   struct wf_options *options, int argc, char **argv);
 
-/* Make `-o X` `--output X`, which a table of options can have. */
+/* Turns `-o X` into `--output X`, which a table of options can have. */
 void wf_command_spell_out_output(int argc, char **argv);
 
-/* Whether RDMA devices can be set as --verbs says; NULL: the option is not given. */
+/* Checks that RDMA devices can be set as --verbs requires; NULL means that the option is not
+ * given. */
 enum weft_status wf_command_check_verbs(const char *settings) WEFT_MUST_CHECK;

@@ -34,6 +34,6 @@ struct wf_pserver_settings {
 	uint64_t log_period_server;
 };
 
-/* The options, into memory of the caller's. Returns how many there are. What is in `values` and is
- * no option has to be set to its default by the caller. */
+/* Writes the options into the caller's memory and returns their number. The caller sets fields of
+ * `values` that are not options to their defaults. */
 unsigned wf_pserver_options(struct wf_option table[WF_PSERVER_OPTION_MAX]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* args: the argument list of a process to be started, with the memory of its texts.
- * Adding never fails at once: wf_args_check says at the end whether all fitted. Thread: any one. */
+/* args: the argument list of a process to be started, with the memory of its texts. Adding never
+ * fails at once: wf_args_check reports at the end whether everything fitted. Thread: any one. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,7 +20,7 @@ struct wf_args {
 };
 
 void wf_args_init(struct wf_args *args);
-/* Format and keep a copy. */
+/* Formats and keeps a copy. */
 void wf_args_add(struct wf_args *args, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 /* Borrow `text` for as long as the list is used. */

@@ -20,7 +20,7 @@ struct wf_child {
 	const struct wf_supervise_opts *opts;
 	const struct wf_child_spec *spec;
 	struct wf_outlet *err; /* where lines are shown */
-	struct wf_outlet *out; /* where those of stdout go that are nobody else's */
+	struct wf_outlet *out; /* where other lines of stdout go */
 	unsigned colour;       /* SGR number of its name */
 	pid_t pid;             /* its group's number too; 0: never started */
 	int log_fd;            /* -1: not filed */
@@ -34,16 +34,16 @@ struct wf_child {
 	char last_error[WF_LINE_BYTES]; /* last line of stderr that is not empty */
 };
 
-/* Bytes that the queue of stdout has to have room for before it is read, or at the child's end: a
- * pipe full of empty lines, and what is kept of an unfinished one. */
+/* Bytes that must be free in the queue of stdout before a pipe is read, or at the child's end: a
+ * pipe full of empty lines, and the rest of an unfinished one. */
 #define WF_CHILD_STDOUT_ROOM ((size_t)2 << 20)
 
 void wf_child_init(struct wf_child *child, const struct wf_supervise_opts *opts, unsigned idx);
-/* Start it, with `mask` as its signal mask. */
+/* Starts it, with `mask` as its signal mask. */
 enum weft_status wf_child_start(struct wf_child *child, const sigset_t *mask) WEFT_MUST_CHECK;
 /* One line on stderr: its process number, and the command that starts the same by hand. */
 void wf_child_announce(const struct wf_child *child);
-/* Take in what there is on a stream; closes it at its end. */
+/* Reads what is there on a stream, and closes the stream at its end. */
 void wf_child_read(struct wf_child *child, enum wf_child_stream stream);
 /* True if it has ended now: its pipes are then drained and closed, its group is gone. */
 bool wf_child_reap(struct wf_child *child);

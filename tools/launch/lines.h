@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lines: cuts a stream of bytes into lines. Lines longer than the limit come in pieces.
+/* lines: cuts a stream of bytes into lines. A line longer than the limit is returned in pieces.
  * Thread: any one. */
 #pragma once
 

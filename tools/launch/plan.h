@@ -16,15 +16,15 @@ struct wf_plan_opts {
 	struct wf_host listen;              /* and the port of pserver 0 */
 	const struct wf_args *pserver_args; /* of every pserver: "pserver", options */
 	const struct wf_args *trainer_args; /* of every trainer: "train", MODEL, options */
-	/* A user's program in place of `weft train`; NULL: there is none. Its arguments are then
-	 * trainer_args, the first of which is its name. */
+	/* A user's program instead of `weft train`, or NULL. Its arguments are then trainer_args,
+	 * the first of which is its name. */
 	const char *program;
 	const struct wf_args *variables; /* of such a program: its session's settings */
 };
 
 /* How many port numbers the pservers take, from listen.port upwards. */
 uint32_t wf_plan_port_count(const struct wf_plan_opts *opts);
-/* Fill in pservers + trainers specs, pservers first. Arguments are borrowed. WEFT_INVALID: too
+/* Fills in pservers + trainers specs, pservers first. Arguments are borrowed. WEFT_INVALID: too
  * many arguments. */
 enum weft_status wf_plan_job(const struct wf_plan_opts *opts,
 			     struct wf_child_spec *spec) WEFT_MUST_CHECK;

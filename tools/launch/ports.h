@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ports: asks the system whether a range of TCP ports is free, by binding each for a moment. What
- * was free can be in use a moment later: whoever then opens the port reports that itself. Thread:
- * any. */
+/* ports: checks whether a range of TCP ports is free, by binding each for a moment. A free port may
+ * be in use a moment later: the process that then opens it reports that itself. Thread: any. */
 #pragma once
 
 #include "base/url.h"

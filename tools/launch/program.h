@@ -33,7 +33,7 @@ enum weft_status wf_program_options_parse(struct wf_program_options *set, int ar
 void wf_program_options_export(const struct wf_program_options *set, struct wf_args *variables);
 
 /**
- * Find a program as a shell does: a name with a slash is a path, another one is looked up in the
+ * Finds a program as a shell does: a name with a slash is a path, another one is looked up in the
  * folders of PATH.
  * @param out [bytes] the path
  * @return WEFT_OK; WEFT_INVALID: there is no such program, or it cannot be executed

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* seating: seats for all processes of a job on one host, so that none takes another's core.
+/* seating: seats for all processes of a job on one host, so that none of them uses another's core.
  * Thread: any one. */
 #pragma once
 
 #include "base/seats.h"
 
-/* Who runs here. Processes that are not to be placed count as none. */
+/* The processes that run here. Processes that are not placed are not counted. */
 struct wf_seating_job {
 	uint32_t pservers, dense, sparse;     /* lanes of each */
 	uint32_t trainers, compute, progress; /* threads of each */
@@ -26,6 +26,6 @@ struct wf_seating {
 enum weft_status wf_seating_plan(const struct wf_topo *topo, const struct wf_seating_job *job,
 				 struct wf_seating *out) WEFT_MUST_CHECK;
 void wf_seating_fini(struct wf_seating *seating);
-/* What --pin of a process has to be: "0,2,4", or "off". WEFT_INVALID: that is too long. */
+/* The value of --pin for a process: "0,2,4", or "off". WEFT_INVALID: it is too long. */
 enum weft_status wf_seating_pin(const struct wf_seating *seating, uint32_t process, char *out,
 				size_t bytes) WEFT_MUST_CHECK;

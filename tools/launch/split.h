@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* split: whose option is it: `weft launch` takes options of its own, of pservers and of trainers
- * before "--", and sorts them by who knows them. Thread: any one. */
+/* split: sorts the options before "--", which are those of `weft launch`, of pservers and of
+ * trainers, by the process whose table has them. Thread: any one. */
 #pragma once
 
 #include "base/options.h"
@@ -20,13 +20,13 @@ struct wf_split {
 	/* "train", MODEL, options before "--", then those after it. For a user's program: "train"
 	 * and the options before "--". */
 	struct wf_args trainer;
-	struct wf_args program; /* a user's program and its arguments; empty: there is none */
+	struct wf_args program; /* a user's program and its arguments, or empty */
 	bool has_trainer;       /* "--" and a command of the trainers were there */
 };
 
-/* An option that launch knows is launch's alone, but for --config, which goes to all; one that both
- * others know goes to both. The command after "--" is `train MODEL` or any program.
- * WEFT_INVALID: an option that nobody knows, with a suggestion; words in the wrong place; an option
- * after "--" that launch itself gives to trainers. */
+/* Sorts the arguments. An option of launch is for launch alone, except for --config, which goes to
+ * all; an option that pservers and trainers have goes to both. The command after "--" is
+ * `train MODEL` or any program. WEFT_INVALID: an unknown option, with a suggestion; words in the
+ * wrong place; an option after "--" that launch itself passes to trainers. */
 enum weft_status wf_split_arguments(const struct wf_split_tables *tables, int argc, char **argv,
 				    struct wf_split *out) WEFT_MUST_CHECK;

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* supervise: runs the processes of one job on this host, from start to the last one's end.
+/* supervise: runs the processes of one job on this host, from the start to the end of the last one.
  *
- * Each child is this same program with other arguments, or a program of the user's. It leads a
- * process group of its own and dies with the supervisor. Its lines are shown with its name before
- * them, and filed. The job ends in one of three ways. All workers have ended with 0, and the others
- * with them. One child fails: the rest have `grace_ns` to notice by themselves, so that their last
- * lines are seen, then they get SIGTERM, then SIGKILL. This process gets SIGINT, SIGTERM or SIGHUP:
- * all get SIGTERM at once, and SIGKILL after `grace_ns` or at the second signal. Nothing is left
- * behind.
+ * Each child is this same program with other arguments, or a program of the user's. It leads its
+ * own process group and dies with the supervisor. Its lines are printed with its name in front, and
+ * written to its log file. The job ends in one of three ways. All workers have ended with 0, and
+ * the others with them. One child fails: the rest have `grace_ns` to notice by themselves, so that
+ * their last lines are seen, then they get SIGTERM, then SIGKILL. This process gets SIGINT, SIGTERM
+ * or SIGHUP: all get SIGTERM at once, and SIGKILL after `grace_ns` or at the second signal. No
+ * process is left behind.
  *
- * What this process writes goes through outlets, so that nobody waits for who reads it: lines of
- * the log are dropped and counted, results wait in a queue, and when that is full who makes them
+ * The output of this process goes through outlets, so that it never waits for its readers: lines of
+ * the log are dropped and counted, results wait in a queue, and when that is full their producer
  * waits.
  *
- * Thread: main, which has to outlive the children: death with the supervisor is bound to the thread
- * that started the child. Others have all signals blocked, as those of outlets have. Changes the
- * signal mask while it runs. */
+ * Thread: main, which must outlive the children, because their death with the supervisor is bound
+ * to the thread that started them. Other threads, such as those of outlets, have all signals
+ * blocked. Changes the signal mask while it runs. */
 #pragma once
 
 #include "base/env.h"
@@ -25,7 +25,7 @@
 
 struct wf_child_spec {
 	char name[32];            /* "trainer 0"; the log file is "trainer-0.log" */
-	const char *program;      /* path of what is executed; NULL: this program itself */
+	const char *program;      /* path of the program; NULL: this program itself */
 	struct wf_args args;      /* the first one is the name of the program */
 	struct wf_args variables; /* "NAME=value", beside the supervisor's environment */
 	bool is_worker;           /* the job is done when all workers are */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* train_options: what the launcher knows of the training program: its options, not its models. The
- * table is the training program's own; a model of any name is taken for one that exists.
- * Thread: any one. */
+ * table is that of the training program; a model of any name is accepted. Thread: any one. */
 #pragma once
 
 #include "trainer/program/command.h"

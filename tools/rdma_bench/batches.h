@@ -15,7 +15,7 @@ struct wf_env;
 #define WF_EXCHANGE_BATCH 4096u
 #define WF_EXCHANGE_AHEAD 2u /* pulls under way: as many as a table of the library has batches */
 
-/* What an order's mode asks for. An operation is one batch of rows. */
+/* What the mode of a command selects. An operation is one batch of rows. */
 enum wf_exchange_mode {
 	WF_EXCHANGE_PULL, /* rows come, and nothing is done with them */
 	WF_EXCHANGE_STEP, /* rows come, the batch after it is asked for, gradients go back; AdaGrad

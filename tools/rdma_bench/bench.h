@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench: one run of `rdma_bench self`: what it was asked for, and what it has found out.
+/* bench: one run of `rdma_bench self`: its settings and its results.
  *
- * bench.c  how it is set up; items_*.c  one family of figures each, which add results; report.c
- * what is printed. Thread: the one of the benchmark; there may be no other, for it forks. */
+ * bench.c sets it up; items_*.c have one family of figures each, and add results; report.c prints
+ * them. Thread: that of the benchmark, which must be the only one, because it forks. */
 #pragma once
 
 #include "tools/rdma_bench/congestion.h"
@@ -22,23 +22,25 @@ struct wf_bench {
 	int cpu[2]; /* pserver's, trainer's */
 	char congestion[WF_CONGESTION_BYTES];
 	uint64_t deadline_ns;
-	bool probing; /* the probe's workers are there */
+	bool probing; /* the workers of the probe run */
 	struct wf_probe probe;
 	struct wf_result result[WF_RESULTS_MAX];
 	unsigned result_count;
-	char text[WF_TEXTS_MAX][WF_TEXT_BYTES]; /* what results refer to and no literal says */
+	char text[WF_TEXTS_MAX][WF_TEXT_BYTES]; /* texts that results refer to and that are not
+						 * literals */
 	unsigned text_count;
 };
 
-/* CPUs, congestion control, limits in time. WEFT_INVALID, WEFT_UNSUPPORTED: what is in the way. */
+/* Finds CPUs and congestion control and sets the time limit. WEFT_INVALID, WEFT_UNSUPPORTED: the
+ * obstacle. */
 enum weft_status wf_bench_open(struct wf_bench *bench,
 			       const struct wf_self_settings *set) WEFT_MUST_CHECK;
 void wf_bench_close(struct wf_bench *bench);
-/* Run what was asked for, all of it or up to the first failure. */
+/* Measures the requested figures, all of them or up to the first failure. */
 enum weft_status wf_bench_run(struct wf_bench *bench) WEFT_MUST_CHECK;
-/* Whether the transport was asked for. */
+/* Whether the transport is to be measured. */
 bool wf_bench_wants_transport(const struct wf_bench *bench, const char *name);
-/* Nanoseconds until the run has to end; WEFT_TIMEOUT when there are none. */
+/* Nanoseconds until the run must end; WEFT_TIMEOUT when none are left. */
 enum weft_status wf_bench_left(const struct wf_bench *bench, uint64_t *out) WEFT_MUST_CHECK;
 /* The next result, to be filled in. */
 struct wf_result *wf_bench_add(struct wf_bench *bench);

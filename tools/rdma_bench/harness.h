@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* harness: what every measured process of `rdma_bench self` stands on, the product's as well as
- * the limits': orders, times of operations, figures. Thread: the worker's. */
+/* harness: the basis of every measured process of `rdma_bench self`, of the product and of the
+ * limits: commands, times of operations, figures. Thread: the worker's. */
 #pragma once
 
 #include "tools/rdma_bench/meter.h"
@@ -9,14 +9,15 @@
 
 /* What a worker does with its orders. */
 struct wf_duty {
-	/* Run one order. `meter` has begun; whoever keeps time marks each batch. */
+	/* Runs one command. `meter` has begun; a part that times its operations marks each
+	 * batch. */
 	enum weft_status (*run)(void *work, const struct wf_work_order *order,
 				struct wf_meter *meter);
 	void *work;
 	uint32_t batch; /* operations of one sample, at least 1 */
 };
 
-/* Say that the worker is ready, and follow its orders until there are no more. A part that marks
- * nothing reports a median of 0. The first failure of `run` ends it. */
+/* Reports that the worker is ready, and carries out commands until there are no more. A part that
+ * marks nothing reports a median of 0. The first failure of `run` ends it. */
 enum weft_status wf_seat_follow(struct wf_bench_seat *seat,
 				const struct wf_duty *duty) WEFT_MUST_CHECK;

@@ -26,7 +26,7 @@ struct contest {
 	enum wf_measure measure;
 };
 
-/* Start both sides, run the pairs, end both. */
+/* Starts both sides, runs the pairs, ends both. */
 static enum weft_status
 compare(struct wf_bench *bench, const struct contest *contest, struct wf_result *result)
 {

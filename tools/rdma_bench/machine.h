@@ -14,7 +14,7 @@ struct wf_machine {
 	char congestion[WF_MACHINE_TEXT_BYTES]; /* the system's own */
 	char date[WF_MACHINE_TEXT_BYTES];       /* now, UTC */
 	bool virtual_machine;
-	unsigned cpu_count; /* that are there */
+	unsigned cpu_count; /* installed */
 	uint64_t memory_bytes;
 };
 

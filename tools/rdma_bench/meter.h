@@ -12,9 +12,9 @@ struct wf_meter {
 	uint32_t *sample; /* [WF_METER_SAMPLES], ticks; too long ones: UINT32_MAX */
 	uint32_t sample_count;
 	uint32_t batch; /* operations of one sample */
-	/* Samples are timed by the processor's own counter, where there is one, and that is set
-	 * against the clock over the whole run: there are virtual machines on which asking for the
-	 * time takes microseconds. Set by who wants it, after init. */
+	/* If set, samples are timed by the processor's own counter, where there is one, which is
+	 * calibrated by the clock over the whole run: on some virtual machines a look at the clock
+	 * takes microseconds. The user sets it after init. */
 	bool counter;
 	uint64_t start_ns;
 	uint64_t start, last; /* ticks */

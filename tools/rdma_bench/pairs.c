@@ -94,7 +94,7 @@ foreign_since(const struct wf_bench *bench, bool one_core, const struct wf_cpu_u
 	return wf_cpu_use_foreign(before, &now);
 }
 
-/* Wait until others have been quiet for a moment, as long as there is patience. */
+/* Waits until other processes have been quiet for a moment, within a limit. */
 static void
 wait_for_quiet(struct wf_bench *bench, bool one_core, struct table *table)
 {

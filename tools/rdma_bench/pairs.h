@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pairs: product and limit in turn, a probe of the placement before and after, until enough pairs
- * of one placement are there. Thread: the benchmark's. */
+/* pairs: product and limit in turn, with a probe of the placement before and after, until there are
+ * enough pairs of one placement. Thread: the benchmark's. */
 #pragma once
 
 #include "tools/rdma_bench/bench.h"

@@ -41,11 +41,12 @@ struct wf_peer_path_ops {
 	const char *(*name)(const struct wf_peer_path *path, const struct wf_peer_leg *leg);
 	/* Begins a leg: path->leg is set, and all counters are 0. */
 	void (*begin)(struct wf_peer_path *path);
-	/* Sends messages `first`, `first` + 1, ...; `*taken` is how many were sent, possibly 0. */
+	/* Sends messages `first`, `first` + 1, ...; `*taken` is the number of messages sent,
+	 * possibly 0. */
 	enum weft_status (*send)(struct wf_peer_path *path, uint64_t first, uint64_t count,
 				 uint64_t *taken);
-	/* Reports to the peer that `count` messages of this leg have arrived. `*taken` is false if
-	 * it has to be called again. */
+	/* Reports to the peer that `count` messages of this leg have arrived. If `*taken` is false
+	 * the call must be repeated. */
 	enum weft_status (*report)(struct wf_peer_path *path, uint64_t count, bool *taken);
 	/* Collects what has happened: calls wf_peer_on_message and updates done, peer_has, busy and
 	 * moved. */
@@ -56,7 +57,7 @@ struct wf_peer_path_ops {
 struct wf_peer_path {
 	const struct wf_peer_path_ops *ops;
 	struct wf_peer_end *end;
-	/* Messages come out of `src` and end up in `dst`, `areas` of them one behind the other. */
+	/* Messages are sent from `src` and arrive in `dst`, in `areas` consecutive areas. */
 	uint8_t *src, *dst;
 	uint64_t half_bytes; /* of each */
 
@@ -65,7 +66,7 @@ struct wf_peer_path {
 	uint64_t stride;
 	uint64_t areas, areas_max; /* a power of two */
 	uint64_t room;     /* messages that the peer may not have reported yet; 0: no limit */
-	uint64_t prepared; /* messages whose bytes are there */
+	uint64_t prepared; /* messages that have arrived */
 	uint64_t sent, done, received;
 	uint64_t peer_has, told;
 	uint64_t busy; /* operations of the path's own that are not over */
@@ -86,8 +87,8 @@ enum weft_status wf_peer_path_init(struct wf_peer_path *path, const struct wf_pe
 void wf_peer_path_fini(struct wf_peer_path *path);
 /* The next message is here, at `data`. WEFT_PROTOCOL: there should be none. */
 enum weft_status wf_peer_on_message(struct wf_peer_path *path, const uint8_t *data) WEFT_MUST_CHECK;
-/* One more TCP connection between the two ends of this run, both of which call this; the server
- * sends others away. */
+/* Opens one more TCP connection between the two ends of this run, both of which call this; the
+ * server closes others. */
 enum weft_status wf_peer_join(struct wf_peer_end *end, int *fd) WEFT_MUST_CHECK;
 
 static inline uint8_t *

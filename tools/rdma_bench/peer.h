@@ -19,12 +19,12 @@
 #include "tools/rdma_bench/peer_options.h"
 
 /* peer_loop.c */
-/* Run one leg, to its end at this end. `meter`: of the client's; NULL else. */
+/* Runs one leg, to its end at this end. `meter`: the client's; otherwise NULL. */
 enum weft_status wf_peer_leg_run(struct wf_peer_path *path, const struct wf_peer_leg *leg,
 				 struct wf_meter *meter) WEFT_MUST_CHECK;
 
 /* peer_weft.c */
-/* The path through weft. The server opens it before it says what it offers; then both join. */
+/* The path through weft. The server opens it before it sends its offer; then both join. */
 enum weft_status wf_peer_weft_open(struct wf_peer_end *end,
 				   struct wf_peer_path **out) WEFT_MUST_CHECK;
 enum weft_status wf_peer_weft_join(struct wf_peer_path *path) WEFT_MUST_CHECK;

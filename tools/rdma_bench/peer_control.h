@@ -8,7 +8,7 @@
 struct wf_env;
 struct wf_host;
 
-#define WF_PEER_REPLY_NS (30 * WF_NS_PER_S) /* until the other side has sent what is next */
+#define WF_PEER_REPLY_NS (30 * WF_NS_PER_S) /* limit of waiting for the other side's next message */
 
 struct wf_peer_control {
 	struct wf_env *env;
@@ -28,15 +28,15 @@ enum weft_status wf_peer_control_listen(struct wf_peer_control *control, const c
 /* The next connection, at the latest after `timeout_ns` (WF_NEVER: whenever); into `*fd`. */
 enum weft_status wf_peer_control_accept(const struct wf_peer_control *control, uint64_t timeout_ns,
 					int *fd) WEFT_MUST_CHECK;
-/* WEFT_UNAVAILABLE: nobody listens there. */
+/* WEFT_UNAVAILABLE: no process listens there. */
 enum weft_status wf_peer_control_connect(struct wf_env *env, const struct wf_host *to,
 					 int *fd) WEFT_MUST_CHECK;
 void wf_peer_control_close(struct wf_peer_control *control);
 
 enum weft_status wf_peer_control_send(const struct wf_peer_control *control, enum wf_peer_word type,
 				      const void *body, size_t bytes) WEFT_MUST_CHECK;
-/* The other side's next frame. FAIL is a failure of this end, with the other's status and text.
- * WEFT_MISMATCH: it has another version, and is told so; LOST, TIMEOUT. */
+/* The next frame from the other side. FAIL becomes a failure of this end, with the other's status
+ * and text. WEFT_MISMATCH: it has another version, and is notified; WEFT_LOST, WEFT_TIMEOUT. */
 enum weft_status wf_peer_control_recv(const struct wf_peer_control *control, uint64_t timeout_ns,
 				      struct wf_peer_frame *out) WEFT_MUST_CHECK;
 /* The same, and it must be `type`. */
@@ -45,7 +45,7 @@ enum weft_status wf_peer_control_expect(const struct wf_peer_control *control,
 					struct wf_peer_frame *out) WEFT_MUST_CHECK;
 /* Is the other side still there, without a failure? Does not block. */
 enum weft_status wf_peer_control_look(const struct wf_peer_control *control) WEFT_MUST_CHECK;
-/* Tell the other side, if it can be told, what is recorded as this end's failure. */
+/* Sends the recorded failure of this end to the other side, if that is possible. */
 void wf_peer_control_fail(const struct wf_peer_control *control, enum weft_status status);
 
 /* Addresses of the connection, in figures. `out` has room for 64. */

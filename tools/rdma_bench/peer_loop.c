@@ -129,7 +129,7 @@ turn(struct wf_peer_path *path)
 	return st;
 }
 
-/* Write the patterns of messages below `end`; they do not overwrite what is under way. */
+/* Writes the patterns of messages below `end`, without overwriting what is under way. */
 static void
 prepare(struct wf_peer_path *path, uint64_t end)
 {

@@ -303,7 +303,7 @@ wf_peer_weft_open(struct wf_peer_end *end, struct wf_peer_path **out)
 	return st == WEFT_OK && !end->client ? start(w) : st;
 }
 
-/* Poll until `is_there`, as long as the other side lives, and for JOIN_NS. */
+/* Polls until `is_there`, as long as the other side lives, and for JOIN_NS. */
 static enum weft_status
 poll_until(struct weft_path *w, bool (*is_there)(const struct weft_path *w))
 {

@@ -53,7 +53,7 @@ struct wf_peer_head {
 };
 
 struct wf_peer_plan {
-	uint64_t token; /* who shows it is this client */
+	uint64_t token; /* shows that it is this client */
 	enum wf_peer_over over;
 	uint64_t bytes_max; /* of a message */
 	uint32_t depth;     /* messages under way */
@@ -84,7 +84,7 @@ struct wf_peer_report {
 };
 
 void wf_peer_head_encode(const struct wf_peer_head *head, uint8_t out[WF_PEER_HEAD_BYTES]);
-/* WEFT_PROTOCOL: not rdma_bench. Any version is accepted: the caller reports what is wrong. */
+/* WEFT_PROTOCOL: not rdma_bench. Any version is accepted; the caller reports what is wrong. */
 enum weft_status wf_peer_head_decode(const uint8_t in[WF_PEER_HEAD_BYTES],
 				     struct wf_peer_head *out) WEFT_MUST_CHECK;
 

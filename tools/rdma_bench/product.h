@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* product: what is measured: pservers of one lane each and trainers, every one a process, as users
- * have them. Trainers use nothing but the public library. Thread: the benchmark's. */
+/* product: the measured product: pservers of one lane each and trainers, each a process, as users
+ * have them. Trainers use only the public library. Thread: the benchmark's. */
 #pragma once
 
 #include "tools/rdma_bench/side.h"
@@ -31,8 +31,8 @@ struct wf_product {
 	struct wf_side side;
 };
 
-/* Start all, connected and initialised. With no trainers the pservers alone. */
+/* Starts all, connected and initialised. With no trainers: the pservers alone. */
 enum weft_status wf_product_start(const struct wf_product_opts *opts,
 				  struct wf_product *out) WEFT_MUST_CHECK;
-/* Say goodbye and end. Accepts a half-started one. */
+/* Sends GOODBYE and ends. Accepts a product that is half started. */
 void wf_product_end(struct wf_product *product);

@@ -5,7 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Where the two CPUs of a pair were, as the probes before and after it saw; and what was wrong. */
+/* How near the two CPUs of a pair were, by the probes before and after it, and what was wrong with
+ * it. */
 enum wf_placement {
 	WF_PLACEMENT_NEAR,  /* one cache between them */
 	WF_PLACEMENT_FAR,   /* none */
@@ -27,7 +28,7 @@ struct wf_result {
 	double fraction;     /* of the limit that is reached: median of the pairs' ratios */
 	double target;       /* the least fraction that is wanted */
 
-	/* Of the operation that `value` is made of, microseconds; 0: it has none. */
+	/* Microseconds of the operation from which `value` is computed; 0 without one. */
 	double p50_us, p99_us, limit_p50_us, limit_p99_us;
 
 	enum wf_placement placement; /* of the pairs that count */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* side: one of the two things that a pair compares: workers that are ordered together, and a number
- * of operations that takes about as long as asked for. Thread: the benchmark's. */
+/* side: one of the two sides that a pair compares: workers that receive the same commands, and the
+ * number of operations that takes about the requested time. Thread: the benchmark's. */
 #pragma once
 
 #include "tools/rdma_bench/worker.h"
@@ -13,11 +13,11 @@ struct wf_side {
 	unsigned worker_count;
 	uint32_t mode;
 	uint64_t bytes;    /* of one operation, all workers together; for rates */
-	uint64_t multiple; /* operations come in multiples of this */
+	uint64_t multiple; /* operations are counted in multiples of this */
 
 	uint64_t count; /* of the next run; 0: not known yet */
 };
 
-/* Run once, for about `duration_ns`. The first time finds out how much that is. */
+/* Runs once, for about `duration_ns`. The first run finds out how many operations that is. */
 enum weft_status wf_side_run(struct wf_side *side, uint64_t duration_ns, uint64_t timeout_ns,
 			     struct wf_figures *out) WEFT_MUST_CHECK;

@@ -5,7 +5,7 @@
 
 #include "tools/rdma_bench/product.h"
 
-/* Declare a table, start the job, make all its rows, and follow orders, whose modes are those of
- * batches.h. The session stays open. */
+/* Declares a table, starts the job, creates all its rows, and carries out commands, whose modes are
+ * those of batches.h. The session stays open. */
 enum weft_status wf_table_product_run(struct wf_bench_seat *seat, struct weft_session *session,
 				      const struct wf_product_opts *opts) WEFT_MUST_CHECK;

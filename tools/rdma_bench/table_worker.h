@@ -17,8 +17,8 @@ enum wf_table_side {
 enum wf_table_work {
 	WF_TABLE_PULL,
 	WF_TABLE_PUSH,
-	/* Give up all that was there, then insert all keys; once, whatever the order's count. Its
-	 * figures: elapsed_ns of thread's CPU time; p50_ns, p99_ns and p999_ns: median, 99th
+	/* Drops all rows, then inserts all keys; once, whatever the count of the command. Its
+	 * figures: elapsed_ns of the thread's CPU time; p50_ns, p99_ns and p999_ns: median, 99th
 	 * percentile and longest of calls with WF_TABLE_INSERT_KEYS keys; text: their histogram;
 	 * number: bytes of memory. */
 	WF_TABLE_INSERT,
@@ -49,7 +49,7 @@ wf_table_mode(enum wf_table_work work, enum wf_table_side side, enum wf_table_la
 
 /* Whether there is WF_TABLE_ABSL. */
 bool wf_table_has_absl(void);
-/* Bytes that a worker takes, about. */
+/* Bytes that a worker needs, approximately. */
 uint64_t wf_table_worker_bytes(const struct wf_table_arg *arg);
 /* The worker's life; ready once all tables are full. `arg`: a wf_table_arg. */
 enum weft_status wf_table_worker_run(struct wf_bench_seat *seat, const void *arg) WEFT_MUST_CHECK;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker: a process of the benchmark's own, bound to CPUs, that runs what it is ordered to and
- * reports figures. Orders and figures go over a socket of packets, so a waiting worker sleeps.
+/* worker: a process of the benchmark, bound to CPUs, that runs commands and reports figures.
+ * Commands and figures travel over a socket of packets, so a waiting worker sleeps.
  *
- * Thread: the starting process has one; wf_seat_* are called in the worker's process, by its main
- * thread. A worker dies with the process that started it. */
+ * Thread: the starting process has only one; wf_seat_* are called in the worker's process, by its
+ * main thread. A worker dies with the process that started it. */
 #pragma once
 
 #include <stdbool.h>
@@ -61,7 +61,8 @@ enum weft_status wf_worker_order(struct wf_worker *worker,
 /* Its next figures. A failure of the worker's is the caller's, with the worker's name; TIMEOUT. */
 enum weft_status wf_worker_await(struct wf_worker *worker, uint64_t timeout_ns,
 				 struct wf_figures *out) WEFT_MUST_CHECK;
-/* Wait until it ends by itself, at most `timeout_ns`; then kill it. Accepts one that never was. */
+/* Waits until it ends by itself, at most `timeout_ns`; then kills it. Accepts one that was never
+ * started. */
 void wf_worker_end(struct wf_worker *worker, uint64_t timeout_ns);
 
 void wf_seat_ready(struct wf_bench_seat *seat, uint64_t number);

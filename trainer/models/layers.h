@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layers: the stack of fully connected layers that mlp, ngram and ctr are made of. Tensors 2 l - 2
- * and 2 l - 1 of a model are weights [in, out] and bias of layer l, counted from 1.
- * Thread: any; each call writes to its own work memory. */
+/* layers: the stack of fully connected layers of mlp, ngram and ctr. Tensors 2 l - 2 and 2 l - 1 of
+ * a model are weights [in, out] and bias of layer l, counted from 1. Thread: any; each call writes
+ * to its own work memory. */
 #pragma once
 
 #include "trainer/models/model.h"
@@ -17,11 +17,12 @@ struct wf_layers_work {
 	float *total;                        /* [rows] */
 };
 
-/* Append the widths in "32,16". WEFT_INVALID: the entry and what is allowed. */
+/* Appends the widths in "32,16". WEFT_INVALID: the entry and what is allowed. */
 enum weft_status wf_layers_parse_hidden(const char *text, struct wf_model *model) WEFT_MUST_CHECK;
-/* Name and size the tensors of all layers. */
+/* Sets the names and sizes of the tensors of all layers. */
 void wf_layers_name(struct wf_model *model);
-/* Draw weights: ReLU within +-sqrt(6 / in), sigmoid within +-sqrt(6 / (in + out)). Biases are 0. */
+/* Draws weights: ReLU within +-sqrt(6 / in), sigmoid within +-sqrt(6 / (in + out)). Biases are
+ * 0. */
 void wf_layers_init(const struct wf_model *model, uint64_t seed, float *const *param);
 struct wf_layers_work wf_layers_divide(const struct wf_model *model,
 				       const struct wf_model_call *call);

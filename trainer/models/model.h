@@ -25,17 +25,18 @@ struct wf_model_tensor {
 	uint32_t rows, cols;
 };
 
-/* A table of rows that are asked for by key. Who owns the table gives new rows their values. */
+/* A table of rows that are found by key. The owner of the table gives new rows their values. */
 struct wf_model_table {
 	char name[WF_MODEL_NAME_BYTES];
 	uint32_t width; /* values of a row */
 	float limit;    /* new rows are uniform in [-limit, limit); 0: zeros */
 };
 
-/* What a call brings for a model with tables. Bags and entries as in trainer/readers/bags.h: row r
- * of the batch has the bags r * slots + slot, bag b the entries first[b] .. first[b + 1] - 1, the
- * same ones for all tables. A part of a batch is given by moving `first` on: what it holds, and so
- * entry[] and entry_grad[], counts from the start of the whole batch. Borrowed for the call. */
+/* The arguments of a call for a model with tables. Bags and entries are those of
+ * trainer/readers/bags.h: row r of the batch has the bags r * slots + slot, and bag b the entries
+ * first[b] .. first[b + 1] - 1, the same ones for all tables. A part of a batch is given by
+ * advancing `first`: its values, and so entry[] and entry_grad[], count from the start of the whole
+ * batch. Borrowed for the call. */
 struct wf_model_bags {
 	const uint32_t *first;        /* [rows * slots + 1] */
 	const uint32_t *const *place; /* per table [entries]: which of its rows is the entry's */
@@ -66,7 +67,7 @@ struct wf_model_ops {
 	double (*test)(const struct wf_model *model, const struct wf_model_call *call);
 };
 
-/* Between layers; the last one's sums are what the model makes of them. */
+/* Between layers; the model interprets the sums of the last one. */
 enum wf_model_activation {
 	WF_MODEL_RELU,
 	WF_MODEL_SIGMOID,
@@ -100,9 +101,9 @@ struct wf_model_opts {
 enum weft_status wf_model_linear_init(const struct wf_model_opts *opts,
 				      struct wf_model *out) WEFT_MUST_CHECK;
 /* Layers with ReLU, then softmax with cross-entropy. Tensors fc1_w [in, out], fc1_b [out], fc2_w ..
- * Cost is -log of the right class's probability, the test figure counts wrong answers. Weights of a
- * layer start within +-sqrt(6 / in) (He et al., "Delving deep into rectifiers", 2015), biases at 0.
- * WEFT_INVALID: `hidden`, the entry and what is allowed. */
+ * The cost is -log of the right class's probability; the test figure counts wrong answers. Weights
+ * of a layer start within +-sqrt(6 / in) (He et al., "Delving deep into rectifiers", 2015), biases
+ * at 0. WEFT_INVALID: `hidden`, the entry and what is allowed. */
 enum weft_status wf_model_mlp_init(const struct wf_model_opts *opts,
 				   struct wf_model *out) WEFT_MUST_CHECK;
 /* The original's word2vec: rows of the table "proj" [embedding] for the words of the context, side
@@ -133,6 +134,6 @@ size_t wf_model_work_count(const struct wf_model *model, size_t rows);
  * of `rows` rows, whatever parts the batch was computed in. */
 void wf_model_merge_rows(const float *entry_grad, const uint32_t *place, size_t entries,
 			 uint32_t width, float *row_grad, size_t rows);
-/* Fill `param` with `count` values, uniform in [-limit, limit). */
+/* Fills `param` with `count` values, uniform in [-limit, limit). */
 struct wf_rng;
 void wf_model_fill_uniform(struct wf_rng *rng, float limit, float *param, size_t count);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* word_counts: what counting alone makes of the next word: the baselines that ngram is measured
- * against. Thread: any. */
+/* word_counts: predictions of the next word by counting alone, the baselines of ngram. Thread:
+ * any. */
 #pragma once
 
 #include "base/env.h"
 #include "trainer/readers/words.h"
 
-/* Perplexities, exp(mean of -log p), over the targets of the test rows, all words of the vocabulary
- * told apart, the unknown one among them. Lower is better; vocabularies of other sizes cannot be
- * compared. */
+/* Perplexities, exp(mean of -log p), over the targets of the test rows, where each word of the
+ * vocabulary counts by itself, and the unknown one too. Lower is better; those of vocabularies of
+ * different sizes cannot be compared. */
 struct wf_word_counts {
 	double unigram; /* p(w) = (count(w) + 1) / (training words + vocabulary) */
 	double bigram;  /* p(w | v) = (count(v w) + kinds(v) p(w)) / (count(v) + kinds(v)), kinds(v)

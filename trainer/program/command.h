@@ -20,9 +20,9 @@ struct wf_train_command {
 	struct wf_option_file file;
 };
 
-/* Parse argv[1..]. The command must not move afterwards, for it points into itself.
- * WEFT_OK, also when only help is wanted (options.help_wanted, and opts may name no model);
- * WEFT_INVALID: option, value, remedy. */
+/* Parses argv[1..]. The command must not move afterwards, because it points into itself. WEFT_OK
+ * also if only help is wanted (options.help_wanted; opts may then name no model); WEFT_INVALID:
+ * option, value, remedy. */
 enum weft_status wf_train_command_parse(struct wf_train_command *command, int argc,
 					char *const *argv) WEFT_MUST_CHECK;
 /* What wf_train_command_help prints beside the options, and their groups. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* compute: the gradient of one batch on trainer_count threads. Thread t takes the t-th contiguous
- * part of the rows and sums into buffers of its own; the parts are then summed in thread order, so
- * the result depends on how many threads there are, never on their timing.
+/* compute: the gradient of one batch on trainer_count threads. Thread t computes the t-th
+ * contiguous part of the rows and sums into its own buffers; the parts are then summed in thread
+ * order, so the result depends on the number of threads, never on their timing.
  *
  * Threads: the owner computes part 0; the others sleep on a condition variable between batches.
  * With one thread there is no other, and nothing here waits. */

@@ -464,7 +464,7 @@ run_pass(struct fabric *fabric)
 	return weft_barrier(fabric->session);
 }
 
-/* End the session. The first failure is reported, not what ending the session brought up. */
+/* Ends the session. The first failure is reported, not its consequences. */
 static enum weft_status
 end_session(struct fabric *fabric, enum weft_status st)
 {

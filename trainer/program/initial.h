@@ -6,9 +6,9 @@
 #include "trainer/program/job.h"
 #include "trainer/saved/saved.h"
 
-/* Check load_missing_parameter_strategy. WEFT_INVALID: the option, its value, the remedy. */
+/* Checks load_missing_parameter_strategy. WEFT_INVALID: the option, its value, the remedy. */
 enum weft_status wf_run_check_initial(const struct wf_run *job) WEFT_MUST_CHECK;
-/* Fill the model's tensors, which have the values that they would begin with otherwise, from what
+/* Fills the model's tensors, which already have their default initial values, from the source that
  * --init_model_path names. WEFT_DATA, WEFT_IO: file, tensor and reason. */
 enum weft_status wf_run_load_initial(const struct wf_run *job, const struct wf_saved_tensor *tensor,
 				     uint32_t tensor_count) WEFT_MUST_CHECK;

@@ -16,7 +16,7 @@
 struct wf_exam;
 struct wf_saved_folder;
 
-/* What the options come to: terms.c. */
+/* What follows from the options: terms.c. */
 struct wf_run_terms {
 	struct wf_optimizer_opts optimizer;
 	struct weft_optimizer_opts session_optimizer; /* the same, for the session */
@@ -41,7 +41,7 @@ struct wf_run_batches {
 
 /* Where passes are saved, and which could not be: saving.c. */
 struct wf_run_saving {
-	/* Open, and locked, from the checks to the end; NULL: this process does not save there. */
+	/* Open and locked from the checks to the end; NULL: this process does not save there. */
 	struct wf_saved_folder *folder;
 	struct wf_saved_folder *average_folder;
 	uint64_t failures; /* passes that could not be saved */
@@ -80,7 +80,7 @@ struct wf_tally {
 	double samples;
 };
 
-/* The model as it stands, for tests and digests. Lent for the call. */
+/* The current values of the model, for tests and digests. Lent for the call. */
 struct wf_view {
 	const float *const *param; /* one array per tensor */
 	uint64_t digest; /* of these, as weft_digest has it; for the line of a pass only */
@@ -91,23 +91,26 @@ struct wf_view {
 	void *arg;
 };
 
-/* Check the options, read the data, make model and threads. Whatever it returns, the job ends with
- * wf_run_fini. */
+/* Checks the options, reads the data, creates model and threads. wf_run_fini ends the job whatever
+ * it returns. */
 enum weft_status wf_run_init(struct wf_run *job, const struct wf_train_opts *opts,
 			     struct wf_env *env, const struct wf_train_sink *sink) WEFT_MUST_CHECK;
 void wf_run_fini(struct wf_run *job);
-/* After each batch: dots, log lines, tests, as the periods say. `is_reporter`: trainer 0. */
+/* Called after each batch: prints dots, log lines and tests as often as the periods require.
+ * `is_reporter`: trainer 0. */
 enum weft_status wf_run_batch_done(struct wf_run *job, const struct wf_tally *tally,
 				   const struct wf_view *view, bool is_reporter) WEFT_MUST_CHECK;
 /* The line of a pass, by trainer 0. */
 enum weft_status wf_run_report(struct wf_run *job, const struct wf_tally *tally,
 			       const struct wf_view *view) WEFT_MUST_CHECK;
 
-/* terms.c. Check the options against one another; WEFT_INVALID says which do not go together. */
+/* terms.c. Checks the options against one another; WEFT_INVALID names those that do not go
+ * together. */
 enum weft_status wf_run_terms_read(struct wf_run *job) WEFT_MUST_CHECK;
 
 /* batches.c */
-/* Of the largest batch, once data and model are known. fini accepts what is half made. */
+/* Allocates for the largest batch, once data and model are known. fini accepts what is half
+ * initialised. */
 enum weft_status wf_run_batches_init(struct wf_run *job) WEFT_MUST_CHECK;
 void wf_run_batches_fini(struct wf_run *job);
 /* Shard of a trainer, with the job's batch size. */
@@ -116,19 +119,19 @@ enum weft_status wf_run_shard(const struct wf_run *job, uint32_t trainer,
 /* Memory for a batch of any trainer; ends with wf_bag_batch_fini. */
 enum weft_status wf_run_batch_init(const struct wf_run *job,
 				   struct wf_bag_batch *out) WEFT_MUST_CHECK;
-/* Put batch number `at` of a shard together. */
+/* Puts batch number `at` of a shard together. */
 void wf_run_gather(const struct wf_run *job, const struct wf_shard *shard, size_t at,
 		   struct wf_bag_batch *out);
 /* batches.entry_click, where there are scores: 1 for each key of a row of the positive class, else
  * 0. */
 void wf_run_fill_clicks(const struct wf_run *job, const struct wf_bag_batch *rows);
 
-/* exam.c. The largest number of keys that is asked of a view at once. */
+/* exam.c. The largest number of keys that a view is asked for at once. */
 uint32_t wf_run_lookup_max(const struct wf_run *job);
 enum weft_status wf_exam_create(struct wf_run *job, struct wf_exam **out) WEFT_MUST_CHECK;
 void wf_exam_destroy(struct wf_run *job, struct wf_exam *exam); /* accepts NULL */
-/* The model's test figure, a mean over the test rows. `score` [test rows] takes each row's; NULL:
- * not wanted. */
+/* The model's test figure, a mean over the test rows. `score` [test rows] receives that of each
+ * row, or is NULL. */
 enum weft_status wf_exam_test(struct wf_run *job, const struct wf_view *view, float *score,
 			      double *out) WEFT_MUST_CHECK;
 /* Over the dense tensors and, of a model with tables, over the rows of all keys that the data has,
@@ -136,8 +139,8 @@ enum weft_status wf_exam_test(struct wf_run *job, const struct wf_view *view, fl
 enum weft_status wf_exam_digest(struct wf_run *job, const struct wf_view *view,
 				uint64_t *out) WEFT_MUST_CHECK;
 
-/* After the last pass, by trainer 0: how good the model is, beside its baselines. measure.c asks
- * the model, while it can be asked; verdict.c prints. */
+/* Called after the last pass, by trainer 0: the quality of the model beside its baselines.
+ * measure.c evaluates the model while its rows can be pulled; verdict.c prints. */
 enum weft_status wf_run_measure(struct wf_run *job, const struct wf_view *view) WEFT_MUST_CHECK;
 enum weft_status wf_run_conclude(struct wf_run *job) WEFT_MUST_CHECK;
 

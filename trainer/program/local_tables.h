@@ -18,8 +18,8 @@ struct wf_local_step {
 	uint64_t samples_before, samples;
 };
 
-/* Tables of the job's model for so many trainers. WEFT_INVALID: settings, or batches that are too
- * large; WEFT_NOMEM. */
+/* Creates the tables of the job's model for this number of trainers. WEFT_INVALID: settings, or
+ * batches that are too large; WEFT_NOMEM. */
 enum weft_status wf_local_tables_create(struct wf_run *job, uint32_t trainers,
 					struct wf_local_tables **out) WEFT_MUST_CHECK;
 void wf_local_tables_destroy(struct wf_local_tables *tables); /* accepts NULL */
@@ -28,15 +28,15 @@ struct wf_table *wf_local_tables_at(struct wf_local_tables *tables, unsigned tab
 /* Rows for a batch to train on; keys without one are given one. Valid until the next call. */
 enum weft_status wf_local_tables_pull(struct wf_local_tables *tables,
 				      struct wf_batch *batch) WEFT_MUST_CHECK;
-/* Keep the gradients of a trainer's batch, batch->entry_grad, for the step. */
+/* Keeps the gradients of a trainer's batch, batch->entry_grad, for the step. */
 void wf_local_tables_push(struct wf_local_tables *tables, uint32_t trainer,
 			  const struct wf_batch *batch);
-/* Apply what has been pushed, once. WEFT_DATA: elements that are not finite, unless they are to be
- * skipped; then they are added to *skipped. */
+/* Applies what has been pushed, once. WEFT_DATA: elements that are not finite, unless they are to
+ * be skipped; then they are added to *skipped. */
 enum weft_status wf_local_tables_apply(struct wf_local_tables *tables,
 				       const struct wf_local_step *step,
 				       uint64_t *skipped) WEFT_MUST_CHECK;
-/* At the end of a run: log what each table has let go or refused, if it has. */
+/* Called at the end of a run: logs what each table has evicted or refused, if anything. */
 void wf_local_tables_report(const struct wf_local_tables *tables);
 /* As struct wf_view's rows; `arg` is the tables. */
 enum weft_status wf_local_tables_rows(void *arg, unsigned table, const uint64_t *key,

@@ -19,17 +19,17 @@ struct wf_remote_batch {
 	struct weft_rows *pulled[WF_MODEL_TABLES_MAX];
 };
 
-/* Declare the model's tables, before the session is sealed. Status as of weft_table_add. */
+/* Declares the model's tables, before the session is sealed. Status as of weft_table_add. */
 enum weft_status wf_remote_tables_add(struct wf_remote_tables *tables, struct wf_run *job,
 				      struct weft_session *session) WEFT_MUST_CHECK;
-/* Begin to fetch the rows of a batch that has been put together. Never blocks. */
+/* Begins to fetch the rows of a batch that has been put together. Never blocks. */
 enum weft_status wf_remote_batch_pull(const struct wf_remote_tables *tables,
 				      struct wf_remote_batch *batch) WEFT_MUST_CHECK;
-/* Wait for them; `out` is the batch, ready to be computed. */
+/* Waits for them; `out` is the batch, ready to be computed. */
 enum weft_status wf_remote_batch_wait(const struct wf_remote_tables *tables,
 				      const struct wf_remote_batch *batch,
 				      struct wf_batch *out) WEFT_MUST_CHECK;
-/* Push the gradients for the current step. The rows are gone with its wait. */
+/* Pushes the gradients for the current step. The rows are invalid after its wait. */
 enum weft_status wf_remote_batch_push(const struct wf_remote_tables *tables,
 				      struct wf_remote_batch *batch,
 				      const struct wf_batch *computed) WEFT_MUST_CHECK;

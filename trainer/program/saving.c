@@ -25,7 +25,7 @@ is_given(const char *text)
 	return text != NULL && text[0] != '\0';
 }
 
-/* Make the folder or lock the one that is there, and see that the passes to come can be saved. */
+/* Creates the folder or locks the existing one, and checks that the passes to come can be saved. */
 static enum weft_status
 open_folder(const struct wf_run *job, const char *dir, struct wf_saved_folder **out)
 {

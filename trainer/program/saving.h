@@ -11,25 +11,25 @@
 struct wf_run_arrays {
 	float *const *param;
 	float *(*state)[WF_MODEL_TENSORS_MAX]; /* [states of the optimizer] */
-	float *const *average; /* saved in a folder of its own beside the passes; NULL: none */
-	struct wf_local_tables *tables;        /* of a sequential run; else NULL */
+	float *const *average;          /* saved in its own folder beside the passes; NULL: none */
+	struct wf_local_tables *tables; /* of a sequential run; else NULL */
 	const struct wf_remote_tables *remote; /* of a trainer in a job; else NULL */
 };
 
-/* What a job that goes on has behind it. */
+/* The progress of the job from which a run continues. */
 struct wf_run_past {
 	uint64_t step;
 	uint64_t samples;
 };
 
-/* Check the options, and open and lock the folders that this process saves to. WEFT_INVALID:
- * option, value, remedy; WEFT_IO: the folder and the reason; WEFT_UNAVAILABLE: who saves there.
- * Whatever it returns, wf_run_close_saving ends it. */
+/* Checks the options, and opens and locks the folders that this process saves to. WEFT_INVALID:
+ * option, value, remedy; WEFT_IO: the folder and the reason; WEFT_UNAVAILABLE: the process that
+ * saves there. wf_run_close_saving ends it whatever it returns. */
 enum weft_status wf_run_open_saving(struct wf_run *job) WEFT_MUST_CHECK;
 void wf_run_close_saving(struct wf_run *job);
-/* Fill the arrays from the saved model that the options name, if they name one: values and state of
- * --start_pass, or the values alone of --init_model_path, with nothing behind them.
- * WEFT_DATA, WEFT_IO: file and reason; WEFT_MISMATCH: another optimizer */
+/* Fills the arrays from the saved model that the options name, if they name one: values and state
+ * for --start_pass, or the values alone for --init_model_path, at pass 0. WEFT_DATA, WEFT_IO: file
+ * and reason; WEFT_MISMATCH: another optimizer */
 enum weft_status wf_run_restore(struct wf_run *job, const struct wf_run_arrays *arrays,
 				struct wf_run_past *out) WEFT_MUST_CHECK;
 /* The same for the tables of a job, on its lanes: trainer 0, after weft_session_start. */
@@ -39,7 +39,7 @@ enum weft_status wf_run_restore_remote(struct wf_run *job,
 bool wf_run_is_saver(const struct wf_run *job);
 /* Whether the pass that has just ended is to be saved by this process. */
 bool wf_run_is_save_due(const struct wf_run *job);
-/* Save it. A failure is logged and kept for wf_run_saving_result: training goes on. */
+/* Saves the pass. A failure is logged and kept for wf_run_saving_result: training goes on. */
 void wf_run_save(struct wf_run *job, const struct wf_run_arrays *arrays, struct wf_run_past past);
 /* After the last pass: WEFT_IO if a save failed, with the first reason. */
 enum weft_status wf_run_saving_result(const struct wf_run *job) WEFT_MUST_CHECK;

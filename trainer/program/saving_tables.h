@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* saving_tables: the tables of a sequential run, to and from a saved model: rows, state, stamps and
- * counters, so that a run that goes on ends with the bits of one that did not stop. Private to
+ * counters, so that a run that continues ends with the bits of one that did not stop. Private to
  * trainer/program. Thread: the run's. */
 #pragma once
 
@@ -11,8 +11,8 @@
  * is not changed. Returns how many. */
 uint32_t wf_run_list_tables(const struct wf_run *job, struct wf_local_tables *tables,
 			    struct wf_saved_table *out);
-/* Fill the run's tables, which are empty, from a save: to go on from it, or, `is_init`, with its
- * values alone. WEFT_DATA, WEFT_IO: file and reason; WEFT_NOMEM. */
+/* Fills the run's tables, which are empty, from a save: to continue from it, or, if `is_init`, with
+ * its values alone. WEFT_DATA, WEFT_IO: file and reason; WEFT_NOMEM. */
 enum weft_status wf_run_load_tables(const struct wf_run *job, const struct wf_saved *saved,
 				    struct wf_local_tables *tables, bool is_init) WEFT_MUST_CHECK;
 

@@ -247,7 +247,7 @@ norm_divisor(struct run *run, float divisor)
 	return wf_norm_divisor(&norm, divisor, job->terms.optimizer.set.clip_norm);
 }
 
-/* Apply one slice of one tensor; returns how many elements were not finite. */
+/* Applies one slice of one tensor; returns the number of elements that were not finite. */
 static size_t
 apply_slice(struct run *run, struct wf_apply *apply, unsigned tensor, size_t first)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shard: which training rows a trainer sees, and in which order. Trainer i of N has rows i, i + N,
- * i + 2N, ... of the training rows; each pass goes through them in an order of its own, drawn from
- * seed, pass and trainer alone, so that a sequential run sees the very same batches.
- * Thread: the owner's. */
+ * i + 2N, ... of the training rows; each pass visits them in a new order, drawn from seed, pass and
+ * trainer alone, so that a sequential run sees the same batches. Thread: the owner's. */
 #pragma once
 
 #include <stddef.h>
@@ -27,7 +26,7 @@ struct wf_shard_opts {
 enum weft_status wf_shard_init(struct wf_env *env, const struct wf_shard_opts *opts,
 			       struct wf_shard *out) WEFT_MUST_CHECK;
 void wf_shard_fini(struct wf_env *env, struct wf_shard *shard); /* accepts a zeroed one */
-/* Draw the order of a pass. */
+/* Draws the order of a pass. */
 void wf_shard_shuffle(struct wf_shard *shard, uint64_t seed, uint64_t pass);
 /* Batches in a pass; 0 if there are no rows. */
 size_t wf_shard_batch_count(const struct wf_shard *shard);

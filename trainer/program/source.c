@@ -10,7 +10,7 @@
 #include "base/digest.h"
 #include "trainer/readers/idx.h"
 
-/* Split the rows as the reader and the options say; on failure the set is gone. */
+/* Splits the rows as the reader and the options require; on failure the set is gone. */
 static enum weft_status
 finish(struct wf_env *env, const struct wf_source_opts *opts, struct wf_source *source,
        struct wf_source *out)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* source: the rows that a run trains and tests on, whatever kind of file they came from: a table of
- * numbers, rows of keyed features, or running text. Rows are known by number, the training rows
- * first; a batch is put together out of any of them. Thread: read-only after loading. */
+/* source: the rows that a run trains and tests on, from any kind of file: a table of numbers, rows
+ * of keyed features, or running text. Rows are identified by number, the training rows first; a
+ * batch consists of any of them. Thread: read-only after loading. */
 #pragma once
 
 #include "trainer/readers/bags.h"
@@ -24,7 +24,7 @@ struct wf_source {
 	size_t rows;
 	size_t train_rows; /* the first ones; 0 < train_rows < rows */
 
-	/* The one of its kind is there, the others are zeroed. */
+	/* The member of its kind is set, the others are zeroed. */
 	struct wf_dataset dataset;
 	struct wf_bags bags;
 	struct wf_words words;
@@ -34,7 +34,7 @@ struct wf_source_opts {
 	const char *path;
 	const char *format; /* of keyed features: "strikes", "libsvm", "criteo"; of digits: "idx" */
 	uint64_t vocabulary; /* the most words, "unknown" included */
-	/* Leave the test rows alone: train on four fifths of the training rows, test on the rest.
+	/* Do not use the test rows: train on four fifths of the training rows, test on the rest.
 	 * The vocabulary is still that of all training rows. */
 	bool is_validating;
 };
@@ -54,12 +54,12 @@ void wf_source_fini(struct wf_env *env, struct wf_source *source); /* accepts a 
 /* Memory for batches of up to `rows_max` rows. WEFT_NOMEM. */
 enum weft_status wf_source_batch_init(struct wf_env *env, const struct wf_source *source,
 				      size_t rows_max, struct wf_bag_batch *out) WEFT_MUST_CHECK;
-/* Copy `count` rows, given by number, into such a batch. */
+/* Copies `count` rows, given by number, into such a batch. */
 void wf_source_gather(const struct wf_source *source, const uint32_t *row, size_t count,
 		      struct wf_bag_batch *batch);
 
-/* Of all rows as they were read, test rows too: of what they are, not of the file that they came
- * from. WEFT_NOMEM. */
+/* The digest of all rows as they were read, test rows included: of their values, not of their file.
+ * WEFT_NOMEM. */
 enum weft_status wf_source_digest(struct wf_env *env, const struct wf_source *source,
 				  uint64_t *out) WEFT_MUST_CHECK;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stragglers: who kept the others of a pass waiting, and whose pushes came late: lines at its end.
- * Thread: the session's owner. */
+/* stragglers: lines at the end of a pass about trainers that kept others waiting, and about pushes
+ * that came late. Thread: the session's owner. */
 #pragma once
 
 #include "base/env.h"
@@ -14,6 +14,6 @@ struct wf_stragglers {
 enum weft_status wf_stragglers_init(struct wf_env *env, uint32_t trainer_count,
 				    struct wf_stragglers *out) WEFT_MUST_CHECK;
 void wf_stragglers_fini(struct wf_env *env, struct wf_stragglers *s); /* accepts zeroed */
-/* Ask the lanes, and write what came since the last time. */
+/* Requests the lanes' statistics, and logs what is new since the last time. */
 enum weft_status wf_stragglers_report(struct wf_env *env, struct wf_stragglers *s,
 				      struct weft_session *session, uint64_t pass) WEFT_MUST_CHECK;

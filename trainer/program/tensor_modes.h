@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tensor_modes: --tensor_modes, when what is pushed of single tensors is applied:
- * "PATTERN=MODE,...", PATTERN as of a shell, against the whole name; of several that fit the first
- * one counts. Thread: any. */
+/* tensor_modes: --tensor_modes, which sets when pushes of single tensors are applied:
+ * "PATTERN=MODE,...", where PATTERN is a shell pattern for the whole name; the first one that
+ * matches counts. Thread: any. */
 #pragma once
 
 #include <stdbool.h>

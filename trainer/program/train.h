@@ -33,7 +33,7 @@ struct wf_train_opts {
 	uint64_t batch_size;  /* rows of one trainer; 0: all */
 
 	const char *learning_method;      /* the original's word for optimizer; NULL: not given */
-	double adam_epsilon, ada_epsilon; /* of which the optimizer takes one */
+	double adam_epsilon, ada_epsilon; /* one of which the optimizer uses */
 
 	/* Of tables' rows; momentum, betas, epsilons, schedule and clipping are those above. */
 	const char *sparse_optimizer;
@@ -61,7 +61,7 @@ struct wf_train_opts {
 
 	const char *save_dir;        /* NULL or "": nothing is saved */
 	uint64_t saving_period;      /* passes; 0: never */
-	uint64_t start_pass;         /* go on after the saved pass before this one; 0: begin */
+	uint64_t start_pass;         /* continue after the saved pass before this one; 0: begin */
 	const char *init_model_path; /* NULL or "": none */
 	const char *load_missing_parameter_strategy; /* "fail", "rand", "zero"; NULL: fail */
 	bool save_only_one;
@@ -100,16 +100,16 @@ struct wf_train_sink {
 };
 
 /**
- * Train, and give trainer 0's result lines to the sink:
+ * Trains, and passes trainer 0's result lines to the sink:
  *     pass 0 cost 12.34 test 15.6 digest 9f86d081884c7d65
- * and after the last pass of a model with tables how good it is beside its baselines:
+ * and after the last pass of a model with tables its quality beside that of its baselines:
  *     nearest whale: fish 0.71 ship 0.66 boat 0.62 animal 0.60 shark 0.58
  *     perplexity 110.1234 unigram 200.6290 bigram 125.7091
  *     auc 0.7812 logistic regression 0.7801
  * Passes count from 0. Blocks until the last pass is over.
- * @return WEFT_OK; WEFT_INVALID: option, value, remedy; WEFT_DATA: data file, saved model, or not
- *         finite gradients; WEFT_IO also when all is trained but a pass could not be saved; else
- *         what the session returned (weft.h). wf_fail's text says what and where
+ * @return WEFT_OK; WEFT_INVALID: option, value, remedy; WEFT_DATA: data file, saved model, or
+ *         gradients that are not finite; WEFT_IO also if training has finished but a pass could
+ *         not be saved; otherwise the status of the session (weft.h). wf_fail records the details
  */
 enum weft_status wf_train_run(const struct wf_train_opts *opts, struct wf_env *env,
 			      const struct wf_train_sink *sink) WEFT_MUST_CHECK;

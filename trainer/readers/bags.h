@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bags: rows of keyed features for models with tables. A row has `slots` bags; a bag has any number
- * of entries, each a key (which row of a table) and a weight; beside them stand dense features and
- * a target. As in dataset.h the training rows come first, every trainer reads the whole file and
- * takes its share by row number. Thread: read-only after loading; a batch belongs to who filled it.
- */
+ * of entries, each a key (which row of a table) and a weight; in addition there are dense features
+ * and a target. As in dataset.h the training rows come first, and every trainer reads the whole
+ * file and selects its share by row number. Thread: read-only after loading; a batch belongs to the
+ * thread that filled it. */
 #pragma once
 
 #include <stddef.h>
@@ -32,9 +32,9 @@ struct wf_bags {
 	size_t row_alloc, entry_alloc; /* as allocated */
 };
 
-/* Each reader: WEFT_OK, and `out` ends with wf_bags_fini; WEFT_DATA: file, line, column, value;
- * WEFT_IO; WEFT_NOMEM. All split 80/20 in file order. The *_parse functions read a text that is in
- * memory already. README.md says what each format is and what becomes of its columns. */
+/* Each reader returns WEFT_OK, and wf_bags_fini ends `out`; WEFT_DATA: file, line, column, value;
+ * WEFT_IO; WEFT_NOMEM. All split 80/20 in file order. The *_parse functions read a text that is
+ * already in memory. README.md describes each format and the use of its columns. */
 
 /* birdstrikes.csv: 8 slots of one entry, 2 dense features; y is 1 where there was damage. */
 enum weft_status wf_strikes_read(struct wf_env *env, const char *path,
@@ -81,6 +81,6 @@ struct wf_bag_batch_opts {
 enum weft_status wf_bag_batch_init(struct wf_env *env, const struct wf_bag_batch_opts *opts,
 				   struct wf_bag_batch *out) WEFT_MUST_CHECK;
 void wf_bag_batch_fini(struct wf_env *env, struct wf_bag_batch *batch); /* accepts a zeroed one */
-/* Copy `count` rows, given by number, into a batch made for this set. */
+/* Copies `count` rows, given by number, into a batch made for this set. */
 void wf_bags_gather(const struct wf_bags *bags, const uint32_t *row, size_t count,
 		    struct wf_bag_batch *batch);

@@ -11,7 +11,7 @@ struct wf_bags_limits {
 	size_t entries_max; /* 0: one for each slot */
 };
 
-/* Take memory for as many rows as the text can hold; slots, features and classes are set. */
+/* Allocates for as many rows as the text can hold; slots, features and classes are set. */
 enum weft_status wf_bags_init(struct wf_env *env, const struct wf_text *text,
 			      const struct wf_bags_limits *limits,
 			      struct wf_bags *bags) WEFT_MUST_CHECK;
@@ -23,10 +23,10 @@ void wf_bags_add(struct wf_bags *bags, uint64_t key, float weight);
 /* The bag `slot` of the row that is being filled is full. */
 void wf_bags_end_slot(struct wf_bags *bags, uint32_t slot);
 void wf_bags_end_row(struct wf_bags *bags);
-/* Split, and check that there is something on both sides; on failure the set is gone. */
+/* Splits the rows, and checks that neither side is empty; on failure the set is gone. */
 enum weft_status wf_bags_finish(struct wf_env *env, const struct wf_text *text,
 				struct wf_bags *bags) WEFT_MUST_CHECK;
-/* Read a file, parse it. */
+/* Reads a file and parses it. */
 enum weft_status wf_bags_read(struct wf_env *env, const char *path,
 			      enum weft_status (*parse)(struct wf_env *env,
 							const struct wf_text *text,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* csv: strict reader of small numeric CSV files, whole file at once. What is not exactly as the
- * format says is refused with file, line, column and value; nothing is guessed or skipped.
- * Thread: any. */
+/* csv: a strict reader of small numeric CSV files, whole file at once. Anything that differs from
+ * the format is refused with file, line, column and value; nothing is guessed or skipped. Thread:
+ * any. */
 #pragma once
 
 #include <stddef.h>
@@ -12,7 +12,7 @@
 #define WF_CSV_COLUMNS_MAX 4096u
 
 struct wf_csv_format {
-	const char *header;            /* the first line to the letter; NULL: there is none */
+	const char *header;            /* the exact first line; NULL: there is none */
 	unsigned columns;              /* 2..WF_CSV_COLUMNS_MAX */
 	struct wf_number_rule feature; /* of every column but the last */
 	struct wf_number_rule target;  /* of the last column */
@@ -26,7 +26,7 @@ struct wf_csv {
 };
 
 /**
- * Read a file.
+ * Reads a file.
  * @param out ends with wf_csv_fini
  * @return WEFT_OK; WEFT_DATA: file, line, column, value; WEFT_IO: file and the system's reason;
  *         WEFT_NOMEM

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dataset: rows of features with a target each, the training rows before the test rows. Every
- * trainer reads the whole file and takes its share by row number (trainer/program/shard.h).
+ * trainer reads the whole file and selects its share by row number (trainer/program/shard.h).
  * Thread: read-only after loading. */
 #pragma once
 
@@ -14,7 +14,7 @@ struct wf_dataset {
 	uint32_t classes;  /* 0: y is a real number; else y is one of 0..classes-1 */
 	size_t rows;
 	size_t train_rows; /* the first ones; 0 < train_rows < rows */
-	float *x;          /* [rows, features], scaled as the reader says; NULL of images */
+	float *x;          /* [rows, features], as scaled by the reader; NULL for images */
 	uint8_t *pixel;    /* [rows, features] of images: x is a 255th of it; else NULL */
 	float *y;          /* [rows] */
 };
@@ -29,14 +29,14 @@ enum weft_status wf_housing_read(struct wf_env *env, const char *path,
 /* UCI optical digits: 64 pixels 0..16, divided by 16; y is the digit. */
 enum weft_status wf_digits_read(struct wf_env *env, const char *path,
 				struct wf_dataset *out) WEFT_MUST_CHECK;
-/* Copy row `row` into x [features]. */
+/* Copies row `row` into x [features]. */
 void wf_dataset_row(const struct wf_dataset *dataset, size_t row, float *x);
 void wf_dataset_fini(struct wf_env *env, struct wf_dataset *dataset); /* accepts a zeroed one */
 
 #define WF_DATA_PATH_BYTES 4096u
 
 /**
- * Find a file of the project's data folder: in $WEFT_DATA_DIR if that is set; else in data/ or
+ * Finds a file of the project's data folder: in $WEFT_DATA_DIR if set; otherwise in data/ or
  * share/weft/ of the program's folder and the four above it, so that build trees and moved
  * prefixes work; else in the data folder of the prefix it was built for.
  * @param out [WF_DATA_PATH_BYTES]

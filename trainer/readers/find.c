@@ -18,7 +18,7 @@ exists(const char *folder, const char *sub, const char *file, char *out)
 	return n > 0 && (unsigned)n < WF_DATA_PATH_BYTES && access(out, F_OK) == 0;
 }
 
-/* Cut the last part off a path. false: nothing is left. */
+/* Cuts the last part off a path. false: nothing is left. */
 static bool
 cut(char *path)
 {

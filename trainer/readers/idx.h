@@ -24,8 +24,8 @@ struct wf_idx {
 };
 
 /**
- * Read a file.
- * @param dims what it has to have
+ * Reads a file.
+ * @param dims the expected dimensions
  * @param out ends with wf_idx_fini
  * @return WEFT_OK; WEFT_DATA: file and what is wrong with it; WEFT_IO: file and the system's
  * reason; WEFT_NOMEM

@@ -128,7 +128,7 @@ end_word(struct scan *scan)
 	}
 }
 
-/* Take in one code point. */
+/* Processes one code point. */
 static enum weft_status
 step(struct scan *scan)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* letters: cuts running text into words, in place (words.h says what a word is). Thread: any. */
+/* letters: cuts running text into words, in place (words.h defines a word). Thread: any. */
 #pragma once
 
 #include "trainer/readers/text.h"
 
 /**
- * Replace the text by its words, each ended by a zero byte.
+ * Replaces the text by its words, each ended by a zero byte.
  * @param text count becomes the bytes of words and zero bytes
  * @param out  how many words there are
  * @return WEFT_OK; WEFT_DATA: a byte that is not UTF-8 or not text, or a word that is too long, by

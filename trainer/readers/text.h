@@ -20,8 +20,8 @@ struct wf_text {
 	size_t alloc_bytes;
 };
 
-/* Read a whole file. WEFT_DATA: more than WF_TEXT_BYTES_MAX; WEFT_IO: file and the system's reason;
- * WEFT_NOMEM. */
+/* Reads a whole file. WEFT_DATA: more than WF_TEXT_BYTES_MAX; WEFT_IO: file and the system's
+ * reason; WEFT_NOMEM. */
 enum weft_status wf_text_read(struct wf_env *env, const char *path,
 			      struct wf_text *out) WEFT_MUST_CHECK;
 void wf_text_fini(struct wf_env *env, struct wf_text *text); /* accepts a zeroed one */
@@ -55,15 +55,15 @@ struct wf_cut {
 	const struct wf_text *text;
 	char separator;
 	size_t next;          /* where the next line starts */
-	const char *at, *end; /* what is left of this line, without line feed or carriage return */
+	const char *at, *end; /* the rest of this line, without line feed or carriage return */
 	size_t line;          /* 0 before the first one */
-	unsigned column;      /* fields taken from it */
+	unsigned column;      /* number of fields read from it */
 };
 
-/* Go to the next line. false: there is none. */
+/* Advances to the next line. false: there is none. */
 bool wf_cut_line(struct wf_cut *cut);
-/* The next of `columns` fields that a line has to have; they are taken one by one. WEFT_DATA: the
- * line has fewer, or, at the last one, more. */
+/* The next of the `columns` fields of a line; they are read one by one. WEFT_DATA: the line has
+ * fewer, or, at the last one, more. */
 enum weft_status wf_cut_field(struct wf_cut *cut, unsigned columns,
 			      struct wf_field *out) WEFT_MUST_CHECK;
 /* The line is `header` to the letter, or the first column that differs is refused. */

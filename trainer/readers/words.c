@@ -88,7 +88,7 @@ by_count(const void *left, const void *right)
 	return strcmp(a->spelling, b->spelling);
 }
 
-/* Sort by count, give the numbers, and put them where the order of appearance was. */
+/* Sorts by count, assigns the numbers, and replaces the numbers in order of appearance by them. */
 static void
 number_words(struct index *index, struct wf_words *words)
 {

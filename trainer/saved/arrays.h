@@ -38,14 +38,16 @@ bool wf_arrays_next(const struct wf_saved *saved, bool with_state, struct wf_arr
 /* WEFT_DATA: two arrays have one name. */
 enum weft_status wf_arrays_check(const struct wf_saved *saved) WEFT_MUST_CHECK;
 uint64_t wf_array_bytes(const struct wf_saved_array *array);
-/* Append its bytes to `to`, little-endian, row by row. WEFT_DATA; WEFT_IO; WEFT_NOMEM */
+/* Appends its bytes to `to`, little-endian, row by row. WEFT_DATA; WEFT_IO; WEFT_NOMEM */
 enum weft_status wf_array_write(const struct wf_saved *saved, const struct wf_saved_array *array,
 				struct wf_saved_file *to) WEFT_MUST_CHECK;
 
-/* Where an export goes: made under a name beside it that nobody else has, then renamed. */
+/* The destination of an export: it is created under a name beside it that is not in use, then
+ * renamed. */
 struct wf_export_place {
 	const struct wf_saved_calls *calls;
-	int folder;       /* open: what is made and renamed is in it, whatever its path becomes */
+	int folder;       /* open; files are created and renamed in it, whatever becomes of its path
+			   * */
 	const char *path; /* lent */
 	const char *name; /* the last one of `path` */
 	const char *made; /* the last one of `temporary` */
@@ -55,10 +57,10 @@ struct wf_export_place {
 /* WEFT_INVALID: the path; WEFT_IO: its folder. Ends with wf_export_close. */
 enum weft_status wf_export_open(const struct wf_saved *saved, const char *path,
 				struct wf_export_place *out) WEFT_MUST_CHECK;
-/* Give what was made its name. WEFT_IO */
+/* Renames the finished file to its final name. WEFT_IO */
 enum weft_status wf_export_rename(const struct wf_export_place *place) WEFT_MUST_CHECK;
 void wf_export_close(struct wf_export_place *place);
-/* Make the file `path` by `write`: it appears whole or not at all. */
+/* Creates the file `path` by `write`: it appears whole or not at all. */
 typedef enum weft_status wf_export_fn(const struct wf_saved *saved, bool with_state,
 				      struct wf_saved_file *to);
 enum weft_status wf_export(const struct wf_saved *saved, bool with_state, const char *path,

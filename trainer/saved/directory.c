@@ -109,8 +109,8 @@ move(const struct wf_saved_folder *folder, const char *from, const char *to)
 	return WEFT_OK;
 }
 
-/* Remove a save of the pass under a name that clean_up removes, so that a death on the way leaves
- * no half of a save that somebody could take for a whole one. */
+/* Removes a save of the pass under a name that clean_up removes, so that a crash leaves no half of
+ * a save that could be taken for a whole one. */
 static enum weft_status
 discard(const struct wf_saved_folder *folder, uint64_t pass, const char *name)
 {

@@ -21,12 +21,12 @@ struct wf_saved_way {
  * temporary directory. WEFT_IO */
 enum weft_status wf_saved_way_begin(struct wf_saved_folder *folder, uint64_t pass,
 				    struct wf_saved_way *out) WEFT_MUST_CHECK;
-/* `st` is what writing into it came to. After WEFT_OK the new save has its name and both are on the
- * disk; else nothing is left of it. */
+/* Ends a save; `st` is the result of writing into it. After WEFT_OK the new save has its name and
+ * both are on the disk; otherwise nothing is left of it. */
 enum weft_status wf_saved_way_end(struct wf_saved_way *way, enum weft_status st) WEFT_MUST_CHECK;
 /* Whether there is no save of that pass, and nothing else of its name. WEFT_INVALID: there is. */
 enum weft_status wf_saved_check_free(const struct wf_saved_folder *folder,
 				     uint64_t pass) WEFT_MUST_CHECK;
-/* A process that died while it replaced the save `path` left the older one aside: give that its
- * name back, unless somebody saves there at this moment. No error if there is none. */
+/* A process that died while it replaced the save `path` left the older one aside: gives that its
+ * name back, unless another process saves there at this moment. No error if there is none. */
 void wf_saved_recover(struct wf_env *env, const struct wf_saved_calls *calls, const char *path);

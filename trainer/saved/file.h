@@ -12,8 +12,8 @@
 
 #define WF_SAVED_PATH_BYTES 4096u
 
-/* As the POSIX calls of these names: -1 and errno. What makes, renames or removes a name takes an
- * open folder and a name in it, so that no link on the way is followed. */
+/* As the POSIX calls of these names: -1 and errno. Calls that create, rename or remove a name have
+ * an open folder and a name in it as arguments, so that no link on the path is followed. */
 struct wf_saved_calls {
 	int (*openat)(int folder, const char *path, int flags, mode_t mode);
 	ssize_t (*read)(int fd, void *bytes, size_t count);
@@ -29,8 +29,8 @@ struct wf_saved_calls {
 
 const struct wf_saved_calls *wf_saved_posix(void);
 
-/* A name in an open folder. AT_FDCWD: `path` as it is; else the file has the last name of `path`,
- * the rest of which is for messages. */
+/* A name in an open folder. With AT_FDCWD it is `path` itself; otherwise the file has the last name
+ * of `path`, the rest of which is for messages. */
 struct wf_saved_spot {
 	const struct wf_saved_calls *calls;
 	int folder;
@@ -43,7 +43,7 @@ struct wf_saved_file {
 	int fd;
 	uint64_t bytes;   /* reading: the file's size; writing: written so far */
 	uint32_t crc;     /* of the bytes that have passed */
-	bool has_zip_crc; /* wanted: the checksum that zip files have, of what is written */
+	bool has_zip_crc; /* also compute the checksum of zip files over what is written */
 	uint32_t zip_crc;
 };
 
@@ -56,8 +56,8 @@ enum weft_status wf_saved_file_create(const struct wf_saved_spot *spot,
 /* All of it. WEFT_IO */
 enum weft_status wf_saved_file_write(struct wf_saved_file *file, const void *bytes,
 				     size_t count) WEFT_MUST_CHECK;
-/* End a new file: `st` is what writing came to. After WEFT_OK it is synced; it is closed either
- * way. */
+/* Ends a new file; `st` is the result of writing. After WEFT_OK it is synced; it is closed in any
+ * case. */
 enum weft_status wf_saved_file_finish(struct wf_saved_file *file,
 				      enum weft_status st) WEFT_MUST_CHECK;
 
@@ -75,7 +75,7 @@ enum weft_status wf_saved_file_read_at(struct wf_saved_file *file, uint64_t at, 
 				       size_t count) WEFT_MUST_CHECK;
 void wf_saved_file_close(struct wf_saved_file *file);
 
-/* A folder in an open one; a link to one is none. -1: errno. */
+/* Opens a folder in an open one; a link to a folder is refused. -1: errno. */
 int wf_saved_open_folder(const struct wf_saved_calls *calls, int folder, const char *name);
 /* fsync of an open folder: the names in it are on the disk. `path` is for messages. WEFT_IO */
 enum weft_status wf_saved_sync_folder(const struct wf_saved_calls *calls, int folder,

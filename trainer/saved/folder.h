@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* folder: the folder that passes are saved in, opened once and locked for as long as it is open.
- * All that is made, renamed and removed in it goes through its descriptor, so a link that somebody
- * puts on the way later leads nowhere. Private to this folder. Thread: the caller's. */
+/* folder: the folder in which passes are saved, opened once and locked for as long as it is open.
+ * Everything in it is created, renamed and removed through its descriptor, so a link that is placed
+ * on the path later leads nowhere. Private to this folder. Thread: the caller's. */
 #pragma once
 
 #include <dirent.h>
@@ -19,7 +19,7 @@ struct wf_saved_folder {
 	char path[WF_SAVED_PATH_BYTES]; /* for messages */
 };
 
-/* Open and lock a folder that is there; what is in it stays as it is. WEFT_UNAVAILABLE: another
+/* Opens and locks an existing folder and leaves its contents as they are. WEFT_UNAVAILABLE: another
  * process has the lock; WEFT_IO; WEFT_NOMEM. wf_saved_folder_close ends it. */
 enum weft_status wf_saved_folder_lock(const struct wf_saved_place *place,
 				      struct wf_saved_folder **out) WEFT_MUST_CHECK;

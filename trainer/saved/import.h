@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* import: models in files of other programs, and saves of our own, as a list of named arrays of
- * floats: the original's parameter files and its tar of them, NumPy's npz, safetensors. Nothing
- * that such a file says is believed: sizes are held against the file's own, what is not exactly of
- * its format is refused with file, array and reason.
+/* import: models in files of other programs, and saves of weft, as a list of named arrays of
+ * floats: the original's parameter files and its tar of them, NumPy's npz, safetensors. Such files
+ * are not trusted: sizes are checked against that of the file, and anything that does not follow
+ * the format is refused with file, array and reason.
  *
  * Thread: any, one at a time for each import. Blocks on the disk. */
 #pragma once
@@ -15,8 +15,8 @@
 #define WF_IMPORT_ARRAYS_MAX 65536u
 
 enum wf_import_format {
-	WF_IMPORT_AUTO, /* by what is there */
-	WF_IMPORT_PASS, /* a save of our own */
+	WF_IMPORT_AUTO, /* by its contents */
+	WF_IMPORT_PASS, /* a save of weft */
 	WF_IMPORT_PADDLE,
 	WF_IMPORT_TAR,
 	WF_IMPORT_NPZ,
@@ -26,7 +26,7 @@ enum wf_import_format {
 /* An array of more than two dimensions has its first one as rows, all others together as columns;
  * one of one dimension has one column. */
 struct wf_import_array {
-	char name[WF_SAVED_NAME_BYTES]; /* printable; what is longer is cut */
+	char name[WF_SAVED_NAME_BYTES]; /* printable; a longer one is truncated */
 	uint64_t rows;
 	uint64_t cols;         /* 0: the shape is not known, `rows` is the number of values */
 	const char *objection; /* why it cannot be read; NULL: it can */
@@ -50,7 +50,7 @@ enum weft_status wf_import_missing_parse(const char *name,
 					 enum wf_import_missing *out) WEFT_MUST_CHECK;
 
 /**
- * List the arrays at `path`: a file, or a folder of parameter files or of a save.
+ * Lists the arrays at `path`: a file, or a folder of parameter files or of a save.
  * @param out ends with wf_import_close
  * @return WEFT_OK; WEFT_DATA: file and what is wrong with it; WEFT_IO: file and the system's
  *         reason; WEFT_INVALID: the path is empty or too long; WEFT_NOMEM
@@ -59,19 +59,19 @@ enum weft_status wf_import_open(struct wf_env *env, const struct wf_saved_calls 
 				const char *path, enum wf_import_format format,
 				struct wf_import **out) WEFT_MUST_CHECK;
 void wf_import_close(struct wf_import *import); /* accepts NULL */
-/* What it turned out to be; never WF_IMPORT_AUTO. */
+/* The format that was found; never WF_IMPORT_AUTO. */
 enum wf_import_format wf_import_format_of(const struct wf_import *import);
 uint32_t wf_import_count(const struct wf_import *import);
 /* Names ascend. Lent until close. */
 const struct wf_import_array *wf_import_at(const struct wf_import *import, uint32_t idx);
-/* How many tables a save of our own has beside its arrays. */
+/* The number of tables that a save of weft has beside its arrays. */
 uint32_t wf_import_table_count(const struct wf_import *import);
-/* Read array `idx` into value [rows, cols], row-major. Floats of 64 bits are rounded to the nearest
- * of 32. WEFT_DATA: array and reason, `value` may have been written; WEFT_IO; WEFT_NOMEM */
+/* Reads array `idx` into value [rows, cols], row-major. Floats of 64 bits are rounded to the
+ * nearest of 32. WEFT_DATA: array and reason, `value` may have been written; WEFT_IO; WEFT_NOMEM */
 enum weft_status wf_import_read(struct wf_import *import, uint32_t idx,
 				float *value) WEFT_MUST_CHECK;
 
-/* What a load came to. */
+/* The result of a load. */
 struct wf_import_load {
 	uint32_t missing_count; /* tensors of the model that are not in the file */
 	const char *missing;    /* the first of them; lent by the caller's tensors */
@@ -80,7 +80,7 @@ struct wf_import_load {
 };
 
 /**
- * Fill a model's values; states are not looked at. Arrays have the shape of their tensor; a row
+ * Fills a model's values; states are ignored. Arrays have the shape of their tensor; a row
  * goes into a column and the other way round, and of the original's files the count alone is known.
  * @return WEFT_OK; WEFT_DATA: the tensor, and both shapes if that is it; all of them are looked at
  *         before any value is written; WEFT_IO; WEFT_NOMEM
@@ -101,9 +101,9 @@ struct wf_import_saved {
 };
 
 /**
- * Make a save of the values: no optimizer's state, step 0. One of that pass must not be there.
- * @return as of wf_saved_write; WEFT_DATA: an array that cannot be a tensor, or has not the shape
- *         of its namesake in `like`; WEFT_INVALID: the pass is there
+ * Saves the values: no optimizer's state, step 0. That pass must not exist.
+ * @return as of wf_saved_write; WEFT_DATA: an array that cannot be a tensor, or does not have the
+ *         shape of its namesake in `like`; WEFT_INVALID: the pass exists
  */
 enum weft_status wf_import_save(struct wf_import *import, const struct wf_saved_place *place,
 				const struct wf_import_save *opts,

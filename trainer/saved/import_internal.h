@@ -56,18 +56,18 @@ void wf_import_shape_apply(const struct wf_import_shape *shape, struct wf_import
 uint64_t wf_value_bytes(enum wf_value_type type);
 /* Bytes that the entry's values take; 0: it has none, or too many. */
 uint64_t wf_import_value_bytes(const struct wf_import_entry *entry);
-/* Add an entry under a name, which need not end. WEFT_DATA: too many; WEFT_NOMEM */
+/* Adds an entry under a name, which need not be terminated. WEFT_DATA: too many; WEFT_NOMEM */
 enum weft_status wf_import_add(struct wf_import *import, const struct wf_import_entry *entry,
 			       const char *name, size_t name_bytes) WEFT_MUST_CHECK;
-/* Read the header of a parameter file, "i32 0, u32 4, u64 count", which says what the `bytes` from
- * `at` on are; what is none gets an objection. WEFT_IO */
+/* Reads the header of a parameter file, "i32 0, u32 4, u64 count", which describes the `bytes` from
+ * `at` on; a file without one gets an objection. WEFT_IO */
 enum weft_status wf_import_parameter(struct wf_saved_file *file, uint64_t at, uint64_t bytes,
 				     struct wf_import_entry *out) WEFT_MUST_CHECK;
 
-/* The array of that name; NULL: there is none. */
+/* The array of that name, or NULL. */
 const struct wf_import_entry *wf_import_find(const struct wf_import *import, const char *name);
 
-/* List what is there. WEFT_DATA, WEFT_IO, WEFT_NOMEM */
+/* Lists the arrays. WEFT_DATA, WEFT_IO, WEFT_NOMEM */
 enum weft_status wf_import_list_npz(struct wf_import *import) WEFT_MUST_CHECK;
 enum weft_status wf_import_list_parameters(struct wf_import *import) WEFT_MUST_CHECK;
 enum weft_status wf_import_list_pass(struct wf_import *import) WEFT_MUST_CHECK;

@@ -18,8 +18,8 @@ struct wf_saved_file_place {
 	char path[WF_SAVED_PATH_BYTES];
 };
 
-/* Decode a manifest, or the draft of one, that has been opened. WEFT_DATA: file and line; WEFT_IO;
- * WEFT_NOMEM. `out` ends with wf_manifest_fini. */
+/* Decodes a manifest, or the draft of one, that has been opened. WEFT_DATA: file and line; WEFT_IO;
+ * WEFT_NOMEM. wf_manifest_fini ends `out`. */
 enum weft_status wf_saved_read_manifest(struct wf_env *env, struct wf_saved_file *file,
 					struct wf_manifest *out) WEFT_MUST_CHECK;
 /* File `file` of tensor `idx`; 0: values. `out` must not move. */

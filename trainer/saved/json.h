@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* json: what the header of a safetensors file needs of JSON (RFC 8259): marks, strings, whole
- * numbers. The first thing that is not what is asked for sets `is_bad`; every later call is then a
- * no-op, so callers check once at the end. Private to this folder. Thread: the caller's. */
+/* json: the part of JSON (RFC 8259) that the header of a safetensors file needs: marks, strings,
+ * whole numbers. The first token that is not the requested one sets `is_bad`; every later call is
+ * then a no-op, so callers check once at the end. Private to this folder. Thread: the caller's. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,7 +13,7 @@ struct wf_json {
 	bool is_bad;
 };
 
-/* Take the mark if it comes next, after blanks. */
+/* Consumes the mark if it comes next, after blanks. */
 bool wf_json_accept(struct wf_json *json, char mark);
 void wf_json_need(struct wf_json *json, char mark);
 /* Into out[room] with NUL, as UTF-8. Returns its bytes; what does not fit is counted and not

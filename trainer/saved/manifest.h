@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* manifest: the text that says what a saved directory holds. One spelling only: what is decoded
- * encodes to the same bytes. README.md shows one. Thread: the caller's. */
+/* manifest: the text that describes the contents of a saved directory. It has a single spelling: a
+ * decoded text encodes to the same bytes. README.md shows one. Thread: the caller's. */
 #pragma once
 
 #include "trainer/saved/saved.h"
 
 #define WF_MANIFEST_FILE "manifest"
-/* The manifest of a save that is being written, made first and gone at the end: it names the files,
- * and says nothing of what is in them. */
+/* The manifest of a save that is being written, created first and removed at the end: it names the
+ * files without sizes and checksums. */
 #define WF_MANIFEST_DRAFT ".draft"
 #define WF_MANIFEST_FORMAT 1u        /* without tables */
 #define WF_MANIFEST_FORMAT_TABLES 2u /* with tables */
@@ -28,7 +28,8 @@ struct wf_manifest_table {
 	uint64_t rows;
 	uint64_t bytes; /* of the file, and its CRC32C */
 	uint32_t crc;
-	/* What the file says of itself: not in the manifest, known once it has been checked. */
+	/* From the header of the file, not in the manifest; known once the file has been
+	 * checked. */
 	struct wf_rows_head head;
 };
 
@@ -58,5 +59,5 @@ bool wf_manifest_has_file(const struct wf_manifest *manifest, const char *file);
 enum weft_status wf_manifest_decode(struct wf_env *env, const char *text, size_t bytes,
 				    struct wf_manifest *out) WEFT_MUST_CHECK;
 void wf_manifest_fini(struct wf_env *env, struct wf_manifest *manifest); /* accepts a zeroed one */
-/* As snprintf: writes what fits in `room`, returns the bytes that all of it takes. */
+/* As snprintf: writes what fits in `room`, and returns the number of bytes of the whole text. */
 size_t wf_manifest_encode(const struct wf_manifest *manifest, char *out, size_t room);

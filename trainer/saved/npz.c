@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Export to numpy's npz: a zip file of npy files, stored as they are. Both formats are public: the
- * npy format of NumPy's documentation, and PKWARE's APPNOTE 6.3. Sizes always have 64 bits (zip64),
- * so there is one form for small and large. The checksum of an entry stands in front of its bytes:
- * each is gone through twice. Thread: the caller's. */
+/* Export to numpy's npz: a zip file of npy files, stored without compression. Both formats are
+ * public: the npy format of NumPy's documentation, and PKWARE's APPNOTE 6.3. Sizes always have 64
+ * bits (zip64), so there is one form for small and large. The checksum of an entry precedes its
+ * bytes, so each entry is read twice. Thread: the caller's. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

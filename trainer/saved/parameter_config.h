@@ -11,7 +11,7 @@
 #define WF_PARAMETER_CONFIG_BYTES_MAX 4096u
 
 struct wf_parameter_config {
-	const char *name; /* within what was decoded */
+	const char *name; /* points into the decoded bytes */
 	size_t name_bytes;
 	uint64_t count;
 	struct wf_import_shape shape; /* of one row where the message has none */

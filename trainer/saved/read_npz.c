@@ -36,7 +36,7 @@ skip_blanks(struct dictionary *d)
 	}
 }
 
-/* Take `text` if it comes next. */
+/* Consumes `text` if it comes next. */
 static bool
 accept(struct dictionary *d, const char *text)
 {

@@ -146,7 +146,7 @@ add_member(struct wf_import *import, struct wf_tar_header *header, uint64_t at)
 	return is_config ? add_config(import, header, at) : add_parameter(import, header, at);
 }
 
-/* Take the member whose header is at `*at`, and move on behind it. */
+/* Reads the member whose header is at `*at`, and advances `*at` past it. */
 static enum weft_status
 read_member(struct wf_import *import, struct wf_tar_header *header, struct ahead *ahead,
 	    uint64_t *at)

@@ -110,7 +110,7 @@ held_fini(struct held *held)
 	(void)held->calls->close(held->fd);
 }
 
-/* Open it and see that all of it is ours. After WEFT_OK held_fini ends it. */
+/* Opens it and checks that weft made all of it. After WEFT_OK held_fini ends it. */
 static enum weft_status
 held_init(struct held *held, const struct wf_saved_folder *folder, const char *name)
 {

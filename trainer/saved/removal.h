@@ -9,10 +9,10 @@
 #include "trainer/saved/folder.h"
 
 /* Whether `name` in the folder is a save that may be removed; `*out` is that of its folder.
- * WEFT_IO: what is in it that is not weft's, and the remedy. */
+ * WEFT_IO: the file in it that weft did not make, and the remedy. */
 enum weft_status wf_saved_check_ours(const struct wf_saved_folder *folder, const char *name,
 				     struct stat *out) WEFT_MUST_CHECK;
-/* Remove it, if it is: its manifest last, so that a death on the way leaves something that is still
- * known to be ours. As above. */
+/* Removes it if it may be removed: its manifest last, so that what a crash leaves is still
+ * recognised as weft's. As above. */
 enum weft_status wf_saved_remove(const struct wf_saved_folder *folder,
 				 const char *name) WEFT_MUST_CHECK;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rows: the rows of one sparse table in one file, partition by partition, by ascending key, each
- * partition with its checksum. Lanes are nowhere in it: what any number of them saved, any other
- * number loads. README.md has the format.
+ * partition with its checksum. The file does not depend on lanes: what any number of them saved,
+ * any other number loads. README.md has the format.
  *
- * The writer is given rows by a source that nobody has to trust (a lane may be far away), so it
- * refuses what the reader would not take. Thread: the caller's. Blocks on the disk. */
+ * The writer gets rows from a source that is not trusted (a lane may be far away), so it refuses
+ * what the reader would not accept. Thread: the caller's. Blocks on the disk. */
 #pragma once
 
 #include "base/env.h"
@@ -24,7 +24,7 @@ struct wf_rows_head {
 
 /* WEFT_INVALID names field, value and limit. */
 enum weft_status wf_rows_check_head(const struct wf_rows_head *head) WEFT_MUST_CHECK;
-/* Of a file with so many rows; 0: more than a file can have. */
+/* Bytes of a file with this many rows; 0: more than a file can have. */
 uint64_t wf_rows_file_bytes(const struct wf_rows_head *head, uint64_t row_count);
 
 struct wf_rows_writer;
@@ -42,14 +42,14 @@ enum weft_status wf_rows_begin(struct wf_rows_writer *writer, uint64_t row_count
 enum weft_status wf_rows_put(struct wf_rows_writer *writer,
 			     const struct wf_row_record *row) WEFT_MUST_CHECK;
 
-/* What a file has come to. */
+/* The result of writing a file. */
 struct wf_rows_sum {
 	uint64_t row_count;
 	uint64_t bytes;
 	uint32_t crc;
 };
 
-/* End the file: `st` is what writing came to. After WEFT_OK it is synced. Ends the writer. */
+/* Ends the file and the writer; `st` is the result of writing. After WEFT_OK the file is synced. */
 enum weft_status wf_rows_finish(struct wf_rows_writer *writer, enum weft_status st,
 				struct wf_rows_sum *out) WEFT_MUST_CHECK;
 
@@ -67,8 +67,9 @@ struct wf_rows_partition {
 	const uint16_t *counter; /* [counter_count], lent until the next partition; NULL: none */
 };
 
-/* WEFT_DATA: what is wrong, and in which partition; WEFT_IO. All rows of the one before have been
- * asked for. WEFT_CLOSED: that was the last one, and the file ends there (nothing is recorded). */
+/* Reads the head of the next partition, after all rows of the one before have been read. WEFT_DATA:
+ * what is wrong, and in which partition; WEFT_IO. WEFT_CLOSED: that was the last one, and the file
+ * ends there (nothing is recorded). */
 enum weft_status wf_rows_next_partition(struct wf_rows_reader *reader,
 					struct wf_rows_partition *out) WEFT_MUST_CHECK;
 /* The next row of the partition, lent until the next call; there is one. With the last one the
@@ -77,7 +78,7 @@ enum weft_status wf_rows_next(struct wf_rows_reader *reader,
 			      struct wf_row_record *out) WEFT_MUST_CHECK;
 /* Of what has been read, all of it at the end. */
 struct wf_rows_sum wf_rows_read_sum(const struct wf_rows_reader *reader);
-/* Read a file from end to end. WEFT_DATA, WEFT_IO, WEFT_NOMEM. `head` may be NULL. */
+/* Reads a file from end to end. WEFT_DATA, WEFT_IO, WEFT_NOMEM. `head` may be NULL. */
 enum weft_status wf_rows_check(struct wf_env *env, const struct wf_saved_calls *calls,
 			       const char *path, struct wf_rows_head *head,
 			       struct wf_rows_sum *out) WEFT_MUST_CHECK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rows_layout: where things stand in a file of rows, for its writer and its reader. Private to this
- * folder. Thread: any. */
+/* rows_layout: the places of fields in a file of rows, for its writer and its reader. Private to
+ * this folder. Thread: any. */
 #pragma once
 
 #include "trainer/saved/rows.h"
@@ -13,9 +13,9 @@
 #define WF_ROWS_CHUNK_BYTES (256u << 10)
 #define WF_ROWS_FLAG_SCORE 1u
 
-/* A checksum as it stands in the file. A CRC that stands behind what it is the CRC of leaves no
- * trace of either in the checksum of the whole: the sum of a file would be blind to a partition of
- * another save, so it is multiplied first. */
+/* A checksum as stored in the file. If a plain CRC followed the bytes that it covers, the checksum
+ * of the whole file would not depend on either, and would not detect a partition of another save;
+ * so it is multiplied first. */
 static inline uint32_t
 wf_rows_crc_stored(uint32_t crc)
 {

@@ -83,7 +83,7 @@ wf_rows_objection(const struct wf_rows_head *head, uint32_t partition, const uin
 	return NULL;
 }
 
-/* Hand the chunk to the file. */
+/* Writes the chunk to the file. */
 static enum weft_status
 flush(struct wf_rows_writer *writer)
 {
@@ -144,7 +144,7 @@ wf_rows_create(struct wf_env *env, const struct wf_saved_spot *spot,
 	return WEFT_OK;
 }
 
-/* Append to the file, and to the checksum of the partition. `count` fits behind a full chunk. */
+/* Appends to the file, and to the checksum of the partition. `count` fits behind a full chunk. */
 static enum weft_status
 append(struct wf_rows_writer *writer, size_t count)
 {

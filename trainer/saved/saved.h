@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* saved: a model that outlives its job: a directory `pass-00000` with a manifest and one file for
- * each array, in the original's parameter format. A save is there as a whole or not at all: it is
+ * each array, in the original's parameter format. A save exists as a whole or not at all: it is
  * written beside its final name, synced, and renamed. A load uses nothing before every file has
  * been checked. README.md has the format.
  *
@@ -39,7 +39,7 @@ struct wf_saved_table {
 	const char *name;      /* lent; wf_saved_check_name; no tensor has it */
 	const char *optimizer; /* one word: what the state belongs to */
 	struct wf_rows_head head;
-	/* Put all partitions and their rows: wf_rows_begin and wf_rows_put. */
+	/* Puts all partitions and their rows: wf_rows_begin and wf_rows_put. */
 	enum weft_status (*fill)(const struct wf_saved_table *table, struct wf_rows_writer *to);
 	void *source; /* fill's */
 };
@@ -58,28 +58,30 @@ struct wf_saved_place {
 	const char *dir;                    /* may be a link to a folder */
 };
 
-/* Whether a tensor's name can be a file's: WEFT_INVALID names it and what is allowed. */
+/* Checks that a tensor's name can be the name of a file: WEFT_INVALID gives it and what is
+ * allowed. */
 enum weft_status wf_saved_check_name(const char *name) WEFT_MUST_CHECK;
 /* "dir/pass-00003". `out` is [WF_SAVED_PATH_BYTES]. WEFT_INVALID: too long. */
 enum weft_status wf_saved_pass_path(const char *dir, uint64_t pass, char *out) WEFT_MUST_CHECK;
-/* The folder, open and locked: as long as it is open nobody else saves there. */
+/* The folder, open and locked: no other process saves there while it is open. */
 struct wf_saved_folder;
 
 /**
- * Make the folder if it is not there (not its parents), lock it, and see whether files can be made
- * in it. What an interrupted save left there is removed, or gets its name back.
- * @return WEFT_OK; WEFT_UNAVAILABLE: who saves there; WEFT_IO: path and reason; WEFT_NOMEM
+ * Creates the folder if it does not exist (not its parents), locks it, and checks that files can be
+ * created in it. What an interrupted save left there is removed, or gets its name back.
+ * @return WEFT_OK; WEFT_UNAVAILABLE: the process that saves there; WEFT_IO: path and reason;
+ *         WEFT_NOMEM
  */
 enum weft_status wf_saved_folder_open(const struct wf_saved_place *place,
 				      struct wf_saved_folder **out) WEFT_MUST_CHECK;
 void wf_saved_folder_close(struct wf_saved_folder *folder); /* accepts NULL */
-/* Whether passes `first` to `end` - 1 can be saved: nothing that is not weft's has the name of one.
- * WEFT_IO: path, what it is, remedy. */
+/* Checks that passes `first` to `end` - 1 can be saved: nothing that weft did not make has one of
+ * their names. WEFT_IO: path, what it is, remedy. */
 enum weft_status wf_saved_folder_check(const struct wf_saved_folder *folder, uint64_t first,
 				       uint64_t end) WEFT_MUST_CHECK;
 
 /**
- * Save a pass; one of the same number is replaced. What an interrupted save left in the folder is
+ * Saves a pass; one of the same number is replaced. What an interrupted save left in the folder is
  * removed first.
  * @return WEFT_OK: it is on the disk; WEFT_IO: path and reason, nothing of the new save is left and
  *         the older ones are as they were; WEFT_INVALID: a name or text that cannot be saved;
@@ -92,14 +94,15 @@ enum weft_status wf_saved_write(struct wf_saved_folder *folder, const struct wf_
 enum weft_status wf_saved_write_all(struct wf_saved_folder *folder,
 				    const struct wf_saved_about *about,
 				    const struct wf_saved_content *content) WEFT_MUST_CHECK;
-/* Remove all saves of passes before `pass`. WEFT_IO: path and reason, of the first that stays. */
+/* Removes all saves of passes before `pass`. WEFT_IO: path and reason, of the first one that
+ * stays. */
 enum weft_status wf_saved_remove_older(struct wf_saved_folder *folder,
 				       uint64_t pass) WEFT_MUST_CHECK;
 
 struct wf_saved;
 
 /**
- * Open a save and check every byte of it.
+ * Opens a save and checks every byte of it.
  * @param path of the directory, "dir/pass-00003"; it, and files in it, may be links
  * @return WEFT_OK; WEFT_DATA: file and what is wrong with it (missing, size, checksum, format);
  *         WEFT_IO: file and the system's reason; WEFT_NOMEM
@@ -109,17 +112,17 @@ enum weft_status wf_saved_open(struct wf_env *env, const struct wf_saved_calls *
 void wf_saved_close(struct wf_saved *saved); /* accepts NULL */
 const struct wf_saved_about *wf_saved_about(const struct wf_saved *saved);
 /**
- * Fill the arrays of a model whose tensors are those of the save, in any order.
- * @param with_state the state arrays too; else `state_count` is not looked at
+ * Fills the arrays of a model whose tensors are those of the save, in any order.
+ * @param with_state the state arrays too; otherwise `state_count` is ignored
  * @return WEFT_OK; WEFT_DATA: the tensor and how it differs, nothing was written; or a file changed
  *         since it was opened, arrays may have been written; WEFT_IO
  */
 enum weft_status wf_saved_load(const struct wf_saved *saved, const struct wf_saved_tensor *tensor,
 			       uint32_t tensor_count, bool with_state) WEFT_MUST_CHECK;
 /**
- * Read a table of the save.
- * @param table name, optimizer and head of the one that its rows go to; the step is not compared.
- *        optimizer NULL: only values are wanted, so only dim and vocabulary have to be the same
+ * Reads a table of the save.
+ * @param table name, optimizer and head of the table that gets the rows; the step is not compared.
+ *        optimizer NULL: only values are read, so only dim and vocabulary must be the same
  * @param out ends with wf_rows_close
  * @return WEFT_OK; WEFT_DATA: the table and how it differs; WEFT_IO; WEFT_NOMEM
  */
@@ -129,11 +132,11 @@ enum weft_status wf_saved_open_table(const struct wf_saved *saved,
 /* How many tables it has. */
 uint32_t wf_saved_table_count(const struct wf_saved *saved);
 /**
- * Write the save's tensors as one safetensors file, which appears whole or not at all; a file
- * of that name is replaced. A table is NAME.keys (u64) and NAME.values, by partition and key.
+ * Writes the save's tensors as one safetensors file, which appears whole or not at all; a file of
+ * that name is replaced. A table is NAME.keys (u64) and NAME.values, by partition and key.
  * @param with_state state arrays too, as NAME.state0; of a table NAME.state, NAME.stamp, NAME.born,
  *        and NAME.show and NAME.click where it has them
- * @return WEFT_OK; WEFT_DATA, WEFT_IO: file and reason; WEFT_NOMEM; WEFT_INVALID: what is there is
+ * @return WEFT_OK; WEFT_DATA, WEFT_IO: file and reason; WEFT_NOMEM; WEFT_INVALID: the path is
  *         a device, a pipe or a link
  */
 enum weft_status wf_saved_export_safetensors(const struct wf_saved *saved, const char *path,
@@ -146,8 +149,8 @@ enum weft_status wf_saved_export_npz(const struct wf_saved *saved, const char *p
  * WEFT_DATA and so on as above; WEFT_INVALID: state is wanted, or it has tables. */
 enum weft_status wf_saved_export_tar(const struct wf_saved *saved, const char *path,
 				     bool with_state) WEFT_MUST_CHECK;
-/* The values as a folder of parameter files with a file `done`, as the original's trainer saved a
- * pass. It takes the place of an empty folder, and of nothing else: WEFT_IO. WEFT_INVALID as of the
+/* Writes the values as a folder of parameter files with a file `done`, as the original's trainer
+ * saved a pass. It replaces an empty folder, and nothing else: WEFT_IO. WEFT_INVALID as for the
  * tar. */
 enum weft_status wf_saved_export_paddle(const struct wf_saved *saved, const char *path,
 					bool with_state) WEFT_MUST_CHECK;

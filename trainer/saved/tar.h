@@ -31,8 +31,8 @@ struct wf_tar_header {
 bool wf_tar_decode(const uint8_t block[WF_TAR_BLOCK_BYTES], struct wf_tar_header *out);
 /* The block of zeros that ends a tar. */
 bool wf_tar_is_end(const uint8_t block[WF_TAR_BLOCK_BYTES]);
-/* A header in GNU's form, of a file that everybody may read, dated 1970. A name has at most
- * WF_TAR_NAME_IN_HEADER bytes here; kind is FILE or LONG_NAME. */
+/* Encodes a header in GNU's form, for a file that everybody may read, dated 1970. A name has at
+ * most WF_TAR_NAME_IN_HEADER bytes here; kind is FILE or LONG_NAME. */
 void wf_tar_encode(const struct wf_tar_header *header, uint8_t block[WF_TAR_BLOCK_BYTES]);
-/* A whole number, digits alone. false: it is none, or too large. */
+/* Parses a whole number of digits alone. false: it is not one, or is too large. */
 bool wf_tar_decimal(const char *text, size_t bytes, uint64_t *out);

@@ -8,22 +8,22 @@
 
 #define WF_TENSOR_CHUNK_COUNT 8192u /* values that are converted at a time */
 
-/* What a file has to be. */
+/* The expected properties of a file. */
 struct wf_tensor_file {
 	const char *path;
 	uint64_t count;
 	uint32_t crc;
 };
 
-/* `value` is [count]; `*crc` is what a reader has to find. */
+/* Writes `value` [count]; `*crc` is the checksum that a reader has to find. */
 enum weft_status wf_tensor_write(const struct wf_saved_spot *spot, const float *value,
 				 uint64_t count, uint32_t *crc) WEFT_MUST_CHECK;
-/* Read and check. `value` is [count], NULL: check only. WEFT_DATA; WEFT_IO */
+/* Reads and checks. `value` is [count]; NULL: check only. WEFT_DATA; WEFT_IO */
 enum weft_status wf_tensor_read(const struct wf_saved_calls *calls,
 				const struct wf_tensor_file *file, float *value) WEFT_MUST_CHECK;
-/* Append the header of a file of `count` values to `to`. WEFT_IO */
+/* Appends the header of a file of `count` values to `to`. WEFT_IO */
 enum weft_status wf_tensor_write_header(struct wf_saved_file *to, uint64_t count) WEFT_MUST_CHECK;
-/* Append the bytes of the values to `to`, checking the file on the way. WEFT_DATA; WEFT_IO */
+/* Appends the bytes of the values to `to`, and checks the file meanwhile. WEFT_DATA; WEFT_IO */
 enum weft_status wf_tensor_copy(const struct wf_saved_calls *calls,
 				const struct wf_tensor_file *file,
 				struct wf_saved_file *to) WEFT_MUST_CHECK;

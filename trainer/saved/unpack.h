@@ -10,22 +10,22 @@
 #include "trainer/saved/file.h"
 
 #define WF_UNPACK_CHUNK_BYTES (16u << 10)
-/* A byte of deflated data becomes at most so many. */
+/* The most bytes that one byte of deflated data can become. */
 #define WF_UNPACK_RATIO_MAX 1032u
 
 struct wf_unpack {
 	struct wf_saved_file *file;
 	uint64_t at;      /* next stored byte to read */
 	uint64_t left;    /* stored bytes from there on */
-	uint32_t zip_crc; /* of what came out */
+	uint32_t zip_crc; /* of the unpacked bytes */
 	bool is_deflated;
-	bool is_over; /* deflated data have said so */
+	bool is_over; /* the deflated data are at their end */
 	z_stream inflater;
 	uint8_t chunk[WF_UNPACK_CHUNK_BYTES];
 };
 
-/* Begin at byte `at` of the file, which has `stored_bytes` from there on. `out` must not move, and
- * ends with wf_unpack_close. WEFT_NOMEM */
+/* Begins at byte `at` of the file, which has `stored_bytes` from there on. `out` must not move, and
+ * wf_unpack_close ends it. WEFT_NOMEM */
 enum weft_status wf_unpack_open(struct wf_unpack *out, struct wf_saved_file *file, uint64_t at,
 				uint64_t stored_bytes, bool is_deflated) WEFT_MUST_CHECK;
 /* Exactly `count` bytes. WEFT_DATA: there are fewer, or they are damaged; WEFT_IO */

@@ -12,11 +12,11 @@
 
 struct wf_zip_member {
 	char name[WF_ZIP_NAME_BYTES]; /* not ended */
-	size_t name_bytes;            /* what is longer is cut */
+	size_t name_bytes;            /* a longer one is truncated */
 	bool is_deflated;
 	uint32_t crc;          /* of its bytes */
 	uint64_t stored_bytes; /* from byte `at` on, within the file */
-	uint64_t bytes;        /* unpacked: not more than deflate can make of what is stored */
+	uint64_t bytes;        /* unpacked: at most what deflate can make of the stored bytes */
 	uint64_t at;
 	const char *objection; /* why it cannot be read; NULL: it can */
 };
@@ -24,7 +24,6 @@ struct wf_zip_member {
 /* Called for each member in the directory's order; a failure ends the walk with it. */
 typedef enum weft_status wf_zip_fn(void *arg, const struct wf_zip_member *member);
 
-/* WEFT_DATA: file, and what is wrong with it: no two members may lie over each other; WEFT_IO;
- * WEFT_NOMEM */
+/* WEFT_DATA: file, and what is wrong with it, such as members that overlap; WEFT_IO; WEFT_NOMEM */
 enum weft_status wf_zip_each(struct wf_env *env, struct wf_saved_file *file, wf_zip_fn *each,
 			     void *arg) WEFT_MUST_CHECK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* form: the arithmetic and the copies of hand-written loops, as plain loops that the compiler makes
- * what it can of, built once for each kind of processor with -O3 -ffast-math. Nothing is looked at:
- * no NaN, no bounds, no alignment. Thread: any. */
+/* form: the arithmetic and the copies of hand-written loops, as plain loops for the compiler to
+ * optimise, built once for each kind of processor with -O3 -ffast-math. They check nothing: no NaN,
+ * no bounds, no alignment. Thread: any. */
 #pragma once
 
 #include <stddef.h>
@@ -20,7 +20,8 @@ struct wf_limit_form {
 	/* param -= rate * grad */
 	void (*sgd)(float *param, const float *grad, size_t count, float rate);
 
-	/* Of rows of a table (table.h). All keys are there, but for insert, where none is. */
+	/* Functions on the rows of a table (table.h). All keys exist, except for insert, where none
+	 * does. */
 
 	/* out[i * dim ...] = values of key i. */
 	void (*pull)(const struct wf_bare_table *table, const uint64_t *key, size_t count,
@@ -32,7 +33,7 @@ struct wf_limit_form {
 	void (*update)(float *row, const float *grad, size_t dim);
 	/* The next row for each key, all zeros. There is room for them. */
 	void (*insert)(struct wf_bare_table *table, const uint64_t *key, size_t count);
-	/* Move all to `slot` [slot_count], zeroed, which becomes the table's. */
+	/* Moves all keys to `slot` [slot_count], zeroed, which becomes the table's. */
 	void (*grow)(struct wf_bare_table *table, struct wf_bare_slot *slot, uint64_t slot_count);
 };
 
@@ -40,5 +41,6 @@ extern const struct wf_limit_form wf_limit_form_plain;
 extern const struct wf_limit_form wf_limit_form_avx2;
 extern const struct wf_limit_form wf_limit_form_avx512;
 
-/* The widest that this processor has. Asking takes microseconds in a virtual machine: ask once. */
+/* The widest form that this processor has. The query takes microseconds in a virtual machine: make
+ * it once. */
 const struct wf_limit_form *wf_limit_form_best(void);

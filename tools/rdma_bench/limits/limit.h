@@ -29,8 +29,9 @@ struct wf_limit_opts {
 	bool spin;            /* else sleep until there is something to do */
 	uint64_t bytes;       /* of the tensor */
 	uint64_t slice_bytes; /* divides bytes */
-	/* Push-pull over shared memory: the client copies answers out of the server's parameters,
-	 * while the server goes on; else the server writes them into the client's. */
+	/* Push-pull over shared memory. If set, the client copies answers out of the server's
+	 * parameters while the server goes on; otherwise the server writes them into the
+	 * client's. */
 	bool client_copies;
 	/* Rows: over TCP, else over shared memory; how many the table has, at least two batches;
 	 * `quick`: few different batches. */
@@ -56,14 +57,14 @@ enum weft_status wf_limit_ping_start(const struct wf_limit_opts *opts,
 /* Push-pull of one tensor over a TCP connection: slices into slots, SGD, answers written back. */
 enum weft_status wf_limit_tcp_start(const struct wf_limit_opts *opts,
 				    struct wf_limit *out) WEFT_MUST_CHECK;
-/* The same over shared memory: the server steps straight out of the client's gradients, and
- * answers are copied once, by whom client_copies says. Both ends spin. */
+/* The same over shared memory: the server steps straight out of the client's gradients, and answers
+ * are copied once, by the side that client_copies selects. Both ends spin. */
 enum weft_status wf_limit_shm_start(const struct wf_limit_opts *opts,
 				    struct wf_limit *out) WEFT_MUST_CHECK;
-/* What one pserver and WF_LIMIT_TRAINERS trainers need for asynchronous pushes: in one process,
- * slice by slice, an SGD step over each trainer's gradients, and a copy of what came of it into a
- * window of that trainer's, for the slice changes before the trainer has it; in a process for each
- * trainer the copy out of the window into its own parameters. Nobody waits for anybody. */
+/* The work that one pserver and WF_LIMIT_TRAINERS trainers have with asynchronous pushes. One
+ * process makes, slice by slice, an SGD step over each trainer's gradients, and copies the result
+ * into a window of that trainer, because the slice changes before the trainer has it. A process for
+ * each trainer copies the window into its own parameters. No process waits for another. */
 enum weft_status wf_limit_crowd_start(const struct wf_limit_opts *opts,
 				      struct wf_limit *out) WEFT_MUST_CHECK;
 /* Batches of rows out of a table of the loop's own; an order's mode is a wf_exchange_mode. Both

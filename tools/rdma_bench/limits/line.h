@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* line: a counter on a cache line of its own, which one process counts up and another one polls:
- * how two processes meet in shared memory. What was written before a count is published is there
- * for who has read that count. Thread: one that writes, one that reads. */
+/* line: a counter on its own cache line, which one process counts up and another one polls: two
+ * processes meet by it in shared memory. What was written before a count is published is visible to
+ * a reader of that count. Thread: one writes, one reads. */
 #pragma once
 
 #include <stdatomic.h>
@@ -26,7 +26,7 @@ wf_line_read(const struct wf_line *line)
 	return atomic_load_explicit(&line->count, memory_order_acquire); /* L1 */
 }
 
-/* Spin until it is `count` or more; what it is then. */
+/* Spins until the count is at least `count`, and returns it. */
 static inline uint64_t
 wf_line_await(const struct wf_line *line, uint64_t count)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* loop: what all hand-written loops are started with. Thread: that of who calls. */
+/* loop: the arguments with which all hand-written loops start. Thread: the caller's. */
 #pragma once
 
 #include "tools/rdma_bench/limits/limit.h"
@@ -15,7 +15,7 @@ struct wf_limit_part {
 	const void *arg; /* the process has its own copy from the fork on */
 };
 
-/* Start `count` processes, at most WF_SIDE_WORKERS_MAX, and wait until all are ready. */
+/* Starts `count` processes, at most WF_SIDE_WORKERS_MAX, and waits until all are ready. */
 enum weft_status wf_limit_start(const struct wf_limit_opts *opts, const struct wf_limit_part *part,
 				unsigned count, struct wf_limit *limit) WEFT_MUST_CHECK;
 

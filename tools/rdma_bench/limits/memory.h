@@ -8,9 +8,9 @@
 
 #include "base/status.h"
 
-/* Memory, zeroed and not touched, in huge pages where there are some. `fd` -1: this process's own,
- * or, with `shared`, its children's as well; else what stands behind that descriptor. NULL: none,
- * and errno. */
+/* Memory, zeroed and untouched, in huge pages if there are some. With `fd` -1 it is private to this
+ * process, or, with `shared`, common with its children; otherwise it is that behind the descriptor.
+ * NULL: no memory, and errno. */
 void *wf_limit_map(size_t bytes, bool shared, int fd);
 /* Accepts NULL. */
 void wf_limit_unmap(void *base, size_t bytes);

@@ -4,13 +4,13 @@
 
 #include "tools/rdma_bench/path.h"
 
-/* The path over plan.over. The server opens it before it says what it offers; then both join. */
+/* The path over plan.over. The server opens it before it sends its offer; then both join. */
 enum weft_status wf_bare_open(struct wf_peer_end *end, struct wf_peer_offer *offer,
 			      struct wf_peer_path **out) WEFT_MUST_CHECK;
 enum weft_status wf_bare_join(struct wf_peer_path *path,
 			      const struct wf_peer_offer *offer) WEFT_MUST_CHECK;
 
-/* path.c: a path of `bytes`, zeroed but for what `ops` and `end` say; free(3) gives it back. */
+/* path.c: a path of `bytes`, zeroed except for `ops` and `end`; free(3) releases it. */
 enum weft_status wf_bare_create(struct wf_peer_end *end, const struct wf_peer_path_ops *ops,
 				size_t bytes, struct wf_peer_path **out) WEFT_MUST_CHECK;
 /* The other way. */
@@ -20,7 +20,7 @@ enum weft_status wf_bare_socket_open(struct wf_peer_end *end,
 				     struct wf_peer_path **out) WEFT_MUST_CHECK;
 enum weft_status wf_bare_socket_join(struct wf_peer_path *path) WEFT_MUST_CHECK;
 
-/* The server makes the memory, and offers it. */
+/* The server creates the memory and offers it. */
 enum weft_status wf_bare_shared_open(struct wf_peer_end *end, struct wf_peer_offer *offer,
 				     struct wf_peer_path **out) WEFT_MUST_CHECK;
 enum weft_status wf_bare_shared_join(struct wf_peer_path *path,

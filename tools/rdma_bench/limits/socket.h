@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* socket: raw TCP sockets, as plain as they come: no copy, no queue, no head. Thread: that of who
- * calls. */
+/* socket: plain raw TCP sockets: no copy, no queue, no head. Thread: the caller's. */
 #pragma once
 
 #include <stdbool.h>
@@ -21,7 +20,7 @@ enum weft_status wf_socket_put(int fd, const void *from, uint64_t bytes,
 			       uint64_t *done) WEFT_MUST_CHECK;
 enum weft_status wf_socket_get(int fd, void *to, uint64_t bytes, uint64_t *done) WEFT_MUST_CHECK;
 
-/* All of it; whoever does not spin sleeps. */
+/* Transfers all of it; a side that does not spin sleeps. */
 enum weft_status wf_socket_put_all(int fd, const void *from, uint64_t bytes,
 				   bool spin) WEFT_MUST_CHECK;
 enum weft_status wf_socket_get_all(int fd, void *to, uint64_t bytes, bool spin) WEFT_MUST_CHECK;

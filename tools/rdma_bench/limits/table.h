@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* table: what a table of rows could be at most on this machine: open addressing with linear
- * probing in an array that is at most half full, looked into many keys at a time with prefetch,
- * rows in one array, in the order in which they came. It cannot evict or refuse, sums nobody's
- * gradients and keeps no books.
+/* table: the best table of rows that is possible on this machine: open addressing with linear
+ * probing in an array that is at most half full, where many keys are looked up at a time with
+ * prefetch, and rows in one array, in the order in which they were inserted. It cannot evict or
+ * refuse, sums no gradients and keeps no statistics.
  *
  * Its array of slots starts small and doubles when it is half full, all at once: at 10 million keys
  * that is a pause of a quarter of a second, which a lane must not have. Thread: its owner's. */
@@ -28,10 +28,10 @@ struct wf_bare_table {
 	uint64_t row_count, row_max;
 };
 
-/* Empty, on memory that nobody has touched. false: no memory. */
+/* Creates an empty table on untouched memory. false: no memory. */
 bool wf_bare_table_open(struct wf_bare_table *table, uint64_t row_max, size_t dim);
 void wf_bare_table_close(struct wf_bare_table *table); /* accepts zeros */
 /* Rows for keys that are not there yet, all zeros; at most row_max in all. false: no memory. */
 bool wf_bare_table_insert(struct wf_bare_table *table, const uint64_t *key, size_t count);
-/* Bytes that it takes with `rows` in it. */
+/* Bytes that it occupies with `rows` in it. */
 uint64_t wf_bare_table_bytes(uint64_t rows, size_t dim);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verbs_calls: those calls of libibverbs and librdmacm that verbs_link.c makes, loaded at run time:
- * one program runs where they are and where they are not. Posting and polling is inline in
- * <infiniband/verbs.h> and goes to the device without them. Thread: any. */
+/* verbs_calls: the calls of libibverbs and librdmacm that verbs_link.c makes, loaded at run time,
+ * so that one program runs with and without the libraries. Posting and polling are inline in
+ * <infiniband/verbs.h> and reach the device without them. Thread: any. */
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -46,5 +46,5 @@ struct wf_verbs_calls {
 	WF_VERBS_CALLS(WF_VERBS_CALL_IBV, WF_VERBS_CALL_CM)
 };
 
-/* Loaded at the first call, and kept. WEFT_UNSUPPORTED names what is missing. */
+/* Loads them at the first call, and keeps them. WEFT_UNSUPPORTED names what is missing. */
 enum weft_status wf_verbs_calls_get(const struct wf_verbs_calls **out) WEFT_MUST_CHECK;

@@ -12,8 +12,8 @@ struct wf_bare_link_opts {
 	void *memory; /* registered; the other end may write into it */
 	size_t bytes;
 	uint32_t send_count, receive_count; /* work requests */
-	uint32_t inline_bytes;              /* asked for */
-	/* The queue pair is there, and nothing can have come: post receives. */
+	uint32_t inline_bytes;              /* requested */
+	/* The queue pair exists and nothing can have arrived yet: post receives. */
 	enum weft_status (*made)(struct wf_bare_link *link);
 	void *context;
 };
@@ -29,7 +29,7 @@ struct wf_bare_link {
 	struct ibv_mr *mr;
 	void *context;
 	bool iwarp;
-	uint32_t inline_bytes; /* what the queue pair takes */
+	uint32_t inline_bytes; /* capacity of the queue pair */
 	const char *name;      /* of the device */
 	uint64_t remote_at;    /* the other end's memory */
 	uint32_t remote_key;
