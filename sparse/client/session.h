@@ -3,12 +3,12 @@
  * protocol: sparse/exchange.md.
  *
  * table.c  settings, weft_table_add; rows.c  a batch: pull, wait, push; session.c  what the session
- * asks for (trainer/service.h); session_memory.c  its slabs; session_link.c  greeting and messages
- * of a link; session_flow.c  pulls, pushes and answers on it; records.c  weft_table_read and
- * _write; session_call.c  their messages; session_stats.c  counters and what follows from them.
+ * asks for (trainer/session/service.h); session_memory.c  its slabs; session_link.c  greeting and
+ * messages of a link; session_flow.c  pulls, pushes and answers on it; records.c  weft_table_read
+ * and _write; session_call.c  their messages; session_stats.c  counters and what follows from them.
  * Thread: as each struct says: the owner's, or the core's (whoever drives progress). Commands pass
  * what one leaves to the other; `busy`, `push.busy` and `up_busy` pass it back (B1 of
- * trainer/threads.md). */
+ * trainer/session/threads.md). */
 #pragma once
 
 #include <stdatomic.h>
@@ -18,7 +18,7 @@
 #include "base/env.h"
 #include "sparse/client/batch.h"
 #include "sparse/table/hot.h"
-#include "trainer/session.h"
+#include "trainer/session/session.h"
 #include "weft/sparse.h"
 #include "wire/sparse_messages.h"
 #include "wire/tables.h"

@@ -34,8 +34,8 @@ CALLS_MIN = 0.5
 FEATURES = {
     "pserver/announce.c", "pserver/async.c", "pserver/averages.c", "pserver/feature.c",
     "pserver/halves.c", "pserver/inquiry.c", "pserver/norm.c", "pserver/straggle.c",
-    "trainer/announce.c", "trainer/feature.c", "trainer/halves.c", "trainer/norm.c",
-    "trainer/others.c",
+    "trainer/session/announce.c", "trainer/session/feature.c", "trainer/session/halves.c",
+    "trainer/session/norm.c", "trainer/session/others.c",
 }
 
 

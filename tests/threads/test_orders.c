@@ -5,7 +5,7 @@
 #include <sched.h>
 
 #include "tests/unit/trainer/fabric.h"
-#include "trainer/session.h"
+#include "trainer/session/session.h"
 
 #define ROWS 100u
 #define STEPS 20u

@@ -5,7 +5,7 @@
 
 #include "base/rng.h"
 #include "tests/unit/trainer/fabric.h"
-#include "trainer/driver.h"
+#include "trainer/session/driver.h"
 
 #define ROUNDS 10 /* WEFT_LONG: ten times as many; a failed job takes a pserver a second */
 #define TRAINERS 2

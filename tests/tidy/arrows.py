@@ -20,7 +20,8 @@ ARROWS = {
     # What both ends of a lane's links do; neither tensors nor rows.
     "exchange": ["include", "base", "wire", "transport"],
     "pserver": ["include", "base", "wire", "kernels", "transport", "exchange"],
-    "trainer": ["include", "base", "wire", "kernels", "transport", "exchange"],
+    # libweft: a session and its tensors; it knows nothing of the training programs beside it.
+    "trainer/session": ["include", "base", "wire", "kernels", "transport", "exchange"],
     # The training programs use nothing that the library does not offer; their sequential run keeps
     # tables itself.
     "trainer/program": [
@@ -57,7 +58,7 @@ ARROWS = {
         "kernels",
         "transport",
         "exchange",
-        "trainer",
+        "trainer/session",
         "sparse/table",
     ],
     # Front of everything but the training programs; `weft version` lists what is compiled in.

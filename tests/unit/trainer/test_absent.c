@@ -3,7 +3,7 @@
  * tensor each; what they say of trainers comes from the test, into the session's own links. */
 #include "tests/unit/trainer/fabric.h"
 
-#include "trainer/session.h"
+#include "trainer/session/session.h"
 #include "wire/messages.h"
 
 #define ROWS 16 /* a slice */

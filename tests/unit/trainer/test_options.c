@@ -4,7 +4,7 @@
 
 #include "tests/unit/trainer/fabric.h"
 #include "tests/support/failing_env.h"
-#include "trainer/session.h"
+#include "trainer/session/session.h"
 #include "base/settings.h"
 
 static struct weft_session_opts

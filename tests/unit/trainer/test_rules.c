@@ -3,9 +3,9 @@
  * between its calls, so that what is unanswered stays unanswered. */
 #include "tests/unit/trainer/fabric.h"
 #include "tests/support/failing_env.h"
-#include "trainer/announce.h"
-#include "trainer/dense.h"
-#include "trainer/session.h"
+#include "trainer/session/announce.h"
+#include "trainer/session/dense.h"
+#include "trainer/session/session.h"
 #include "transport/paths/paths_internal.h"
 
 struct fixture {

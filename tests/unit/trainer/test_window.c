@@ -2,7 +2,7 @@
 /* Which windows of a lane of tensors a trainer accepts. The link is bare: there is no session. */
 #include "tests/unit/trainer/fabric.h"
 
-#include "trainer/dense.h"
+#include "trainer/session/dense.h"
 
 #define LONGEST 4096u /* bytes of a slice */
 

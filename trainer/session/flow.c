@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* flow: pushes, pulls and answers on one link. Thread: the core's. */
+#include "trainer/session/dense.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "trainer/session/service.h"
+
+enum weft_status
+wf_flow_open(struct wf_core *core)
+{
+	const struct wf_job *job = &core->job;
+	struct wf_core_tensor *tensor =
+		wf_zalloc_array(core->env, job->tensor_count + 1u, sizeof(*tensor));
+	if (tensor == NULL) {
+		return wf_fail(WEFT_NOMEM, "session: no memory for %u tensors", job->tensor_count);
+	}
+	for (uint32_t i = 0; i < job->tensor_count; i++) {
+		const struct wf_job_terms terms = wf_job_terms_of(job, &job->tensor[i]);
+		core->pace.pushable_count += job->tensor[i].is_static ? 0 : 1;
+		tensor[i].lags = wf_job_terms_lag(&terms);
+	}
+	core->flow.tensor = tensor;
+	return WEFT_OK;
+}
+
+void
+wf_flow_close(struct wf_core *core)
+{
+	wf_free(core->env, core->flow.tensor,
+		(core->job.tensor_count + 1u) * sizeof(*core->flow.tensor));
+	core->flow.tensor = NULL;
+}
+
+/* One slice less to wait for. */
+static void
+finish_slice(struct wf_core *core, uint32_t tensor)
+{
+	struct wf_core_tensor *t = &core->flow.tensor[tensor];
+	WF_ASSERT(t->pending > 0 && core->flow.busy_slices > 0);
+	if (--core->flow.busy_slices == 0 && core->turn.times.on) {
+		wf_pace_on_rest(&core->pace, wf_now_ns(core->env));
+	}
+	if (!core->start.initialised) {
+		core->turn.tick_ns = 0; /* these may have been the last initial values */
+	}
+	if (--t->pending == 0) {
+		wf_wait_end(&core->waits.tensors, &t->wait);
+		atomic_store_explicit(&t->busy, 0, memory_order_release); /* B1 */
+	}
+}
+
+/* A push of this path. */
+static inline void
+begin_push(struct wf_dense_link *dense, uint32_t ordinal)
+{
+	if (dense->link.window.announced) {
+		wf_announce_push(dense, ordinal);
+	} else {
+		wf_ordinal_ring_push(&dense->queue, ordinal);
+	}
+}
+
+/* The slices of one tensor on one lane are neighbours there. */
+static void
+range_of(const struct wf_dense_link *dense, uint32_t tensor, uint32_t *first, uint32_t *end)
+{
+	uint32_t lo = 0, hi = dense->slice_count;
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+		if (dense->slice[mid].tensor < tensor) {
+			lo = mid + 1;
+		} else {
+			hi = mid;
+		}
+	}
+	*first = lo;
+	while (lo < dense->slice_count && dense->slice[lo].tensor == tensor) {
+		lo++;
+	}
+	*end = lo;
+}
+
+static void
+begin_slices(struct wf_core *core, uint32_t tensor, const struct wf_dense_slice *wanted)
+{
+	struct wf_core_tensor *t = &core->flow.tensor[tensor];
+	core->start.asked = true;
+	if (core->flow.busy_slices == 0 && core->turn.times.on) {
+		wf_pace_on_busy(&core->pace, wf_now_ns(core->env));
+	}
+	/* It begins at the end of this turn, or of the next. */
+	wf_wait_begin(&core->waits.tensors, &t->wait, 0);
+	for (uint32_t l = 0; l < core->links.dense_count; l++) {
+		struct wf_dense_link *dense = &core->links.dense[l];
+		uint32_t first, end;
+		range_of(dense, tensor, &first, &end);
+		for (uint32_t i = first; i < end; i++) {
+			struct wf_dense_slice *slice = &dense->slice[i];
+			WF_ASSERT(slice->state == WF_SLICE_REST && !slice->in_flight);
+			slice->state = wanted->state;
+			slice->section = wanted->section;
+			slice->is_rounded = false;
+			slice->step = wanted->step;
+			t->pending++;
+			core->flow.busy_slices++;
+			if (wanted->state == WF_SLICE_PULL_QUEUED) {
+				dense->pull_queued++;
+				wf_link_due(&dense->link);
+			} else if (dense->link.state == WF_LINK_READY) {
+				begin_push(dense, i);
+				wf_link_due(&dense->link);
+			}
+		}
+	}
+}
+
+void
+wf_core_push(struct wf_core *core, uint32_t tensor, uint64_t step)
+{
+	uint64_t section = wf_is_initial_push(step) ? step + core->init.sections - 1 : 0;
+	if (core->turn.times.on && !wf_is_initial_push(step)) {
+		wf_pace_on_push(&core->pace, core->env);
+	}
+	core->flow.tensor[tensor].pushed_step = wf_is_initial_push(step) ? 0 : step;
+	begin_slices(core, tensor,
+		     &(struct wf_dense_slice){
+			     .state = WF_SLICE_QUEUED, .section = (uint8_t)section, .step = step});
+}
+
+void
+wf_core_pull(struct wf_core *core, uint32_t tensor, uint64_t step, unsigned section)
+{
+	begin_slices(core, tensor,
+		     &(struct wf_dense_slice){.state = WF_SLICE_PULL_QUEUED,
+					      .section = (uint8_t)section,
+					      .step = step});
+}
+
+/* What had been PUT may or may not be there; RESUME will tell. */
+void
+wf_flow_forget_path(struct wf_link *link)
+{
+	struct wf_dense_link *dense = wf_dense_of(link);
+	dense->queue.first = 0;
+	dense->queue.count = 0;
+	dense->job_sent = 0;
+	dense->init_due = false;
+	wf_link_features_path_ends(dense);
+	for (uint32_t i = 0; i < dense->slice_count; i++) {
+		struct wf_dense_slice *slice = &dense->slice[i];
+		WF_ASSERT(!slice->in_flight); /* DONE comes before DOWN */
+		if (slice->state == WF_SLICE_PULL_SENT) {
+			slice->state = WF_SLICE_PULL_QUEUED;
+			dense->pull_sent--;
+			dense->pull_queued++;
+		}
+	}
+}
+
+/* Where a push under way stands at the lane, by the step that the lane waits for. */
+static enum weft_status
+resume_slice(const struct wf_dense_link *dense, struct wf_dense_slice *slice, uint64_t waits_for,
+	     bool fresh)
+{
+	bool initial = wf_is_initial_push(slice->step);
+	uint64_t next =
+		slice->step == 0 ? wf_core_of(&dense->link)->init.step + 1 : slice->step + 1;
+	/* Less than the step under way: this trainer was out of data, and the lane has not heard
+	 * yet that it is back. */
+	if (!initial && waits_for > next) {
+		return wf_fail(WEFT_PROTOCOL,
+			       "RESUME: a slice waits for step %" PRIu64 ", step %" PRIu64
+			       " is under way",
+			       waits_for, slice->step);
+	}
+	slice->state = !fresh && waits_for == next ? WF_SLICE_SENT : WF_SLICE_QUEUED;
+	return WEFT_OK;
+}
+
+/* RESUME is complete: what the lane lacks is due. `heard`: the last STEP it has heard. */
+static void
+begin_path(struct wf_dense_link *dense, uint64_t heard)
+{
+	const struct wf_core *core = wf_core_of(&dense->link);
+	WF_ASSERT(dense->queue.count == 0);
+	dense->init_due = core->opts.trainer_id == 0 && core->init.step > 0 &&
+			  !core->start.initialised && dense->slice_count > 0;
+	dense->link.to_send.step = dense->pushable_count > 0 &&
+				   core->step.number > core->init.step && heard < core->step.number;
+	wf_link_features_path_begins(dense);
+	for (uint32_t i = 0; i < dense->slice_count; i++) {
+		if (dense->slice[i].state == WF_SLICE_QUEUED) {
+			begin_push(dense, i);
+		}
+	}
+}
+
+enum weft_status
+wf_flow_resume(struct wf_link *link, const struct wf_msg_steps *msg)
+{
+	struct wf_dense_link *dense = wf_dense_of(link);
+	/* The lane has not heard INIT: it has nothing of the initial values. */
+	bool fresh = wf_core_of(&dense->link)->init.step > 0 &&
+		     msg->step < wf_core_of(&dense->link)->init.step;
+	for (uint32_t i = 0; i < msg->count; i++) {
+		struct wf_dense_slice *slice = &dense->slice[msg->first + i];
+		uint64_t waits_for = msg->step_of[i] + 1; /* WF_STEP_NONE gives 0 */
+		if (slice->state != WF_SLICE_QUEUED && slice->state != WF_SLICE_SENT) {
+			continue;
+		}
+		enum weft_status st = resume_slice(dense, slice, waits_for, fresh);
+		if (st != WEFT_OK) {
+			return st;
+		}
+	}
+	if (msg->last) {
+		begin_path(dense, msg->step);
+	}
+	return WEFT_OK;
+}
+
+uint64_t
+wf_flow_answered(const struct wf_link *link, uint32_t ordinal)
+{
+	return ((const struct wf_dense_link *)link)->slice[ordinal].answered - 1;
+}
+
+/* The push came too late: the lane says so in its answer, once. */
+static void
+count_discarded(struct wf_core *core)
+{
+	struct wf_stats *stats = &core->stats;
+	if (wf_stats_get(stats, WF_CORE_SLICE_DISCARDED_COUNT) == 0) {
+		wf_core_log(core, WEFT_LOG_WARN,
+			    "trainer %u: gradients of step %" PRIu64
+			    " came too late for a lane and are not applied; from here on they are "
+			    "only counted (slices_discarded)",
+			    core->opts.trainer_id, core->step.number);
+	}
+	wf_stats_add(stats, WF_CORE_SLICE_DISCARDED_COUNT, 1);
+}
+
+/* All of the slice, and nothing else: in 16 bits only values travel, and initial ones leave in f32
+ * and are answered in 16 bits. */
+static enum weft_status
+check_bytes(const struct wf_core *core, const struct wf_dense_slice *slice, bool values,
+	    const struct wf_put *put)
+{
+	uint64_t due = values ? slice->bytes >> core->halves.shift : slice->bytes;
+	if (!wf_put_is(put, due)) {
+		return wf_fail(WEFT_PROTOCOL,
+			       "PUT: %" PRIu64 " bytes of a slice of %.60s, which has %" PRIu64,
+			       put->bytes, core->job.tensor[slice->tensor].name, due);
+	}
+	return WEFT_OK;
+}
+
+enum weft_status
+wf_flow_answer(struct wf_link *link, const struct wf_put *put)
+{
+	struct wf_dense_link *dense = wf_dense_of(link);
+	struct wf_core *core = wf_core_of(link);
+	uint32_t tag = put->tag;
+	uint32_t ordinal = wf_tag_slot(tag);
+	/* The bit makes it more than any ordinal. */
+	bool discarded = ordinal >= dense->slice_count && (tag & WF_TAG_DISCARDED) != 0;
+	ordinal = discarded ? wf_answer_ordinal(tag) : ordinal;
+	if (dense->link.state != WF_LINK_READY || ordinal >= dense->slice_count ||
+	    (discarded && !core->flow.tensor[dense->slice[ordinal].tensor].lags)) {
+		return wf_fail(WEFT_PROTOCOL, "PUT: slice %u of %u", ordinal, dense->slice_count);
+	}
+	struct wf_dense_slice *slice = &dense->slice[ordinal];
+	/* The last section of the initial values is answered as the step the job begins after. */
+	uint64_t step = slice->step == 0 ? core->init.step : slice->step;
+	bool pushed = slice->state == WF_SLICE_SENT && wf_tag_step(tag) == (uint8_t)step;
+	bool pulled = slice->state == WF_SLICE_PULL_SENT;
+	if (!pushed && !pulled) {
+		return wf_fail(WEFT_PROTOCOL,
+			       "PUT: slice %u, step %u modulo 256, was not waited for", ordinal,
+			       wf_tag_step(tag));
+	}
+	bool values = pushed || slice->section == 0;
+	enum weft_status st = check_bytes(core, slice, values, put);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	slice->state = WF_SLICE_REST;
+	wf_stats_add(&core->stats,
+		     pulled ? WF_CORE_SLICE_PULLED_COUNT : WF_CORE_SLICE_ANSWERED_COUNT, 1);
+	if (core->halves.codec != NULL && values) {
+		core->halves.codec->copy_in(core, slice);
+	}
+	if (pulled) {
+		dense->pull_sent--;
+	} else {
+		wf_send_window_release(&dense->link.window, &slice->slot);
+	}
+	if (pushed) {
+		slice->answered = step + 1;
+	}
+	if (discarded) {
+		count_discarded(core);
+	}
+	if (slice->in_flight) {
+		core->flow.undone_slices++;
+	} else {
+		finish_slice(core, slice->tensor);
+	}
+	return WEFT_OK;
+}
+
+void
+wf_flow_done(struct wf_link *link, uint32_t ordinal)
+{
+	struct wf_dense_link *dense = wf_dense_of(link);
+	struct wf_core *core = wf_core_of(link);
+	WF_ASSERT(ordinal < dense->slice_count && dense->slice[ordinal].in_flight);
+	struct wf_dense_slice *slice = &dense->slice[ordinal];
+	slice->in_flight = false;
+	if (slice->state == WF_SLICE_REST) {
+		if (core->halves.codec != NULL && wf_is_initial_push(slice->step)) {
+			core->halves.codec->copy_in(core, slice);
+		}
+		WF_ASSERT(core->flow.undone_slices > 0);
+		core->flow.undone_slices--;
+		finish_slice(core, slice->tensor);
+	}
+}
+
+/* Before the first initial values: where the job begins. */
+static bool
+send_init(struct wf_dense_link *dense)
+{
+	wf_msg_init_encode(&wf_core_of(&dense->link)->init, &wf_core_of(&dense->link)->end.msg);
+	dense->init_due = !wf_link_send(&dense->link, &wf_core_of(&dense->link)->end.msg);
+	return !dense->init_due;
+}
+
+static void
+encode_step(struct wf_dense_link *dense, bool out)
+{
+	struct wf_core *core = wf_core_of(&dense->link);
+	const struct wf_msg_step msg = {
+		.step = out ? core->step.number + 1 : core->step.number,
+		.samples = out ? 0 : core->step.samples,
+		.pass = core->step.pass,
+		.flags = out ? WF_STEP_OUT_OF_DATA : 0,
+		.cost = out ? 0 : core->step.cost,
+		.compute_ns = out ? 0 : core->pace.told_compute_ns,
+	};
+	wf_msg_step_encode(&msg, &core->end.msg);
+}
+
+static void
+send_out(struct wf_dense_link *dense)
+{
+	encode_step(dense, true);
+	dense->link.to_send.out = !wf_link_send(&dense->link, &wf_core_of(&dense->link)->end.msg);
+}
+
+static void
+fill_put(const struct wf_dense_link *dense, uint32_t ordinal, uint32_t slot, struct wf_op *op)
+{
+	struct wf_core *core = wf_core_of(&dense->link);
+	struct wf_dense_slice *slice = &dense->slice[ordinal];
+	bool initial = wf_is_initial_push(slice->step); /* the values or state themselves */
+	const struct wf_slab *slab =
+		initial ? &core->memory.section[slice->section] : &core->memory.grad;
+	op->kind = WF_OP_PUT; /* what is of SENDs is not read */
+	op->cookie = wf_link_cookie(&dense->link, ordinal);
+	op->region =
+		initial ? core->memory.section_region[slice->section] : core->memory.grad_region;
+	op->src = (const char *)slab->base + slice->offset;
+	op->bytes = slice->bytes;
+	op->key = dense->link.window.key;
+	op->offset = 0;
+	op->tag = wf_tag(ordinal * dense->link.window.slot_count + slot, slice->step);
+	if (core->halves.codec != NULL && !initial) {
+		core->halves.codec->copy_out(core, slice, op);
+	}
+}
+
+/* The first op of a step. The head and body of core->end.msg are read when it is posted. */
+static void
+fill_step(struct wf_dense_link *dense, struct wf_op *op)
+{
+	encode_step(dense, false);
+	const struct wf_msg *msg = &wf_core_of(&dense->link)->end.msg;
+	op->kind = WF_OP_SEND; /* what is of PUTs is not read */
+	op->cookie = 0;
+	op->head = &msg->head;
+	op->body = msg->body;
+	op->body_bytes = msg->body_bytes;
+}
+
+/* After a post: the window may have run out. */
+static void
+count_pushes(struct wf_dense_link *dense, unsigned taken)
+{
+	struct wf_stats *stats = &wf_core_of(&dense->link)->stats;
+	wf_stats_add(stats, WF_CORE_SLICE_PUSHED_COUNT, taken);
+	if (dense->queue.count > 0 && dense->link.window.free_count == 0) {
+		wf_stats_add(stats, WF_CORE_WAIT_SLOT_COUNT, 1);
+	}
+}
+
+/* The first pushes of the queue, as many as there are free slots; they stay in it. */
+static unsigned
+fill_pushes(const struct wf_dense_link *dense, struct wf_op op[WF_CORE_OPS])
+{
+	unsigned count = 0;
+	unsigned most = dense->link.window.free_count;
+	while (count < WF_CORE_OPS && count < dense->queue.count && count < most) {
+		uint32_t ordinal = *wf_ordinal_ring_at(&dense->queue, count);
+		fill_put(dense, ordinal, wf_send_window_next(&dense->link.window, count),
+			 &op[count]);
+		count++;
+	}
+	return count;
+}
+
+/* The first `count` of the queue were taken. */
+static void
+pushes_taken(struct wf_dense_link *dense, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		uint32_t ordinal = wf_ordinal_ring_pop(&dense->queue);
+		struct wf_dense_slice *slice = &dense->slice[ordinal];
+		wf_send_window_claim(&dense->link.window, &slice->slot);
+		slice->state = WF_SLICE_SENT;
+		slice->in_flight = true;
+	}
+	count_pushes(dense, count);
+}
+
+/* PUT queued gradients as long as slots are free and the transport takes them; STEP goes first, in
+ * the same post. */
+static void
+flush_pushes(struct wf_dense_link *dense)
+{
+	while (dense->link.to_send.step ||
+	       (dense->queue.count > 0 && dense->link.window.free_count > 0)) {
+		struct wf_op op[1 + WF_CORE_OPS];
+		unsigned steps = dense->link.to_send.step ? 1 : 0;
+		if (dense->link.to_send.step) {
+			fill_step(dense, &op[0]);
+		}
+		unsigned count = steps + fill_pushes(dense, op + steps);
+		unsigned taken = 0;
+		enum weft_status st = wf_transport_post(dense->link.conn, op, count, &taken);
+		dense->link.to_send.step = dense->link.to_send.step && taken == 0;
+		pushes_taken(dense, taken > steps ? taken - steps : 0);
+		if (st == WEFT_INVALID) {
+			wf_core_fail(wf_core_of(&dense->link), WEFT_PROTOCOL,
+				     "pserver %u lane %u: %s", dense->link.pserver_idx,
+				     dense->link.lane_idx, weft_last_error());
+		}
+		if (st != WEFT_OK) {
+			return;
+		}
+	}
+}
+
+/* Ask for the first run of slices that are wanted at the same step; the next run when it is there.
+ */
+static void
+flush_pulls(struct wf_dense_link *dense)
+{
+	if (dense->pull_queued == 0 || dense->pull_sent > 0) {
+		return;
+	}
+	uint32_t first = 0;
+	while (dense->slice[first].state != WF_SLICE_PULL_QUEUED) {
+		first++;
+	}
+	uint64_t step = dense->slice[first].step;
+	uint8_t section = dense->slice[first].section;
+	uint32_t end = first;
+	while (end < dense->slice_count && dense->slice[end].state == WF_SLICE_PULL_QUEUED &&
+	       dense->slice[end].step == step && dense->slice[end].section == section) {
+		end++;
+	}
+	const struct wf_msg_pull msg = {
+		.request_id = dense->link.path,
+		.step = step,
+		.first = first,
+		.count = end - first,
+		.section = section == 0 ? WF_SECTION_VALUES : WF_SECTION_STATE,
+		.state_idx = section == 0 ? 0 : (uint8_t)(section - 1),
+	};
+	wf_msg_pull_encode(&msg, &wf_core_of(&dense->link)->end.msg);
+	if (!wf_link_send(&dense->link, &wf_core_of(&dense->link)->end.msg)) {
+		return;
+	}
+	for (uint32_t i = first; i < end; i++) {
+		dense->slice[i].state = WF_SLICE_PULL_SENT;
+	}
+	dense->pull_queued -= end - first;
+	dense->pull_sent += end - first;
+}
+
+bool
+wf_flow_flush(struct wf_link *link)
+{
+	struct wf_dense_link *dense = wf_dense_of(link);
+	if (dense->init_due && !send_init(dense)) {
+		return true;
+	}
+	flush_pushes(dense);
+	if (dense->features_due != 0 && !wf_link_features_flush(dense)) {
+		return true;
+	}
+	if (dense->link.to_send.out && !dense->link.to_send.step) {
+		send_out(dense);
+	}
+	flush_pulls(dense);
+	return dense->link.to_send.step || dense->link.to_send.out || dense->queue.count > 0 ||
+	       dense->pull_queued > 0;
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* session: what the public API hands out, and how it reaches its core.
+ *
+ * session.c   options, start and end; tensor.c  tensors; exchange.c  steps, pushes, waits;
+ * progress.c  who drives the core: a thread of its own, fed by a ring of commands, or the caller.
+ * Thread: the owner's, but for struct wf_progress's shared fields. */
+#pragma once
+
+#include <pthread.h>
+
+#include "base/names.h"
+#include "base/pin.h"
+#include "base/ring.h"
+#include "base/settings.h"
+#include "trainer/session/core.h"
+#include "trainer/session/local.h"
+#include "trainer/session/service.h"
+#include "weft/weft.h"
+
+/* Commands under way at a time: one for each tensor, and a few of the session's own. */
+#define WF_COMMANDS_OWN 16u
+
+enum wf_command_kind {
+	WF_COMMAND_START,
+	WF_COMMAND_STEP, /* a: samples, cost */
+	WF_COMMAND_PUSH, /* tensor, a: step */
+	WF_COMMAND_PULL, /* tensor, section, a: step */
+	WF_COMMAND_OUT,
+	WF_COMMAND_NEXT_PASS, /* a: step */
+	WF_COMMAND_REDUCE,
+	WF_COMMAND_STATS,
+	WF_COMMAND_OTHERS, /* a: trainer */
+	WF_COMMAND_LEAVE,
+	WF_COMMAND_FAIL,    /* a: status; the reason is in the session */
+	WF_COMMAND_STOP,    /* heed stopped_by */
+	WF_COMMAND_SERVICE, /* the service's: tensor: which, section, a: as it likes */
+};
+
+struct wf_command {
+	enum wf_command_kind kind;
+	uint32_t tensor;
+	unsigned section;
+	uint64_t a;
+	double cost;
+};
+
+/* Who is in the core: polls, runs commands, reads and writes what is not shared. It changes hands
+ * between two polls, and between two calls. */
+enum wf_driver {
+	WF_DRIVER_NONE,
+	WF_DRIVER_THREAD,
+	WF_DRIVER_OWNER,
+};
+
+/* With WEFT_PROGRESS_THREAD. The owner drives while it is in a call that waits, or that has
+ * something to send; the thread drives while there is something to do and the owner is away, and
+ * sleeps otherwise. progress.c has the owner's side, progress_thread.c the thread's. */
+struct wf_progress {
+	bool threaded;
+	bool started; /* the thread runs */
+	pthread_t thread;
+	struct wf_ring *ring; /* commands that found the thread driving */
+	struct wf_pin *pin;
+	int poll_fd; /* epoll over command_fd and the transport's descriptor; the thread sleeps on
+			it */
+	int command_fd;  /* eventfd, never read: each write is an edge that wakes the thread */
+	int handover_fd; /* eventfd: the thread has let go of the core, which the owner wants */
+	/* command_fd, for who stops the session; -1: nothing is to be woken. Owner: store release;
+	 * any thread or signal handler: load acquire. */
+	_Atomic int wake_fd;
+	uint64_t asked_ns; /* owner: when the caller was last asked whether to go on */
+
+	bool watched; /* who drives: what comes wakes the thread, if it sleeps */
+
+	/* Shared. All seq_cst: each side stores its own word, then looks at the other's. */
+	_Atomic uint32_t driver;   /* enum wf_driver (D1, D2) */
+	_Atomic uint32_t commands; /* owner: put into the ring so far (D1) */
+	_Atomic uint32_t wanted;   /* owner: 1 before it sleeps until the core is free (D2) */
+	_Atomic uint64_t until_ns; /* thread: before it sleeps, until when at the latest (D3) */
+	_Atomic uint32_t stop;     /* owner: end the thread */
+};
+
+struct weft_tensor {
+	struct weft_session *session;
+	uint32_t idx;
+	uint64_t pushed_step; /* last step it was pushed in, of those the trainer counts */
+	/* Of local steps: local.c. */
+	bool base_known; /* what it was before them is kept */
+	bool is_offered; /* an exchange is under way, or answered and not looked at */
+};
+
+struct weft_session {
+	bool own_env;
+	struct wf_core core;
+	struct wf_progress progress;
+	struct weft_tensor **tensor; /* [tensor_capacity] */
+	uint32_t tensor_capacity;
+	struct wf_names names;               /* of tensors; in core.job */
+	struct wf_host *pserver;             /* [pserver_count] */
+	char *strings[WF_SETTING_TEXTS_MAX]; /* copies of the settings' texts */
+	bool sealed, started, core_open;
+	bool running; /* the core was told to start */
+	bool begun;   /* a step, in this pass */
+	/* The call that has begun what others wait for, and has not come to its end; NULL: none. */
+	const char *within;
+	/* Begun by this trainer or, after a pass, by anybody; of local steps: exchanges. */
+	uint64_t step;
+	uint64_t known_step;   /* applied on all lanes: what a pull asks for */
+	bool has_state;        /* a pull of state has ended well, */
+	uint64_t state_step;   /* of this step */
+	struct wf_local local; /* of local steps only */
+	char fail_reason[WF_REASON_BYTES];
+};
+
+/* restore.c */
+enum weft_status wf_restore_give(struct weft_session *session) WEFT_MUST_CHECK;
+
+/* modes.c */
+/* Fills in what a tensor is and when it is applied. WEFT_INVALID: it cannot be that. */
+enum weft_status wf_modes_fill_tensor(const struct wf_job *job, const struct weft_tensor_opts *opts,
+				      struct wf_job_tensor *tensor) WEFT_MUST_CHECK;
+
+/* exchange.c */
+enum weft_status wf_exchange_check_running(const struct weft_session *session) WEFT_MUST_CHECK;
+/* Everything begun has been pushed and answered; else WEFT_INVALID names a tensor or a call. */
+enum weft_status wf_exchange_finished(const struct weft_session *session) WEFT_MUST_CHECK;
+
+/* progress.c */
+void wf_progress_init(struct weft_session *session);
+enum weft_status wf_progress_open(struct weft_session *session) WEFT_MUST_CHECK;
+/* Ends the thread. Accepts a session that never opened it. */
+void wf_progress_close(struct weft_session *session);
+/* Hand a command to the core. What it has to send goes out with the next wf_progress_send or wait,
+ * within a tenth of a second at the latest. */
+void wf_progress_command(struct weft_session *session, const struct wf_command *command);
+/* The owner goes on with its own work after commands that move `bytes`: they are on their way, or
+ * the thread looks after them, by the return. */
+void wf_progress_send(struct weft_session *session, uint64_t bytes);
+/* Until `*word` is 0 or the session fails; WEFT_AGAIN: until the caller's `interrupted` says so. */
+enum weft_status wf_progress_wait_clear(struct weft_session *session,
+					const _Atomic uint32_t *word) WEFT_MUST_CHECK;
+/* Until `done` says so; looked at between turns, also of a failed session. */
+void wf_progress_wait(struct weft_session *session, bool (*done)(struct weft_session *));
+/* If a signal has stopped the program, the core has failed for it by the return. */
+void wf_progress_heed_stop(struct weft_session *session);
+/* One turn, if the caller drives. */
+void wf_progress_turn(struct weft_session *session);
+/* progress_thread.c */
+enum weft_status wf_progress_thread_start(struct weft_session *session) WEFT_MUST_CHECK;
+/* The recorded failure of the core. */
+enum weft_status wf_session_failure(const struct weft_session *session);
+/* Let the core fail with this text, unless it has failed; by the return it has. */
+void wf_session_fail(struct weft_session *session, enum weft_status status, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
