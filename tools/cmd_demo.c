@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* weft demo: a whole job on real data, and proof that it did what it should: against the same
- * training in one process, and against a figure that is known. Thread: main, the only one. */
+/* weft demo: a whole job on real data, compared with the same training in one process and with a
+ * known figure. Thread: main, the only one. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -46,7 +46,7 @@ struct demo {
 	unsigned sparse_ports; /* of the LANES */
 	unsigned show_every;   /* passes between two lines */
 	enum yardstick yardstick;
-	double test_max; /* what the test figure has to stay under */
+	double test_max; /* limit of the test figure */
 };
 
 static const struct demo demos[] = {
@@ -134,7 +134,7 @@ struct figures {
 	char digest[20]; /* 16 hexadecimal digits */
 };
 
-/* What a model with tables, and what is held against it, come to. */
+/* The results of a model with tables, and of its baselines. */
 struct verdict {
 	bool seen;
 	double model;
@@ -249,8 +249,8 @@ read_verdict(const char *line, struct verdict *out)
 	return true;
 }
 
-/* While the job runs its lines go through an outlet: printing could wait for who reads them, and
- * a thread that waits there handles no signal and reads no line of the children. */
+/* While the job runs its lines go through an outlet: printing could block on the reader, and a
+ * blocked thread handles no signal and reads no line of the children. */
 static __attribute__((format(printf, 2, 3))) void
 show(const struct context *context, const char *format, ...)
 {
@@ -536,7 +536,7 @@ print_start(const struct context *context)
 	       at->port + PSERVERS * LANES - 1, TRAINERS, context->set.transport);
 }
 
-/* Whether the model is as good as it should be, beside what it is held against. */
+/* Whether the model is as good as it should be, compared with its baselines. */
 static enum weft_status
 compare(struct context *context, const struct figures *job, bool *good)
 {
@@ -608,7 +608,7 @@ demonstrate(struct context *context)
 	}
 	if (st != WEFT_OK) {
 		(void)wf_command_fail(PROGRAM, st);
-		/* Bounded: after a signal nobody must be kept by who does not read. */
+		/* Bounded: after a signal a slow reader must not delay the end. */
 		(void)wf_outlet_write(STDOUT_FILENO, "FAIL\n", 5, WF_OUTLET_PATIENCE_NS);
 		return context->signal_code != 0 ? context->signal_code : WF_EXIT_FAILED;
 	}

@@ -101,7 +101,7 @@ struct command {
 	const char *env_name[WF_ARRAY_COUNT(table)];
 	struct wf_option_file file;
 
-	/* Where the parser writes when it is asked about other tables. */
+	/* The target of the parser when it is asked about other tables. */
 	struct wf_pserver_settings pserver_set;
 	struct wf_option pserver_table[WF_PSERVER_OPTION_MAX];
 	enum wf_option_origin pserver_origin[WF_PSERVER_OPTION_MAX];
@@ -143,8 +143,8 @@ static const struct wf_help help = {
 		    "  weft launch --local --trainers=2 -- python3 train.py --epochs=3",
 };
 
-/* --pservers is a number here, and a list of addresses to a trainer; launch makes that list itself,
- * so the trainers' variable is not for it. */
+/* --pservers is a number here, and a list of addresses for a trainer; launch makes that list
+ * itself, so the trainers' variable does not apply to it. */
 static void
 drop_pservers_variable(void)
 {
@@ -251,7 +251,8 @@ check_children(struct command *command)
 	return st == WEFT_OK ? wf_command_check_verbs(trainer_session(command)->verbs) : st;
 }
 
-/* Of launch, and of its children as far as they are known: what it gives to each is not there. */
+/* The options of launch, and of its children as far as they are known. What launch itself passes to
+ * each child is not shown. */
 static int
 print_options(struct command *command)
 {
@@ -400,8 +401,8 @@ seat_children(const struct wf_seating *seating, uint32_t first, struct wf_child_
 	return st;
 }
 
-/* With --pin=auto each process gets CPUs of its own; by itself each would take the same ones. Who
- * is bound in another way is left out. */
+/* With --pin=auto each process gets its own CPUs; by itself each would use the same ones. Processes
+ * that are bound in another way are left out. */
 static enum weft_status
 pin_children(const struct command *command, const struct wf_plan_opts *plan,
 	     struct wf_child_spec *spec, struct wf_env *env)
@@ -444,8 +445,9 @@ pin_children(const struct command *command, const struct wf_plan_opts *plan,
 	return st;
 }
 
-/* With more threads that move bytes than CPUs, who polls takes the CPU of who would answer: nobody
- * polls that was not told to. Each process by itself would count its own threads only. */
+/* With more threads that move bytes than CPUs, a polling thread would use the CPU of the one that
+ * would answer, so none polls unless it is configured to. Each process by itself would count its
+ * own threads only. */
 static enum weft_status
 calm_children(const struct command *command, const struct wf_plan_opts *plan,
 	      struct wf_child_spec *spec)

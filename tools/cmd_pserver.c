@@ -172,7 +172,7 @@ is_transport(const char *name)
 			return true;
 		}
 	}
-	return wf_fault_is_name(name); /* in tests; what is behind it is looked at later */
+	return wf_fault_is_name(name); /* in tests; the rest is checked later */
 }
 
 /* What the table cannot express. */
@@ -212,8 +212,9 @@ check(const struct command *command)
 	return wf_command_check_verbs(set->session.verbs);
 }
 
-/* Each trainer takes two or three descriptors on each lane, so the limit is as high as this user
- * may have it. Whoever was not let in has an eighth of it at the most, on each of the paths. */
+/* Each trainer needs two or three descriptors on each lane, so the limit is raised as far as this
+ * user may raise it. Connections that were not admitted use at most an eighth of it, on each of the
+ * paths. */
 static uint32_t
 newcomer_max(const struct wf_pserver_settings *set)
 {
@@ -299,7 +300,7 @@ stopper_end(struct stopper *stopper)
 	pthread_join(stopper->thread, NULL);
 }
 
-/* What it was asked for, and what it understood. */
+/* The original's options of the command line, and how they were understood. */
 static void
 log_start(const struct command *command, struct wf_env *env, const struct wf_server *server)
 {

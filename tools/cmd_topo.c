@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* weft topo: what this machine, or one that hwloc described, is made of, and where the threads of a
- * job would sit on it. Thread: main, the only one. */
+/* weft topo: the parts of this machine, or of one that hwloc described, and the placement of a
+ * job's threads on it. Thread: main, the only one. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

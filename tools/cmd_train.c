@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* weft train: hands over to the training program, weft-train. It is a program of its own because
- * OpenBLAS starts threads as soon as it is loaded, and nothing else wants them. Thread: main. */
+/* weft train: executes the training program, weft-train. That is a separate program because
+ * OpenBLAS starts threads as soon as it is loaded, and nothing else needs them. Thread: main. */
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>

@@ -74,7 +74,7 @@ wf_command_spell_out_output(int argc, char **argv)
 enum weft_status
 wf_command_check_verbs(const char *settings)
 {
-	static const char layer[] = "verbs: "; /* begins what the parser says */
+	static const char layer[] = "verbs: "; /* the prefix of the parser's messages */
 	struct wf_verbs_settings unused;
 
 	enum weft_status st = wf_verbs_settings_parse(settings, &unused);

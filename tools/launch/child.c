@@ -17,7 +17,7 @@
 
 #define READ_BYTES 16384
 
-/* What a line needs to know about where it came from. */
+/* The origin of a line. */
 struct source {
 	struct wf_child *child;
 	enum wf_child_stream stream;
@@ -157,7 +157,7 @@ wf_child_start(struct wf_child *child, const sigset_t *mask)
 	if (pid < 0) {
 		return wf_fail_errno(WEFT_IO, err, "%s: cannot start a process", child->spec->name);
 	}
-	setpgid(pid, pid); /* both sides do it: whoever is first */
+	setpgid(pid, pid); /* both sides set it, whichever runs first */
 	child->pid = pid;
 	return WEFT_OK;
 }
@@ -195,7 +195,7 @@ pass_on(struct wf_child *child, const char *text)
 	WF_ASSERT(taken); /* WF_CHILD_STDOUT_ROOM was looked at */
 }
 
-/* A stderr that nobody reads costs lines, and holds up neither us nor the children. */
+/* A stderr that nobody reads loses lines, and blocks neither this process nor the children. */
 static void
 show_line(const struct wf_child *child, const char *text)
 {
@@ -327,12 +327,12 @@ wf_child_reap(struct wf_child *child)
 	if (child->pid == 0 || child->ended) {
 		return false;
 	}
-	/* Looked at first, taken away later: until then nobody else can get its number. */
+	/* It is examined first and reaped later: until then no other process can get its pid. */
 	if (waitid(P_PID, (id_t)child->pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
 	    info.si_pid != child->pid) {
 		return false;
 	}
-	kill(-child->pid, SIGKILL); /* what it may have started itself */
+	kill(-child->pid, SIGKILL); /* processes that it started itself */
 	if (waitpid(child->pid, &child->wait_status, 0) != child->pid) {
 		return false;
 	}

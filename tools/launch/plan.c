@@ -29,7 +29,7 @@ address_of(const struct wf_plan_opts *opts, uint32_t pserver_idx)
 {
 	struct wf_host at = opts->listen;
 
-	/* Who listens everywhere is reached over loopback. */
+	/* A pserver that listens everywhere is reached over loopback. */
 	if (strcmp(at.name, "0.0.0.0") == 0) {
 		snprintf(at.name, sizeof(at.name), "127.0.0.1");
 	} else if (strcmp(at.name, "::") == 0) {
@@ -109,9 +109,9 @@ plan_pserver(const struct wf_plan_opts *opts, uint32_t idx, struct wf_child_spec
 	wf_args_add(args, "--once");
 }
 
-/* What the session of a user's program is told of the job, by weft's names and by the original's.
- * Python keeps what it prints in a buffer unless it is told otherwise, and lines of a log should
- * appear when they are printed. */
+/* The job's settings for the session of a user's program, by weft's names and by the original's.
+ * Python buffers its output unless it is configured otherwise, and lines of a log should appear
+ * when they are printed. */
 static void
 plan_variables(const struct wf_plan_opts *opts, uint32_t idx, const char *pservers,
 	       struct wf_args *variables)
@@ -152,7 +152,7 @@ plan_trainer(const struct wf_plan_opts *opts, uint32_t idx, const char *pservers
 	}
 	wf_args_add(args, "weft");
 	wf_args_borrow_all(args, opts->trainer_args);
-	/* Whatever the environment says: these are trainers of one job. */
+	/* These override the environment: the trainers belong to one job. */
 	wf_args_add(args, "--no-local");
 	wf_args_add(args, "--no-sequential");
 	wf_args_add(args, "--trainer_id=%u", idx);

@@ -89,7 +89,7 @@ enum weft_status
 wf_ports_find(struct wf_host *at, unsigned count)
 {
 	struct wf_host one = *at;
-	uint32_t port = at->port; /* of the next try; 65,536 behind the last port */
+	uint32_t port = at->port; /* of the next try; 65,536 after the last port */
 
 	for (unsigned i = 0; i < TRIES_MAX && port + count - 1 <= 65535; i++, port += count) {
 		one.port = (uint16_t)port;

@@ -67,7 +67,7 @@ is_executable(const char *path)
 	return stat(path, &info) == 0 && S_ISREG(info.st_mode) && access(path, X_OK) == 0;
 }
 
-/* The file `name` in the folder of `folder_bytes`, of which an empty one is the current folder. */
+/* The file `name` in the folder of `folder_bytes`; an empty folder is the current one. */
 static bool
 find_in(const char *folder, size_t folder_bytes, const char *name, char *out, size_t bytes)
 {

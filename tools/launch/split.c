@@ -42,7 +42,7 @@ same_name(const char *argument, const char *pattern)
 	return *argument == '\0' || *argument == '=';
 }
 
-/* Refuses an option that nobody knows, in the words of the parser that has a suggestion. */
+/* Refuses an unknown option, with the text of the parser that has a suggestion, if one has. */
 static enum weft_status
 refuse_unknown(const struct wf_split_tables *tables, const struct wf_options *trainer,
 	       char *argument)

@@ -28,7 +28,7 @@
 #define OUT_QUEUE_BYTES (8 * WF_CHILD_STDOUT_ROOM) /* address space */
 #define SAY_BYTES 512
 #define MEANING_BYTES 64
-#define LINGER_NS (10 * WF_NS_PER_S) /* for who is no worker, after the last worker */
+#define LINGER_NS (10 * WF_NS_PER_S) /* for children that are not workers, after the last worker */
 #define USAGE_GRACE_NS (WF_NS_PER_S)
 
 enum phase {
@@ -42,9 +42,10 @@ enum phase {
 struct job {
 	const struct wf_supervise_opts *opts;
 	struct wf_child *child; /* [opts->count] */
-	struct wf_outlet *err;  /* our lines and the children's: drops what nobody reads */
+	struct wf_outlet *err;  /* lines of this process and of the children; drops what nobody
+				 * reads */
 	struct wf_outlet *out;  /* results: drops nothing, for we stop reading before it is full */
-	struct wf_child *stalled; /* whose stdout is not read for that reason; NULL: nobody's */
+	struct wf_child *stalled; /* child whose stdout is not read for that reason, or NULL */
 	int epoll_fd;
 	int signal_fd;
 	int wake_fd; /* eventfd of `out` */
@@ -53,9 +54,9 @@ struct job {
 
 	enum phase phase;
 	uint64_t deadline_ns;         /* of the phase */
-	int signal_number;            /* that asked to stop; 0: none */
+	int signal_number;            /* signal that asked to stop, or 0 */
 	_Atomic uint64_t asked;       /* wf_stop_asked */
-	const struct wf_child *cause; /* who failed first; NULL: nobody */
+	const struct wf_child *cause; /* child that failed first, or NULL */
 };
 
 static void
@@ -184,8 +185,8 @@ all_ended(const struct job *job, bool workers_only)
 	return true;
 }
 
-/* Who ended with "peer unavailable" may just have met the failure of another a moment earlier than
- * we: then the other one is the cause. */
+/* A child that ended with "peer unavailable" may have noticed the failure of another one a moment
+ * before this process did: then the other one is the cause. */
 static bool
 is_better_cause(const struct job *job, const struct wf_child *child)
 {
@@ -276,7 +277,7 @@ on_deadline(struct job *job)
 	}
 }
 
-/* Whoever reads our stdout went away (weft launch ... | head): nobody wants the rest. */
+/* The reader of stdout is gone (weft launch ... | head), so the rest is not wanted. */
 static void
 check_stdout(struct job *job)
 {
@@ -286,7 +287,8 @@ check_stdout(struct job *job)
 	}
 }
 
-/* Results are not dropped: where nobody takes them, their child waits, as it would without us. */
+/* Results are not dropped: if nobody reads them, their child waits, as it would without the
+ * launcher. */
 static bool
 stalls(struct job *job, struct wf_child *child)
 {
@@ -385,7 +387,8 @@ describe_cause(const struct job *job, struct wf_supervise_end *out)
 			 cause->spec->name, (int)cause->pid, number, strsignal(number), last);
 	} else {
 		int code = WEXITSTATUS(cause->wait_status);
-		char meaning[MEANING_BYTES] = ""; /* another program's codes mean what it wants */
+		char meaning[MEANING_BYTES] = ""; /* the exit codes of another program have their
+						   * own meaning */
 		if (cause->spec->program == NULL) {
 			snprintf(meaning, sizeof(meaning), " (%s)", wf_exit_meaning(code));
 		}
@@ -412,7 +415,7 @@ describe_end(const struct job *job, struct wf_supervise_end *out)
 	}
 }
 
-/* As long as somebody takes some of it; when that was last before this does not count. */
+/* As long as the reader accepts some of it; what it accepted before this does not count. */
 static bool
 write_while_taken(const struct job *job)
 {
@@ -431,8 +434,9 @@ write_while_taken(const struct job *job)
 	return true;
 }
 
-/* Results that are still under way are waited for, as printing them would have: Ctrl-C and SIGTERM
- * are ours no more. After one of these they are waited for as long as they go on. */
+/* Results that are still queued are waited for, as printing them would have done: Ctrl-C and
+ * SIGTERM have their default action again. After one of these they are waited for while the reader
+ * makes progress. */
 static void
 finish_output(struct job *job)
 {

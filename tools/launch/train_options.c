@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train_options: see train_options.h. The models are behind OpenBLAS, which this program does not
- * link: here stands what trainer/program/command.c asks about them. */
+/* train_options: see train_options.h. The models need OpenBLAS, which this program does not link:
+ * here are the functions that trainer/program/command.c calls about them. */
 #include "tools/launch/train_options.h"
 
 #include "trainer/program/kind.h"

@@ -9,8 +9,8 @@
 
 #define ROW_BYTES 4096 /* that of interrupts is longer, and of no interest */
 
-/* A row of /proc/stat: user nice system idle iowait irq softirq, in ticks; what the host stole is
- * nobody's here. Below 0: not of these CPUs. */
+/* A row of /proc/stat: user nice system idle iowait irq softirq, in ticks; time that the host stole
+ * is not counted. Below 0: the row is not of these CPUs. */
 static double
 busy_of_row(const char *row, const int cpu[2])
 {

@@ -115,7 +115,7 @@ wf_items_bandwidth(struct wf_bench *bench)
 
 /* How both ends wait for 64 bytes. */
 enum waiting {
-	WAITING_SPIN,    /* each polls, on a core of its own */
+	WAITING_SPIN,    /* each polls, on its own core */
 	WAITING_SLEEP,   /* both sleep at once, on one core */
 	WAITING_DEFAULT, /* as they do where nothing is set, on a core each */
 	WAITING_COUNT,

@@ -31,7 +31,7 @@ struct arrays {
 static enum weft_status
 make_arrays(struct wf_env *env, uint64_t bytes, struct arrays *out)
 {
-	/* Once: in a virtual machine, finding out takes microseconds. */
+	/* Once: in a virtual machine the query takes microseconds. */
 	out->kernels = wf_kernels_best();
 	out->limit = wf_limit_form_best();
 	struct wf_slab slab[WF_LIMIT_SUM_GRADS + 1];

@@ -31,7 +31,7 @@ compare(struct wf_bench *bench, struct wf_product *product, struct wf_limit *lim
 		.target = TARGET,
 	};
 	product->side.mode = mode;
-	product->side.count = 0; /* how many operations a run has is found out anew */
+	product->side.count = 0; /* each run determines its number of operations again */
 	limit->side.mode = mode;
 	limit->side.count = 0;
 	return wf_pairs_run(bench, &pairs, result);

@@ -53,7 +53,7 @@ available_bytes(void)
 	return kib << 10;
 }
 
-/* As many rows as were asked for, or as there is memory for. */
+/* As many rows as requested, or as memory allows. */
 static uint64_t
 choose_rows(const struct wf_bench *bench, uint32_t dim)
 {
@@ -119,8 +119,8 @@ compare(struct tables *t, enum wf_table_work work, enum wf_table_side with, enum
 	return wf_pairs_run(t->bench, &pairs, result);
 }
 
-/* Beside abseil's, lookups are of keys as they are drawn; pushes of what a client makes of them: no
- * lane gets others. */
+/* Compared with abseil, look-ups are of keys as they are drawn, and pushes of keys as a client
+ * merges them, because a lane gets no others. */
 static enum weft_status
 compare_all(struct tables *t)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rdma_bench: the benchmark, a program of its own. Thread: main; there is no other. */
+/* rdma_bench: the benchmark, a separate program. Thread: main; there is no other. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>

@@ -116,7 +116,7 @@ wait_for_quiet(struct wf_bench *bench, bool one_core, struct table *table)
 	}
 }
 
-/* Each goes first in every second pair: what one leaves behind in caches meets both. */
+/* Each side is first in every second pair, so that both find the other's traces in the caches. */
 static enum weft_status
 run_pair(struct wf_bench *bench, const struct wf_pairs *pairs, bool limit_first, struct pair *out)
 {

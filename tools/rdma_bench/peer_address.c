@@ -62,7 +62,7 @@ read_gid(const struct wf_peer_settings *set, uint8_t out[GID_BYTES])
 	return read && inet_pton(AF_INET6, text, out) == 1;
 }
 
-/* The address that the GID stands for, on RoCE and iWARP. */
+/* The address that the GID represents, on RoCE and iWARP. */
 static enum weft_status
 address_of_gid(const struct wf_peer_settings *set, char *out)
 {
@@ -116,7 +116,7 @@ wf_peer_address_find(struct wf_peer_end *end)
 	struct wf_rdma_addresses all;
 	enum weft_status st = wf_rdma_present();
 	if (set->device != NULL) {
-		st = check_device(set->device); /* the text says more */
+		st = check_device(set->device); /* the message says more */
 	}
 	if (st == WEFT_OK) {
 		st = wf_peer_verbs_settings(set, end->verbs);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peer_client: the end that asks: one leg over weft, one without, in turn, and what comes of it. */
+/* peer_client: the client: one leg over weft and one without alternate; then it prints the
+ * results. */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@
 #define STREAM_COUNT 5000u
 #define STREAM_COUNT_MIN 8u
 #define PING_COUNT 1000u
-#define SHM_BATCH 16u /* looking at the clock takes a part of one way */
+#define SHM_BATCH 16u /* a look at the clock takes a part of one way */
 #define SIZES_MIN 2u
 
 struct client {
@@ -190,7 +191,7 @@ measure(struct client *c, struct wf_peer_leg *leg, struct wf_peer_figure *figure
 	WF_ASSERT(pairs > 0 && pairs <= WF_PEER_PAIRS_MAX);
 	for (uint64_t i = 0; i < 2 * pairs && st == WEFT_OK; i++) {
 		struct wf_figures f;
-		bool bare = (i / 2 + i) % 2 == 1; /* the sides take turns in who is first */
+		bool bare = (i / 2 + i) % 2 == 1; /* the sides take turns at being first */
 		st = run_leg(c, leg, bare, &f);
 		if (st == WEFT_OK) {
 			note(&side[bare ? 1 : 0], i / 2, &f, value_of(leg, figure, &f));

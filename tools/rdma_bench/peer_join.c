@@ -5,7 +5,7 @@
 
 #include "tools/rdma_bench/peer.h"
 
-/* The server's: whoever knows the token. Others are sent away. */
+/* The server accepts the connection that knows the token, and closes others. */
 static enum weft_status
 accept_one(struct wf_peer_end *end, int *fd)
 {

@@ -43,7 +43,7 @@ wf_peer_path_fini(struct wf_peer_path *path)
 
 /* ---- what comes ---- */
 
-/* Each end sends numbers of its own. */
+/* Each end numbers its own messages. */
 static uint64_t
 pattern_number(const struct wf_peer_leg *leg, uint64_t number, bool own)
 {

@@ -187,7 +187,7 @@ add_name(struct wf_peer_spelled *out, const char *name)
 	return add_word(out, text);
 }
 
-/* The letters of one argument, up to the one that takes the rest as its value. */
+/* The letters of one argument, up to the one whose value is the rest. */
 static enum weft_status
 spell_word(char *word, struct wf_peer_spelled *out, bool *room)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peer_server: the end that waits: it serves one client, does the other half of what that one asks
- * for, and ends. */
+/* peer_server: the server: it waits for one client, does its half of what the client requests, and
+ * ends. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

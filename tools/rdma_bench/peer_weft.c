@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peer_weft: a path through a transport of weft, as its users have it: PUTs into a place that the
- * other end granted, messages, one post for what is handed over together. */
+ * other end granted, messages, and one post for everything that is sent together. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -10,7 +10,7 @@
 
 #define EVENTS_MAX 64u
 #define JOIN_NS (20 * WF_NS_PER_S)
-#define SILENCE_NS (60 * WF_NS_PER_S) /* legs without weft come in between */
+#define SILENCE_NS (60 * WF_NS_PER_S) /* legs without weft run in between */
 #define TOKEN_BYTES 8u
 #define OPS_MAX 256u
 #define OWN_COOKIE UINT64_MAX /* of operations that are no messages of the leg */
@@ -44,7 +44,7 @@ weft_name(const struct wf_peer_path *path, const struct wf_peer_leg *leg)
 	return "weft";
 }
 
-/* What all messages of a leg have in common; so that a message costs what it must. */
+/* The common fields of all messages of a leg, so that a message has only its necessary costs. */
 static void
 make_op(struct weft_path *w)
 {

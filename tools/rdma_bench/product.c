@@ -31,7 +31,7 @@ struct trainer_arg {
 	char pservers[HOSTS_BYTES];
 };
 
-/* Dense and sparse port stand side by side, so the system cannot choose them. */
+/* Dense and sparse ports are consecutive, so the system cannot choose them. */
 static enum weft_status
 create_server(struct wf_server_opts *opts, struct wf_server **out)
 {

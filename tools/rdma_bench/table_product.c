@@ -63,7 +63,7 @@ pull_next(struct trainer *tr)
 	return st;
 }
 
-/* The oldest batch, whose rows are there. */
+/* The oldest batch whose rows have arrived. */
 static enum weft_status
 wait_oldest(struct trainer *tr, struct weft_rows **out)
 {

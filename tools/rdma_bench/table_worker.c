@@ -158,7 +158,7 @@ renew_table(struct tables *t)
 
 /* Inserting. */
 
-/* Of work: seconds are long enough for others to come in between. */
+/* A short time: within seconds other processes would interfere. */
 static uint64_t
 spent_ns(clockid_t clock)
 {
@@ -222,7 +222,7 @@ print_pauses(const struct pauses *pauses, char *out, size_t room)
 	}
 }
 
-/* Who has touched new memory first, and what is left if the helper's work does not count. */
+/* Which thread touched new memory first, and the time without the helper's work. */
 static void
 print_cleared(const struct tables *t, const struct pauses *pauses, char *out, size_t room)
 {

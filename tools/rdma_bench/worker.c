@@ -40,7 +40,7 @@ live(const struct wf_worker_opts *opts, int fd, pid_t parent)
 	struct wf_bench_seat seat = {.fd = fd};
 	struct wf_figures end = {0};
 
-	/* Whoever started it may be gone already. */
+	/* The parent may have ended already. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) {
 		_exit(WF_EXIT_INTERNAL);
 	}

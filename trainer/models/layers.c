@@ -115,7 +115,7 @@ static void
 relu(float *value, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		/* Written so that NaN stays NaN: the fabric has to see it. */
+		/* Written so that NaN stays NaN: the fabric must see it. */
 		value[i] = value[i] < 0.0f ? 0.0f : value[i];
 	}
 }

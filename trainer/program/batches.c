@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The batches of a run: whose rows they have, and the memory that one takes. Thread: the run's. */
+/* The batches of a run: which rows they have, and the memory of one batch. Thread: the run's. */
 #include <inttypes.h>
 
 #include "trainer/program/job.h"

@@ -329,7 +329,7 @@ static const struct wf_option own[] = {
 	 .max = WF_COMPUTE_THREADS_MAX,
 	 .help = "Number of compute threads of this trainer.",
 	 .means = "compute threads inside one trainer"},
-	/* What is saved. */
+	/* Options of saving. */
 	{.name = "save_dir",
 	 .type = WF_OPTION_STRING,
 	 .offset = AT(save_dir),
@@ -376,7 +376,7 @@ static const struct wf_option own[] = {
 	 .offset = AT(save_only_one),
 	 .help = "Delete the saves of earlier passes after each save.",
 	 .means = "earlier saves are deleted"},
-	/* What is logged. */
+	/* Options of logging. */
 	{.name = "log_period",
 	 .type = WF_OPTION_U64,
 	 .offset = AT(log_period),

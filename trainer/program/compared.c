@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What trainers of one run have to have alike, beside what their sessions compare of themselves:
- * the job's description and the tables'. A difference here would be found by nobody, and end with
- * other bits. Thread: the run's. */
+/* Settings that all trainers of a run must have in common, beside those that their sessions compare
+ * themselves: the job's description and that of the tables. A difference in them would not be
+ * detected, and would end with other bits. Thread: the run's. */
 #include "trainer/program/job.h"
 
 #include <inttypes.h>
@@ -18,8 +18,8 @@ wf_run_compared(const struct wf_run *job, char *out)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	/* What makes the rest differ stands before it: the first difference is the one that is
-	 * named. */
+	/* A setting that changes the ones after it precedes them: the first difference is the one
+	 * that is reported. */
 	int used = snprintf(out, WF_COMPARED_BYTES,
 			    "model=%s seed=%" PRIu64 " batch_size=%" PRIu64 " start_pass=%" PRIu64
 			    " num_passes=%" PRIu64 " validate=%s",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The compute threads. All that they share is guarded by `lock`: the owner fills in the work and
- * raises `round`; each thread takes it once, and the last one to finish wakes the owner. */
+/* The compute threads. Everything that they share is guarded by `lock`: the owner fills in the work
+ * and raises `round`; each thread runs it once, and the last one to finish wakes the owner. */
 #include "trainer/program/compute.h"
 
 #include <cblas.h>
@@ -36,7 +36,7 @@ struct wf_compute {
 
 	pthread_mutex_t lock;
 	pthread_cond_t begin; /* round has been raised */
-	pthread_cond_t end;   /* busy has come to 0 */
+	pthread_cond_t end;   /* busy has become 0 */
 	uint64_t round;
 	unsigned busy;
 	bool is_stopping;
@@ -115,7 +115,8 @@ thread_main(void *arg)
 	return NULL;
 }
 
-/* How many floats to give an array so that the next one starts on a cache line of its own. */
+/* The number of floats to allocate for an array so that the next one starts on its own cache
+ * line. */
 static size_t
 padded(size_t count)
 {
@@ -256,7 +257,7 @@ sum_parts(struct wf_compute *compute, float *const *grad)
 	}
 }
 
-/* Part 0 is empty when there are fewer rows than threads: its array then takes another's sum. */
+/* Part 0 is empty when there are fewer rows than threads: its array then receives another's sum. */
 static void
 run_parts(struct wf_compute *compute)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exam: looks at a model as it stands: its test figure and its digest. Rows of tables are asked for
- * as anybody would ask; nothing is changed by it, and no row is born. Thread: the run's. */
+/* exam: evaluates the current state of a model: its test figure and its digest. Rows of tables are
+ * looked up as in training, but nothing is changed and no row is created. Thread: the run's. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -163,7 +163,7 @@ digest_table(struct wf_run *job, const struct wf_view *view, unsigned table)
 	return WEFT_OK;
 }
 
-/* The table whose name comes next after `last`; "" begins. table_count: there is none. */
+/* The table whose name follows `last`; "" begins. table_count: there is none. */
 static unsigned
 next_by_name(const struct wf_model *model, const char *last)
 {

@@ -26,7 +26,7 @@ struct fabric {
 	float *grad[WF_MODEL_TENSORS_MAX];
 	float *exact[WF_MODEL_TENSORS_MAX]; /* the pservers' values; NULL where none are kept */
 	float *state[WF_STATE_MAX][WF_MODEL_TENSORS_MAX]; /* NULL where none is kept */
-	float *average[WF_MODEL_TENSORS_MAX];             /* ours; NULL: none yet */
+	float *average[WF_MODEL_TENSORS_MAX];             /* of this trainer; NULL: none yet */
 	uint64_t samples; /* of all trainers, in the passes that have ended */
 	uint64_t slices_answered, slices_discarded; /* of this one, likewise; not of sync */
 	struct wf_stragglers stragglers;            /* trainer 0, with stats_period */
@@ -45,8 +45,9 @@ log_line(void *arg, enum weft_log_level level, const char *line)
 	wf_log(arg, level, "%s", line);
 }
 
-/* The progress thread has the place after the compute threads': a setting of its own, for the
- * session knows nothing of them. Without that thread it says where the arrays should be. */
+/* The progress thread has the place after those of the compute threads. It is a separate setting,
+ * because the session does not know the compute threads. Without that thread it determines where
+ * the arrays are. */
 static const char *
 progress_pin(struct fabric *fabric)
 {
@@ -164,7 +165,7 @@ add_tensors(struct fabric *fabric)
 	return WEFT_OK;
 }
 
-/* Trainer 0's values are everybody's. */
+/* All trainers get the values of trainer 0. */
 static enum weft_status
 set_initial_values(struct fabric *fabric)
 {
@@ -181,8 +182,8 @@ set_initial_values(struct fabric *fabric)
 	return weft_session_restore(fabric->session, past.step, past.samples);
 }
 
-/* What tables go on or begin with is there before anybody asks for a row. Whether there is
- * anything, trainer 0 alone may know. */
+/* The rows from which tables continue or begin are restored before any trainer pulls a row. Only
+ * trainer 0 may know whether there are any. */
 static enum weft_status
 restore_tables(struct fabric *fabric)
 {
@@ -241,7 +242,7 @@ start(struct fabric *fabric)
 		return st;
 	}
 	fabric->slices_answered = stats.slices_answered; /* initial values, of no pass */
-	/* Only now: a thread started by this one inherits what it is bound to. */
+	/* Only now: a thread that this one starts inherits its CPU set. */
 	return wf_pin_self(job->pin, 0);
 }
 
@@ -327,7 +328,7 @@ log_discarded(struct fabric *fabric)
 	return WEFT_OK;
 }
 
-/* The other trainers go on meanwhile, as far as they get without this one's gradients. */
+/* The other trainers continue meanwhile, as far as they can without this one's gradients. */
 static enum weft_status
 save_pass(struct fabric *fabric)
 {
@@ -375,7 +376,7 @@ push_tensors(struct fabric *fabric)
 }
 
 /* One batch of a model with tables. The step begins before its cost is known, so that the rows of
- * the next batch, which are to be as this step leaves them, can be asked for while this one is
+ * the next batch, whose values are those after this step, can be requested while this one is
  * computed. */
 static enum weft_status
 step_with_rows(struct fabric *fabric, struct wf_tally *tally)
@@ -460,7 +461,7 @@ run_pass(struct fabric *fabric)
 	if (st != WEFT_OK || (is_sync && job->opts->session.sparse_mode == WEFT_SPARSE_SYNC)) {
 		return st;
 	}
-	/* Nobody waits for this trainer's gradients: what is being saved would change. */
+	/* No trainer waits for this one's gradients, and what is being saved would change. */
 	return weft_barrier(fabric->session);
 }
 

@@ -5,7 +5,7 @@
 #include "trainer/program/command.h"
 #include "trainer/program/kind.h"
 
-/* In the order in which a user comes to need them. */
+/* In the order in which a user needs them. */
 static const struct wf_help_group groups[] = {
 	{"Job", "pservers port ports_num ports_num_for_sparse num_gradient_servers trainer_id "
 		"sequential local"},

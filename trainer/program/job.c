@@ -175,7 +175,7 @@ wf_run_batch_done(struct wf_run *job, const struct wf_tally *tally, const struct
 	return st;
 }
 
-/* A NaN's sign depends on how it came about: it is not shown. */
+/* The sign of a NaN depends on how it was computed: it is not printed. */
 static double
 unsigned_nan(double value)
 {

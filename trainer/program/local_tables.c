@@ -26,7 +26,7 @@ struct wf_local_tables {
 	uint32_t trainers;
 	struct wf_table *table[WF_MODEL_TABLES_MAX];
 	struct push *push;               /* [trainers] */
-	struct wf_table_batch *batch;    /* [trainers] what is applied */
+	struct wf_table_batch *batch;    /* [trainers] the gradients to apply */
 	struct entry *entry;             /* [batch_entries] scratch */
 	uint32_t *place;                 /* [batch_entries] 0, 1, 2, ... */
 	float *row[WF_MODEL_TABLES_MAX]; /* [batch_entries, width] */
@@ -341,7 +341,7 @@ apply_table(struct wf_local_tables *tables, unsigned t, const struct wf_local_st
 			};
 		}
 	}
-	/* A lane has the step, too, where nobody has a key: ages go by it. */
+	/* A lane makes the step also if no trainer has a key, because ages count steps. */
 	const struct wf_table_push push = {
 		.step = step->step,
 		.rate = wf_row_rate(&job->terms.row_optimizer, step->samples_before, step->samples),

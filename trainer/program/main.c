@@ -19,7 +19,7 @@ struct output {
 	bool has_dots; /* on the terminal's current line */
 };
 
-/* Behind the log lines that came before it, where both go to the same place. */
+/* After the log lines that precede it, if both go to the same file. */
 static enum weft_status
 print_line(void *arg, const char *line)
 {

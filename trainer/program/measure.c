@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* measure: how good a trained model with tables is: neighbours of words, or the area under the
- * curve, asked of its rows while they are there. Thread: the run's. */
+/* measure: the quality of a trained model with tables: neighbours of words, or the area under the
+ * curve, computed from its rows while they can be pulled. Thread: the run's. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -118,7 +118,7 @@ print_nearest(struct wf_run *job, const float *row, uint32_t word)
 	return job->sink->line(job->sink->arg, line);
 }
 
-/* A line for each word asked about that the vocabulary has. */
+/* Prints a line for each requested word that the vocabulary has. */
 static enum weft_status
 print_all_nearest(struct wf_run *job, const float *row)
 {

@@ -36,14 +36,14 @@ struct run {
 	uint64_t samples_before;               /* applied before this step */
 	uint64_t updates;                      /* steps applied, with this one */
 	struct wf_average average;             /* if there are averages */
-	float *averaged[WF_MODEL_TENSORS_MAX]; /* what they came to at the end of the pass */
+	float *averaged[WF_MODEL_TENSORS_MAX]; /* their values at the end of the pass */
 	uint64_t skipped;                      /* elements not finite, in this pass */
 	struct wf_digest *digest;
 	struct wf_bag_batch rows;       /* of the batch being computed */
 	struct wf_local_tables *tables; /* NULL: the model has none */
 };
 
-/* Lay the tensors out from `*at`, each on a cache line of its own, and move `*at` past them. */
+/* Lays the tensors out from `*at`, each on its own cache line, and moves `*at` past them. */
 static void
 place(const struct wf_model *model, float **at, float **array)
 {
@@ -262,7 +262,7 @@ apply_slice(struct run *run, struct wf_apply *apply, unsigned tensor, size_t fir
 	return run->job->kernels->apply[kind](apply);
 }
 
-/* The sums of averages, behind the optimizer's state. */
+/* The sums of averages follow the optimizer's state. */
 static float **
 sums_of(struct run *run, unsigned tensor, float *out[WF_AVERAGE_SUMS])
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The readers' sets behind one face. Thread: the caller's. */
+/* One interface for the sets of all readers. Thread: the caller's. */
 #include "trainer/program/source.h"
 
 #include <inttypes.h>

@@ -15,7 +15,7 @@
 
 static const int may_stop[] = {SIGHUP, SIGINT, SIGTERM};
 
-/* What the handler has to reach. */
+/* State for the signal handler. */
 static _Atomic(struct weft_session *) watched; /* main: store seq_cst; handler: load seq_cst, H1 */
 static _Atomic uint32_t handling;              /* handlers that may look at it: seq_cst, H1 */
 static _Atomic int stopped_by;                 /* handler: store relaxed; main: load relaxed */
@@ -32,7 +32,7 @@ on_signal(int signal_number)
 	}
 	atomic_store_explicit(&stopped_by, signal_number, memory_order_relaxed);
 	if (ask == WF_STOP_AGAIN) {
-		(void)signal(signal_number, SIG_DFL); /* asked twice: no more waiting */
+		(void)signal(signal_number, SIG_DFL); /* second request: stop waiting */
 		(void)raise(signal_number);           /* when this returns */
 	}
 	atomic_fetch_add_explicit(&handling, 1, memory_order_seq_cst); /* H1 */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who kept the others of a pass waiting, as the original's barrier statistics, and by how much the
- * pushes of each lagged where they are applied as they come. The lanes count since the job began: a
- * pass is the difference. Thread: the session's owner. */
+/* Which trainers kept the others of a pass waiting, like the original's barrier statistics, and the
+ * lag of each trainer's pushes where they are applied as they arrive. The lanes count since the job
+ * began, so a pass is the difference. Thread: the session's owner. */
 #include "trainer/program/stragglers.h"
 
 #include <inttypes.h>
@@ -58,7 +58,7 @@ mean(uint64_t sum, uint64_t count)
 	return count > 0 ? (double)sum / (double)count : 0;
 }
 
-/* `of`: what came in this pass, but for the greatest lag, which is the job's. */
+/* `of`: the counts of this pass, except for the greatest lag, which is that of the job. */
 static void
 write_lines(struct wf_env *env, const struct weft_trainer_stats *of, uint64_t pass,
 	    uint32_t trainer)
@@ -83,7 +83,7 @@ write_lines(struct wf_env *env, const struct weft_trainer_stats *of, uint64_t pa
 	}
 }
 
-/* `before` becomes what came since: now - before. */
+/* `before` becomes the difference now - before. */
 static void
 subtract(struct wf_stragglers *s)
 {

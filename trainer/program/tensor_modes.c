@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tensor_modes: see tensor_modes.h. The option's text is read anew each time: it is short, and
- * looked at while a job begins. */
+/* tensor_modes: see tensor_modes.h. The option's text is parsed again each time: it is short, and
+ * used only while a job begins. */
 #include "trainer/program/tensor_modes.h"
 
 #include <fnmatch.h>
@@ -43,7 +43,7 @@ mode_of(const char *word, size_t bytes)
 	return WEFT_TENSOR_AS_SESSION;
 }
 
-/* The entry that `*text` begins with; `*text` moves on. false: there is none left. */
+/* The entry at the beginning of `*text`, which advances. false: none is left. */
 static bool
 next(const char **text, struct entry *out)
 {

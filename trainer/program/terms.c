@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a run's options come to: which of them go together, and what they mean for tensors and rows.
- * Thread: the run's. */
+/* What follows from a run's options: which of them go together, and what they mean for tensors and
+ * rows. Thread: the run's. */
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verdict: the last line of a run: how good a model with tables is (measure.c), beside what
- * counting, or a simpler model, makes of the same split. Thread: the run's. */
+/* verdict: the last line of a run: the quality of a model with tables (measure.c), beside that of
+ * counting, or of a simpler model, on the same split. Thread: the run's. */
 #include <stdio.h>
 
 #include "trainer/models/word_counts.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crowd: what asynchronous pushes of a few trainers need, in as many processes: see limit.h.
+/* crowd: the work of asynchronous pushes of a few trainers, in as many processes: see limit.h.
  * Thread: the workers' own, unless a comment says otherwise. */
 #include <string.h>
 
@@ -34,7 +34,7 @@ slot_of(const struct part *part, unsigned trainer, uint64_t idx)
 	return grad_of(part, WF_LIMIT_TRAINERS) + slot * (part->opts->slice_bytes / sizeof(float));
 }
 
-/* A slice of each trainer, as they come in turn. */
+/* One slice of each trainer in turn, as they arrive. */
 static void
 apply(const struct part *part, uint64_t idx)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* path: what every raw path is made of. */
+/* path: the common part of every raw path. */
 #include "tools/rdma_bench/limits/paths.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* path_shared: memory that two processes share, without weft: each message is copied once, straight
- * to where the receiver wants it, and a counter on a cache line of its own says so. What the
- * transport shm is held against. */
+ * to its destination, and a counter on its own cache line announces it. It is the limit of the
+ * transport shm. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,8 +18,8 @@
 
 /* What one end writes and the other reads; numbers only grow, over all legs. */
 struct way {
-	struct wf_line published; /* messages that are there */
-	struct wf_line taken;     /* messages of the other way that have been taken */
+	struct wf_line published; /* messages that have been sent */
+	struct wf_line taken;     /* messages of the other direction that have been consumed */
 };
 
 struct shared {
@@ -130,7 +130,7 @@ static const struct wf_peer_path_ops shared_ops = {
 	.close = shared_close,
 };
 
-/* The head, then what comes to the server, then what comes to the client. WEFT_UNAVAILABLE */
+/* The head, then the messages to the server, then those to the client. WEFT_UNAVAILABLE */
 static enum weft_status
 map_shared(struct shared_path *s, int fd)
 {

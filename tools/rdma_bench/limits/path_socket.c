@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* path_socket: a TCP connection without weft, which both ends poll: what the transport tcp is held
- * against. Messages are bytes one behind the other; what is handed over together goes out in one
- * call. */
+/* path_socket: a TCP connection without weft, which both ends poll: the limit of the transport tcp.
+ * Messages are consecutive bytes; what is posted together is sent in one call. */
 #include <unistd.h>
 
 #include "tools/rdma_bench/limits/memory.h"
@@ -65,7 +64,7 @@ socket_report(struct wf_peer_path *path, uint64_t count, bool *taken)
 	return st;
 }
 
-/* Behind all messages comes one byte: the other end has all of ours. */
+/* One byte follows all messages: the other end has received all of them. */
 static enum weft_status
 get_byte(struct wf_peer_path *path)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* path_verbs: one queue pair without weft, post and poll by hand: what the transport verbs is held
- * against. To and fro: WRITE with immediate (WRITE and an empty SEND on iWARP), or SEND. Streams:
- * WRITEs of which only the last notifies the receiver, or SENDs. Counters of the other end's are
- * written into memory and looked at there, which weft may not do. */
+/* path_verbs: one queue pair without weft, with hand-written post and poll: the limit of the
+ * transport verbs. Round trips: WRITE with immediate (WRITE and an empty SEND on iWARP), or SEND.
+ * Streams: WRITEs of which only the last notifies the receiver, or SENDs. Counters of the other end
+ * are written into memory and polled there, which weft may not do. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 #define SQ_COUNT 512u
 #define SIGNAL_EVERY 16u /* messages */
 #define CQ_POLL 16
-#define INLINE_BYTES 220u /* as much as weft asks for */
+#define INLINE_BYTES 220u /* as many as weft requests */
 
 /* At the start of the memory; the other end's device writes the first two, this end's reads the
  * others. Numbers only grow, over all legs. */
@@ -37,8 +37,8 @@ struct verbs_path {
 	uint8_t *rx; /* RX_COUNT of RX_BYTES */
 	uint32_t inline_bytes;
 	uint64_t posted, completed; /* work requests */
-	/* Of earlier legs: what the counters had come to. Not looked up when a leg begins, for the
-	 * other end may be ahead. */
+	/* The values of the counters at the end of earlier legs. They are not read when a leg
+	 * begins, because the other end may be ahead. */
 	uint64_t streamed, streams_seen;
 	uint64_t streaming; /* in this one; 0: to and fro */
 	uint64_t in_base;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rows: batches of rows over one TCP connection, or over a piece of memory that both ends have. The
- * server has a bare table and nothing else: no parts, no slots, no checks, no other trainers. Both
- * ends spin. Thread: the workers' own, unless a comment says otherwise. */
+/* rows: batches of rows over one TCP connection, or over memory that both ends share. The server
+ * has a bare table and nothing else: no parts, no slots, no checks, no other trainers. Both ends
+ * spin. Thread: the workers' own, unless a comment says otherwise. */
 #include <string.h>
 
 #include "base/status.h"
@@ -19,7 +19,7 @@
 
 /* One batch on its way, in shared memory or, over TCP, at one end. */
 struct batch {
-	uint64_t key[WF_EXCHANGE_BATCH];  /* asked for */
+	uint64_t key[WF_EXCHANGE_BATCH];  /* requested */
 	uint64_t back[WF_EXCHANGE_BATCH]; /* of the gradients, which go with the batch after */
 	float grad[WF_EXCHANGE_BATCH * WF_EXCHANGE_DIM];
 	float row[WF_EXCHANGE_BATCH * WF_EXCHANGE_DIM];
@@ -37,7 +37,7 @@ struct end {
 	int fd;                /* TCP: of this end; else -1 */
 	struct shared *shared; /* NULL: TCP */
 	struct batch *batch;   /* [WF_EXCHANGE_AHEAD] in shared memory; TCP: of this end */
-	uint64_t nth;          /* batches asked for in earlier orders */
+	uint64_t nth;          /* batches requested in earlier commands */
 	struct wf_exchange_batches batches; /* the client's */
 	struct wf_bare_table table;         /* the server's */
 };
@@ -129,8 +129,8 @@ pull(struct end *end, uint64_t count, struct wf_meter *meter)
 	return st;
 }
 
-/* A batch is asked for with the gradients of the one before, and answered after they are applied;
- * the first and the last one of an order have none beside them. */
+/* A batch is requested together with the gradients of the one before, and answered after they are
+ * applied; the first and the last request of a command have no gradients. */
 static enum weft_status
 step(struct end *end, uint64_t count, struct wf_meter *meter)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shm: two processes and a piece of memory: a cache line to and fro, and a push-pull of a tensor.
+/* shm: two processes with shared memory: a cache line back and forth, and a push-pull of a tensor.
  * Both ends spin. Thread: the workers' own, unless a comment says otherwise. */
 #include <string.h>
 

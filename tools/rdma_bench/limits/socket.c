@@ -21,7 +21,7 @@ wf_socket_set_up(int fd, const char *congestion)
 	}
 }
 
-/* What is accepted there has the listener's congestion control. */
+/* An accepted socket has the listener's congestion control. */
 static int
 listen_on_loopback(const char *congestion, struct sockaddr_in *at)
 {

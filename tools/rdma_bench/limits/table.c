@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* table: see table.h; what is done with many keys at a time is in form.c. */
+/* table: see table.h; the functions on many keys at a time are in form.c. */
 #include "tools/rdma_bench/limits/table.h"
 
 #include "tools/rdma_bench/limits/form.h"

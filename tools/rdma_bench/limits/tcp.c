@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tcp: raw sockets: a ping-pong of 64 bytes, and a push-pull of a tensor in slices. One connection,
- * made before the workers are. Thread: the workers' own, unless a comment says otherwise. */
+/* tcp: raw sockets: a ping-pong of 64 bytes, and a push-pull of a tensor in slices. The one
+ * connection is made before the workers start. Thread: the workers' own, unless a comment says
+ * otherwise. */
 #include <poll.h>
 
 #include "base/status.h"

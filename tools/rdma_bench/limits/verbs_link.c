@@ -369,7 +369,7 @@ close_queues(struct wf_bare_link *link)
 	}
 }
 
-/* What is left unread in the channel would keep its identifier from going. */
+/* An event left unread in the channel would keep its identifier from being destroyed. */
 static void
 drain(struct wf_bare_link *link)
 {
