@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The strict reader of CSV files of numbers. The only memory taken is bounded by the file's size.
- * Thread: the caller's. */
+/* The strict reader of CSV files of numbers. Its memory is bounded by the file's size. Thread: the
+ * caller's. */
 #include "trainer/readers/csv.h"
 
 #include "base/assert.h"

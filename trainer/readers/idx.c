@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of MNIST's format. zlib unpacks what is packed and hands the rest through. A header is
- * believed as far as a file of that size can hold what it says. Thread: the caller's. */
+/* Files of MNIST's format. zlib inflates compressed files and passes others through. A header is
+ * trusted only as far as a file of that size can hold what it announces. Thread: the caller's. */
 #include "trainer/readers/idx.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include "base/assert.h"
 
 #define TYPE_U8 0x08u
-#define RATIO_MAX 1032u /* a byte of deflated data becomes at most so many */
+#define RATIO_MAX 1032u /* the most bytes that one byte of deflated data can become */
 
 struct reading {
 	const char *path;
@@ -53,7 +53,7 @@ read_bytes(struct reading *reading, void *bytes, size_t count)
 	return refuse(reading, "ends too early: it was cut");
 }
 
-/* Nothing is left, and the checksum of what was packed is right. */
+/* No bytes are left, and the checksum of a compressed file is right. */
 static enum weft_status
 read_end(struct reading *reading)
 {
@@ -175,7 +175,7 @@ wf_idx_fini(struct wf_env *env, struct wf_idx *idx)
 	*idx = (struct wf_idx){0};
 }
 
-/* folder/name, or folder/name.gz where that is there. `out` is [WF_DATA_PATH_BYTES]. */
+/* folder/name, or folder/name.gz if that exists. `out` is [WF_DATA_PATH_BYTES]. */
 static enum weft_status
 find_file(const char *folder, const char *name, char *out)
 {

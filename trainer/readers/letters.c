@@ -21,7 +21,7 @@ struct scan {
 	size_t line_start;
 };
 
-/* One code point. `bytes` 0: it is none (the table of The Unicode Standard, section 3.9: no
+/* One code point. `bytes` 0: not a code point (the table of The Unicode Standard, section 3.9: no
  * overlong forms, no surrogates, nothing above U+10FFFF). */
 struct point {
 	uint32_t value;

@@ -44,7 +44,7 @@ read_label(const struct wf_field *field, struct state *state)
 	return WEFT_OK;
 }
 
-/* Digits, none of them a leading zero. 0: it is none. */
+/* Digits without a leading zero. 0: not such a number. */
 static uint64_t
 parse_index(const char *at, size_t count)
 {

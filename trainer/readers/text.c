@@ -129,8 +129,8 @@ wf_field_is(const struct wf_field *field, const char *text)
 	return strlen(text) == field->count && memcmp(text, field->at, field->count) == 0;
 }
 
-/* Digits, with sign, point and exponent: what strtod takes beyond that (blanks, hexadecimal, inf,
- * nan) is no number here. */
+/* Digits, with sign, point and exponent: what strtod accepts beyond that (blanks, hexadecimal, inf,
+ * nan) is not a number here. */
 static bool
 looks_like_number(const struct wf_field *field)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counts words, numbers them, and makes rows of context and next word. Thread: the caller's. */
+/* Counts words, numbers them, and builds rows of context and next word. Thread: the caller's. */
 #include "trainer/readers/words.h"
 
 #include <stdlib.h>

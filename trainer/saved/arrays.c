@@ -233,7 +233,7 @@ gather_rows(struct wf_rows_reader *rows, enum table_field field, struct gather *
 	}
 }
 
-/* What was promised when the save was opened is what has been written. */
+/* The file has what was announced when the save was opened. */
 static enum weft_status
 check_unchanged(const struct wf_saved *saved, uint32_t idx, const struct wf_rows_reader *rows)
 {
@@ -347,8 +347,8 @@ write_file(const struct wf_saved *saved, bool with_state, const struct wf_export
 	return wf_saved_sync_folder(place->calls, place->folder, place->path);
 }
 
-/* A file takes the place of a file alone: a rename would put it over /dev/stdout as well. What a
- * folder is renamed over is the system's to refuse. */
+/* A file replaces only a file, because a rename would also replace /dev/stdout. The system refuses
+ * to rename it over a folder. */
 static enum weft_status
 check_place(const struct wf_export_place *place)
 {

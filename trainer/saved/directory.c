@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* At every moment, and after a death at any, the folder has the older save or the newer one, whole:
- * under its name, or aside with nothing under its name (wf_saved_recover). Who has the folder's
- * lock knows that nobody else is at work, so what lies there half-done was left, and may go. To
- * give a save its name back takes no lock: it is one rename, which takes no name from anybody, and
- * a save that is between its two renames begins these again. Thread: the caller's. */
+/* At every moment, and after a crash at any moment, the folder has the older save or the newer one,
+ * whole: under its name, or aside with nothing under its name (wf_saved_recover). The holder of the
+ * folder's lock knows that no other process is at work, so half-done saves are leftovers and may be
+ * removed. To give a save its name back needs no lock: it is one rename, which replaces no name,
+ * and a save that is between its two renames repeats them. Thread: the caller's. */
 #include "trainer/saved/directory.h"
 
 #include <errno.h>
@@ -38,7 +38,7 @@ wf_saved_pass_path(const char *dir, uint64_t pass, char *out)
 	return wf_saved_join(dir, name, out);
 }
 
-/* The pass that a name stands for, in its own spelling. */
+/* The pass of a name, if the name has its exact spelling. */
 static bool
 pass_of(const char *name, uint64_t *out)
 {
@@ -71,7 +71,7 @@ hidden_pass_of(const char *name, const char *mark, uint64_t *out, uint64_t *numb
 	       strlen(name) < WF_SAVED_LEAF_BYTES && pass_of(pass, out);
 }
 
-/* What is there, and not what a link leads to. -1: nothing, or errno. */
+/* The entry itself, without following a link. -1: nothing, or errno. */
 static int
 look_at(const struct wf_saved_folder *folder, const char *name, struct stat *out)
 {
@@ -152,8 +152,8 @@ check_whole(const struct wf_saved_folder *folder, const char *name)
 	return st;
 }
 
-/* The name of the pass's save aside with the highest number below `*below`, which becomes that
- * number. false: there is none. */
+/* The pass's save aside with the highest number below `*below`, which becomes that number. false:
+ * there is none. */
 static bool
 last_aside(const struct wf_saved_folder *folder, uint64_t pass, uint64_t *below,
 	   char out[WF_SAVED_LEAF_BYTES])
@@ -199,8 +199,8 @@ put_back(const struct wf_saved_folder *folder, uint64_t pass, const char *name)
 	return st;
 }
 
-/* A save aside gets its name back if nothing has that, and goes if a whole save has it. What else
- * has the name costs nobody the save: it stays aside. */
+/* A save aside gets its name back if that is free, and is removed if a complete save has it. If
+ * something else has the name, the save stays aside. */
 static enum weft_status
 settle_aside(const struct wf_saved_folder *folder, uint64_t pass, const char *aside)
 {
@@ -214,7 +214,7 @@ settle_aside(const struct wf_saved_folder *folder, uint64_t pass, const char *as
 				     : wf_fail_errno(WEFT_IO, errno, "%s/%s: cannot be examined",
 						     folder->path, name);
 	}
-	/* Without the lock nobody knows whose it is. */
+	/* Without the lock its owner is unknown. */
 	if (st != WEFT_OK || !folder->is_locked || look_at(folder, aside, &info) != 0) {
 		return st;
 	}
@@ -237,9 +237,9 @@ settle_aside(const struct wf_saved_folder *folder, uint64_t pass, const char *as
 	return discard(folder, pass, aside);
 }
 
-/* What interrupted saves left in the folder; `aside_of` not NULL: only what they put aside of that
- * pass, for who only reads removes nothing else. Without the lock nothing is removed at all. What
- * cannot be removed stays and is reported. */
+/* Cleans up what interrupted saves left in the folder. `aside_of` not NULL: only what they put
+ * aside of that pass, because a reader removes nothing else. Without the lock nothing is removed at
+ * all. What cannot be removed stays and is reported. */
 static void
 clean_up(const struct wf_saved_folder *folder, const uint64_t *aside_of)
 {
@@ -354,7 +354,7 @@ wf_saved_recover(struct wf_env *env, const struct wf_saved_calls *calls, const c
 		return;
 	}
 	if (slash != NULL) {
-		/* With the slash, so that "/" stays what it is. */
+		/* With the slash, so that "/" stays "/". */
 		snprintf(dir, sizeof(dir), "%.*s", (int)(slash - path) + 1, path);
 	}
 	if (has_aside(calls, dir, pass) && wf_saved_folder_lock(&place, &folder) == WEFT_OK) {
@@ -363,7 +363,7 @@ wf_saved_recover(struct wf_env *env, const struct wf_saved_calls *calls, const c
 	}
 }
 
-/* The save that is to be replaced, which has to be one. `*is_there` and then `*out`. */
+/* The save that is to be replaced, which must be one. `*is_there` and then `*out`. */
 static enum weft_status
 check_older(const struct wf_saved_folder *folder, const char *name, bool *is_there,
 	    struct stat *out)
@@ -409,7 +409,7 @@ wf_saved_way_begin(struct wf_saved_folder *folder, uint64_t pass, struct wf_save
 	return st == WEFT_OK ? make_temporary(out) : st;
 }
 
-/* What was looked at is what was moved. */
+/* The moved save is the one that was examined. */
 static enum weft_status
 check_moved(const struct wf_saved_folder *folder, const char *name, const char *aside,
 	    const struct stat *older)
@@ -423,8 +423,8 @@ check_moved(const struct wf_saved_folder *folder, const char *name, const char *
 	return wf_fail(WEFT_IO, "%s/%s: another process has made it meanwhile", folder->path, name);
 }
 
-/* The older save aside and the newer one under its name. Between the two somebody who has no lock
- * to see us by may give the older one its name back: then again. */
+/* Puts the older save aside and the newer one under its name. Between the two renames a process
+ * without the lock may give the older one its name back: then they are repeated. */
 static enum weft_status
 swap(const struct wf_saved_way *way, const char *name, const char *aside, const struct stat *older)
 {

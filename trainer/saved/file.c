@@ -53,7 +53,7 @@ wf_saved_join(const char *folder, const char *name, char *out)
 	return WEFT_OK;
 }
 
-/* What the system is asked for. */
+/* The flags for the system call. */
 static const char *
 name_of(const struct wf_saved_spot *spot)
 {

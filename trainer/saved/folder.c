@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lock is flock on a file of the folder: it ends with the process that has it, however that
- * ends, and works over NFS, where a process number means nothing. The file itself stays, for to
- * remove it would let two processes lock two files of one name. What is in it is only for the
- * message that the next one gets. Thread: the caller's. */
+/* The lock is flock on a file of the folder: it ends with the process that holds it, however that
+ * ends, and works over NFS, where a process number means nothing. The file itself stays, because
+ * removing it would let two processes lock two files of one name. Its contents are only for the
+ * message of the next process. Thread: the caller's. */
 #include "trainer/saved/folder.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@ wf_saved_names(const struct wf_saved_calls *calls, int folder)
 	return names;
 }
 
-/* The text of the file, which may be "". Returns false if it is not a lock of ours. */
+/* The text of the file, which may be "". Returns false if it is not a lock of weft. */
 static bool
 read_holder(int fd, char out[HOLDER_BYTES + 1])
 {
@@ -70,7 +70,7 @@ write_holder(int fd)
 	(void)done;
 }
 
-/* The lock is somebody else's file, and its mode shuts us out. */
+/* The lock is a file of another user, and its mode excludes this process. */
 static enum weft_status
 fail_shut_out(const struct wf_saved_folder *folder, int error)
 {
@@ -109,7 +109,7 @@ lock(struct wf_saved_folder *folder)
 		       folder->path, strerror(errno));
 		return WEFT_OK;
 	}
-	if (errno == EBADF) { /* NFS locks what is open for writing alone */
+	if (errno == EBADF) { /* NFS locks only files that are open for writing */
 		return fail_shut_out(folder, EACCES);
 	}
 	if (errno != EWOULDBLOCK) {
@@ -122,7 +122,7 @@ lock(struct wf_saved_folder *folder)
 		       folder->path, holder[0] == '\0' ? "another process" : holder);
 }
 
-/* Who may write to the folder may lock it, whatever the umask of who is the first. */
+/* Whoever may write to the folder may lock it, whatever the umask of the first user. */
 static void
 let_others_lock(const struct wf_saved_folder *folder, int fd)
 {
@@ -130,7 +130,7 @@ let_others_lock(const struct wf_saved_folder *folder, int fd)
 	struct stat of_lock;
 
 	if (fstat(folder->fd, &of_folder) != 0 || fstat(fd, &of_lock) != 0) {
-		return; /* then the next one is told what to do */
+		return; /* then the next user gets the remedy in the message */
 	}
 	mode_t mode = of_lock.st_mode & 07777;
 	mode |= (of_folder.st_mode & S_IWGRP) != 0 ? S_IRGRP | S_IWGRP : 0;
@@ -156,7 +156,7 @@ open_or_make_lock_file(const struct wf_saved_folder *folder)
 		if (fd >= 0) {
 			let_others_lock(folder, fd);
 		} else if (errno == EEXIST) {
-			fd = open_lock_file(folder, O_RDWR); /* somebody was faster */
+			fd = open_lock_file(folder, O_RDWR); /* another process was faster */
 		}
 	}
 	return fd < 0 && errno == EACCES ? open_lock_file(folder, O_RDONLY) : fd;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The list of arrays that a reader makes of a file: their names, shapes and bytes. Thread: the
+/* The list of arrays that a reader builds from a file: their names, shapes and bytes. Thread: the
  * caller's. */
 #include <inttypes.h>
 #include <string.h>

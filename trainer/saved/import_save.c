@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An import made a save of our own: all values in memory, then written as any pass is. Thread: the
+/* An import as a save of weft: all values are in memory, then written like any pass. Thread: the
  * caller's. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ struct saving {
 	struct wf_import_saved saved;
 };
 
-/* NAME.state0 of a NAME that is there too. */
+/* NAME.state0 of a NAME that exists too. */
 static bool
 is_state(const struct wf_import *import, const char *name)
 {
@@ -36,7 +36,7 @@ is_state(const struct wf_import *import, const char *name)
 	return wf_import_find(import, owner) != NULL;
 }
 
-/* The shape of the namesake in `like`, which has to have as many values. */
+/* The shape of the namesake in `like`, which must have as many values. */
 static enum weft_status
 apply_like(const struct saving *saving, struct wf_saved_tensor *tensor)
 {
@@ -142,7 +142,7 @@ write_pass(struct saving *saving, struct wf_saved_folder *folder)
 	return wf_saved_write(folder, &about, saving->tensor, saving->kept);
 }
 
-/* Opening the folder gives a pass aside its name back, so nobody takes that. */
+/* Opening the folder gives a pass aside its name back, so the name is not taken. */
 static enum weft_status
 save_in(struct saving *saving, struct wf_saved_folder *folder)
 {

@@ -64,8 +64,8 @@ put_code_point(struct sink *sink, uint32_t code)
 	}
 }
 
-/* Four hexadecimal digits. Halves of pairs are taken as they are: names with them are no tensors'.
- */
+/* Four hexadecimal digits. Halves of surrogate pairs are kept as they are: no tensor has such a
+ * name. */
 static uint32_t
 parse_hex(struct wf_json *json)
 {
@@ -85,7 +85,7 @@ parse_hex(struct wf_json *json)
 	return value;
 }
 
-/* Behind a backslash. */
+/* After a backslash. */
 static void
 parse_escape(struct wf_json *json, struct sink *sink)
 {

@@ -25,7 +25,7 @@ struct cursor {
 	const char *text;
 	size_t bytes; /* without the line of the checksum */
 	size_t at;
-	unsigned number;       /* of the line taken last */
+	unsigned number;       /* of the line read last */
 	char line[LINE_BYTES]; /* that line, and where in it we are */
 	char *word;
 };
@@ -102,7 +102,8 @@ compare_table(const void *name, const void *entry)
 	return strcmp(name, ((const struct wf_manifest_table *)entry)->name);
 }
 
-/* Names of tensors and tables have no ".state" and no ".rows", so whose a file is stands before. */
+/* Names of tensors and tables have no ".state" and no ".rows", so the part before it names the
+ * owner of a file. */
 bool
 wf_manifest_has_file(const struct wf_manifest *manifest, const char *file)
 {
@@ -141,7 +142,7 @@ bad(const struct cursor *cursor, const char *what)
 	return wf_fail(WEFT_DATA, "line %u, \"%.80s\": %s", cursor->number, cursor->line, what);
 }
 
-/* The next line into cursor->line, which has to begin with `key` and a blank. */
+/* Reads the next line into cursor->line, which must begin with `key` and a blank. */
 static enum weft_status
 parse_line(struct cursor *cursor, const char *key)
 {
@@ -184,7 +185,7 @@ parse_word(struct cursor *cursor, char *out, size_t room)
 	}
 	memcpy(out, word, bytes);
 	out[bytes] = '\0';
-	/* A blank at the end of the line is an empty word that nobody takes. */
+	/* A blank at the end of the line is an empty word that is left over. */
 	cursor->word += bytes + (word[bytes] == ' ' && word[bytes + 1] != '\0');
 	return out;
 }

@@ -16,8 +16,8 @@
 #define NPY_HEADER_BYTES_MAX 192u
 #define RECORD_BYTES_MAX 512u
 #define ZIP_VERSION 45u     /* the first with 64-bit sizes */
-#define ZIP_DATE 0x21u      /* 1980-01-01: a file is a function of what is in it */
-#define IN_EXTRA UINT32_MAX /* stands in the zip64 field */
+#define ZIP_DATE 0x21u      /* 1980-01-01, so that a file depends on its contents alone */
+#define IN_EXTRA UINT32_MAX /* the size is in the zip64 field */
 #define ZIP64_FIELD 1u
 
 struct entry {
@@ -78,7 +78,7 @@ write_nowhere(int fd, const void *bytes, size_t count)
 	return (ssize_t)count;
 }
 
-/* What the entry's bytes come to, without writing them. */
+/* Bytes and checksum of an entry, without writing it. */
 static enum weft_status
 sum_up(const struct npz *npz, const struct wf_saved_array *array, struct entry *out)
 {
@@ -152,7 +152,7 @@ write_central(const struct entry *entry, const char *name, struct wf_saved_file 
 	put_about(&w, entry, name, 28);
 	wf_put_u16(&w, 0);        /* comment */
 	wf_put_u16(&w, 0);        /* disk */
-	wf_put_u16(&w, 0);        /* what it is, internally */
+	wf_put_u16(&w, 0);        /* internal attributes */
 	wf_put_u32(&w, 0);        /* and externally */
 	wf_put_u32(&w, IN_EXTRA); /* offset */
 	wf_put_bytes(&w, name, strlen(name));

@@ -180,7 +180,7 @@ write_one(struct making *making, uint32_t idx)
 	return wf_saved_file_finish(&to, wf_saved_file_write(&to, text, (size_t)bytes));
 }
 
-/* `done` last, as the original did: who sees it sees all of it. */
+/* `done` last, as the original did: a reader that sees it sees all of the folder. */
 static enum weft_status
 fill_folder(struct making *making)
 {
@@ -201,7 +201,7 @@ fill_folder(struct making *making)
 		       : st;
 }
 
-/* What was made of it, and nothing that somebody else put there. */
+/* Removes what this export created, and no other file. */
 static void
 remove_made(const struct making *making)
 {
@@ -231,7 +231,7 @@ make_folder(const struct wf_saved *saved, const struct wf_export_place *place)
 		return st;
 	}
 	enum weft_status st = fill_folder(&making);
-	/* Takes the place of an empty folder, and of nothing else. */
+	/* Replaces an empty folder, and nothing else. */
 	if (st == WEFT_OK) {
 		st = wf_export_rename(place);
 	}

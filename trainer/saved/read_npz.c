@@ -20,7 +20,7 @@ struct dictionary {
 	bool is_bad;
 };
 
-/* What it has to hold, each once. */
+/* The keys that it must have, each once. */
 struct about {
 	bool has_type, has_order, has_shape;
 	char type[16];

@@ -197,7 +197,7 @@ wf_import_list_tar(struct wf_import *import)
 	struct ahead ahead = {0};
 	uint64_t at = 0;
 
-	/* Who made it may have left out the blocks of zeros at the end, as GNU's takes it. */
+	/* The writer may have left out the blocks of zeros at the end, which GNU tar accepts. */
 	while (at < import->file.bytes) {
 		enum weft_status st =
 			wf_saved_file_read_at(&import->file, at, block, sizeof(block));

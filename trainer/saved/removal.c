@@ -19,7 +19,7 @@ struct held {
 	struct wf_env *env;
 	const struct wf_saved_calls *calls;
 	int fd;
-	struct wf_manifest manifest; /* zeroed: there is none */
+	struct wf_manifest manifest; /* zeroed if there is none */
 	char path[WF_SAVED_PATH_BYTES];
 };
 

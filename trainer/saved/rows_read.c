@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading a file of rows. Nothing is believed before it has been compared with what the file has
- * room for; rows are handed out as they come, and the checksum of a partition is compared with its
- * last one, so who must not use anything of a damaged file checks it from end to end first.
- * Thread: the caller's. */
+/* Reads a file of rows. Nothing is trusted before it has been compared with what the file has room
+ * for. Rows are returned as they are read, and the checksum of a partition is compared with its
+ * last one, so a caller that must not use anything of a damaged file checks it from end to end
+ * first. Thread: the caller's. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,7 +36,7 @@ struct wf_rows_reader {
 
 WF_STATIC_ASSERT(WF_ROW_RECORD_BYTES_MAX <= WF_ROWS_CHUNK_BYTES, "a row fits a chunk");
 
-/* The next bytes of the file, in the chunk; NULL and *st: there are not so many. */
+/* The next bytes of the file, in the chunk; NULL and *st: there are fewer. */
 static const uint8_t *
 pop_bytes(struct wf_rows_reader *reader, size_t count, enum weft_status *st)
 {
@@ -191,7 +191,7 @@ read_counters(struct wf_rows_reader *reader)
 	return WEFT_OK;
 }
 
-/* Behind the last row of a partition. */
+/* After the last row of a partition. */
 static enum weft_status
 check_partition(struct wf_rows_reader *reader)
 {
@@ -205,7 +205,7 @@ check_partition(struct wf_rows_reader *reader)
 	return st;
 }
 
-/* Bytes behind what has been taken. */
+/* Bytes after those that were read. */
 static uint64_t
 bytes_left(const struct wf_rows_reader *reader)
 {

@@ -144,7 +144,7 @@ wf_rows_create(struct wf_env *env, const struct wf_saved_spot *spot,
 	return WEFT_OK;
 }
 
-/* Appends to the file, and to the checksum of the partition. `count` fits behind a full chunk. */
+/* Appends to the file, and to the checksum of the partition. `count` fits after a full chunk. */
 static enum weft_status
 append(struct wf_rows_writer *writer, size_t count)
 {

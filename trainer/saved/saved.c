@@ -139,7 +139,7 @@ writer_init(struct writer *writer, const struct wf_saved_content *content)
 	return WEFT_OK;
 }
 
-/* What is known before anything is written: the draft of the manifest. */
+/* Writes what is known before any array: the draft of the manifest. */
 static void
 list_files(struct writer *writer)
 {
@@ -269,7 +269,7 @@ write_text(const struct writer *writer, const char *name, const char *text, size
 	return wf_saved_file_finish(&file, wf_saved_file_write(&file, text, bytes));
 }
 
-/* As it stands now, into a file `name`. */
+/* Writes the manifest in its current state into a file `name`. */
 static enum weft_status
 write_manifest(const struct writer *writer, const char *name)
 {
@@ -290,7 +290,7 @@ write_manifest(const struct writer *writer, const char *name)
 	return st;
 }
 
-/* The draft is there before any file that it names, and until the manifest is. */
+/* The draft exists before any file that it names, and until the manifest exists. */
 static enum weft_status
 write_all(struct writer *writer)
 {
@@ -612,7 +612,7 @@ wf_saved_table_count(const struct wf_saved *saved)
 	return saved->manifest.table_count;
 }
 
-/* The place of a table of the name; as many as there are tables: there is none. */
+/* The index of the table of that name; the number of tables if there is none. */
 static uint32_t
 find_table(const struct wf_saved *saved, const char *name)
 {

@@ -33,8 +33,8 @@ sum_of(const uint8_t *block)
 	return sum;
 }
 
-/* Octal digits, blanks before and a blank or zero behind; or, for large numbers as GNU has them,
- * 0x80 and big-endian bytes. */
+/* Octal digits, with blanks before and a blank or zero after them; or, for large numbers in GNU's
+ * form, 0x80 and big-endian bytes. */
 static bool
 get_number(const uint8_t *at, unsigned field, uint64_t *out)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Values go through a chunk on the stack, so that the file is little-endian on every machine and no
- * size from a file decides how much memory is taken. Thread: the caller's. */
+ * size from a file decides how much memory is allocated. Thread: the caller's. */
 #include "trainer/saved/tensors.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Deflate is zlib's business; ranges, ends and reasons are ours. Thread: the caller's. */
+/* zlib inflates; ranges, ends and reasons are handled here. Thread: the caller's. */
 #include "trainer/saved/unpack.h"
 
 #include <inttypes.h>

@@ -130,7 +130,7 @@ find_directory(struct wf_env *env, struct wf_saved_file *file, struct directory 
 	return WEFT_OK;
 }
 
-/* The sizes that stand in the extra field because they have no room in the entry. */
+/* The sizes in the extra field, which have no room in the entry. */
 static enum weft_status
 read_field64(struct wf_saved_file *file, uint64_t at, uint16_t extra_bytes,
 	     struct wf_zip_member *member)
