@@ -57,7 +57,7 @@ struct wf_session_links {
 	uint32_t dense_count;
 };
 
-/* What is under way of tensors. flow.c is the only writer, but for busy. */
+/* Exchanges of tensors under way. flow.c is the only writer, except for busy. */
 struct wf_session_flow {
 	struct wf_core_tensor *tensor; /* [tensor_count] */
 	uint32_t busy_slices;          /* slices pending over all tensors */
@@ -65,7 +65,7 @@ struct wf_session_flow {
 };
 
 /* Counters, all lanes together; their meaning: struct weft_session_stats. */
-/* Behind those of every end (enum wf_end_counter). */
+/* These follow the counters of every end (enum wf_end_counter). */
 enum wf_core_counter {
 	WF_CORE_FAST_SENT_BYTES = WF_END_COUNTER_COUNT, /* these three when they are gathered */
 	WF_CORE_FAST_RECEIVED_BYTES,
@@ -99,7 +99,7 @@ struct wf_session_waits {
 	uint64_t back_ns; /* of the last turn after a second or more without any */
 };
 
-/* What a session says of its job. greeting.c is the only writer. */
+/* The session's description of its job. greeting.c is the only writer. */
 struct wf_session_greeting {
 	uint8_t *job; /* [job_bytes] encoded, for the lane that has not got it */
 	uint64_t job_bytes;
@@ -120,7 +120,7 @@ struct wf_session_reduce {
 	uint32_t count;
 	double value[WF_REDUCE_MAX];
 	uint64_t step;            /* out: highest step begun by any trainer */
-	uint64_t since_ns;        /* when it was asked for; 0: nothing is */
+	uint64_t since_ns;        /* time of the request; 0: there is none */
 	struct wf_msg_reduce msg; /* scratch */
 };
 
@@ -149,7 +149,7 @@ struct wf_session_others {
 	_Atomic uint32_t busy;    /* as tensor.busy */
 	struct wf_msg_report sum; /* so far */
 	uint32_t missing;         /* lanes that have not answered */
-	uint64_t since_ns;        /* 0: nothing is asked */
+	uint64_t since_ns;        /* 0: no request */
 };
 
 /* The norm of the whole gradient. norm.c is the only writer. */
@@ -169,7 +169,7 @@ struct wf_session_halves {
 	uint32_t rounded_region, answers_region;
 };
 
-/* Counters as they are told. report.c is the only writer, but for busy. */
+/* The counters for the owner. report.c is the only writer, except for busy. */
 struct wf_session_report {
 	_Atomic uint32_t busy;   /* as tensor.busy */
 	uint64_t p50_ns, p99_ns; /* of pace.exchange_time; shared, as the counters */
@@ -179,13 +179,13 @@ struct wf_session_report {
 /* What the owner of a session that ends waits for. shared: core: store release; owner: load
  * acquire. */
 struct wf_farewell {
-	_Atomic uint32_t left;  /* everything is said (L1) */
+	_Atomic uint32_t left;  /* all messages are sent (L1) */
 	_Atomic uint32_t quiet; /* failed, and no connection is left */
 };
 
 struct wf_core {
 	struct wf_link_end end; /* first: functions of links cast back */
-	struct wf_owner owner;  /* who drives */
+	struct wf_owner owner;  /* the driver */
 	struct wf_turn turn;
 	struct wf_env *env;
 	union { /* the same, with what has no field in the public struct */
@@ -205,8 +205,8 @@ struct wf_core {
 
 	struct wf_session_start start;
 	struct wf_session_step step;
-	/* Where the job begins. Trainer 0: set before start; others: told by the lanes before the
-	 * initial values are complete. */
+	/* The step at which the job begins. Trainer 0: set before start; others: received from the
+	 * lanes before the initial values are complete. */
 	struct wf_msg_init init;
 
 	struct wf_pace pace;
@@ -216,7 +216,7 @@ struct wf_core {
 
 	struct wf_failure failure;
 	struct wf_farewell farewell;
-	uint64_t absent_told_ns; /* the last line about a trainer that has not come in */
+	uint64_t absent_told_ns; /* the last line about a trainer that is not connected */
 
 	/* shared: the owner reads them when it has set report.busy and the core has cleared it. */
 	struct wf_stats stats;
@@ -229,10 +229,10 @@ struct wf_core {
 /* core.c. The core's job, placement, slabs and options are set by the session before. */
 enum weft_status wf_core_open(struct wf_core *core) WEFT_MUST_CHECK;
 void wf_core_close(struct wf_core *core); /* accepts a half-open one */
-/* One turn: send what is due, take what has come, look at the clock. Returns whether anything
- * happened: if not, what is due waits for an event. */
+/* One turn: sends what is due, handles the events that have arrived, checks the deadlines. Returns
+ * whether anything happened: if not, what is due waits for an event. */
 bool wf_core_poll(struct wf_core *core);
-/* Before a sleep until `*deadline_ns`: sends what is due. */
+/* Called before a sleep until `*deadline_ns`: sends what is due. */
 enum wf_rest wf_core_arm(struct wf_core *core, uint64_t *deadline_ns);
 /* As wf_turn_round: true: the driver may sleep on the transport until `*deadline_ns`. */
 bool wf_core_advance(struct wf_core *core, uint64_t *deadline_ns);
@@ -270,13 +270,13 @@ void wf_core_step(struct wf_core *core, uint64_t samples, double cost);
 void wf_core_out(struct wf_core *core);
 /* The next pass begins after step `step`. */
 void wf_core_next_pass(struct wf_core *core, uint64_t step);
-/* The job goes on after `step`, which was made before this session began. */
+/* The job continues after `step`, which was made before this session began. */
 void wf_core_go_on_after(struct wf_core *core, uint64_t step);
 
 /* report.c */
 void wf_core_report_init(struct wf_core *core);
 void wf_core_report_start(struct wf_core *core);
-/* Command: bring the counters up to date that the transport keeps, and tell the owner. */
+/* Command: brings the counters that the transport keeps up to date, and notifies the owner. */
 void wf_core_report_stats(struct wf_core *core);
 /* The line that is due at report.next_ns. */
 void wf_core_report_period(struct wf_core *core, uint64_t now);
@@ -321,29 +321,29 @@ wf_core_lags(const struct wf_core *core)
 }
 
 /* halves.c */
-/* The slabs that it takes beside those of `bytes` each. */
+/* The slabs that it needs beside those of `bytes` each. */
 enum weft_status wf_core_halves_open(struct wf_core *core, uint64_t bytes,
 				     int numa_node) WEFT_MUST_CHECK;
 enum weft_status wf_core_halves_add(struct wf_core *core) WEFT_MUST_CHECK; /* to the transport */
-void wf_core_halves_close(struct wf_core *core); /* accepts what was never opened */
+void wf_core_halves_close(struct wf_core *core); /* accepts one that was never opened */
 /* reduce.c */
-/* Command: ask for what reduce.value and reduce.count say. */
+/* Command: requests the reduction of reduce.value and reduce.count. */
 void wf_core_reduce(struct wf_core *core);
 enum weft_status wf_core_reduce_recv(struct wf_link *link,
 				     const struct wf_event *event) WEFT_MUST_CHECK;
-/* False: the transport takes no more. */
+/* False: the transport accepts no more. */
 bool wf_core_reduce_flush(struct wf_link *link);
 
 /* others.c */
-/* Command: ask all lanes. */
+/* Command: sends the request to all lanes. */
 void wf_others_ask(struct wf_core *core, uint32_t trainer);
 /* beats.c */
-/* The clock was read: ask lanes, if the session waits. One that is silent for too long is a
- * failure. */
+/* Called when the clock was read: sends BEAT to the lanes if the session waits. A lane that is
+ * silent for too long is a failure. */
 void wf_core_beats_look(struct wf_core *core, uint64_t now_ns, bool waits);
 enum weft_status wf_link_beat_recv(struct wf_link *link,
 				   const struct wf_event *event) WEFT_MUST_CHECK;
-bool wf_link_beat_flush(struct wf_link *link); /* false: the transport takes no more */
+bool wf_link_beat_flush(struct wf_link *link); /* false: the transport accepts no more */
 /* "pserver 1 lane 0 (10.0.0.2:7164, pid 12) has not taken a turn for 4 s"; false: it has. */
 bool wf_link_beat_describe(const struct wf_link *link, char *out, size_t bytes);
 /* The same of the lane that has been silent longest. */
@@ -353,12 +353,13 @@ bool wf_core_beats_describe(const struct wf_core *core, char *out, size_t bytes)
 enum weft_status wf_link_absent_recv(struct wf_link *link,
 				     const struct wf_event *event) WEFT_MUST_CHECK;
 /* "; trainer 1 is not in, refused: ...", or "; trainer 1 (host nodea, pid 12) has not taken a turn
- * for 4 s", as a lane says that the wait is for, else any other; "": nobody says anything. */
+ * for 4 s": the trainer for which the lane of the wait is waiting, otherwise that of any other
+ * lane; "": no lane reports one. */
 void wf_core_absent_describe(const struct wf_core *core, enum wf_core_wait kind, char *out,
 			     size_t bytes);
 
 /* waits.c */
 /* The session waits for something. */
 bool wf_core_waits(const struct wf_core *core);
-/* Say what has waited for long; what has waited for too long is a failure. */
+/* Logs what has been waited for long; a wait beyond its limit is a failure. */
 void wf_core_check_waits(struct wf_core *core, uint64_t now);

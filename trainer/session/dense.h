@@ -13,7 +13,7 @@ enum wf_slice_state {
 	WF_SLICE_REST,
 	WF_SLICE_QUEUED,      /* a push that is not PUT on this path */
 	WF_SLICE_SENT,        /* a push that the lane has, or has been PUT */
-	WF_SLICE_PULL_QUEUED, /* a pull that is not asked for on this path */
+	WF_SLICE_PULL_QUEUED, /* a pull that is not requested on this path */
 	WF_SLICE_PULL_SENT,
 };
 
@@ -71,7 +71,7 @@ struct wf_link_codec {
 
 /* flow.c */
 enum weft_status wf_flow_open(struct wf_core *core) WEFT_MUST_CHECK;
-void wf_flow_close(struct wf_core *core); /* accepts what was never opened */
+void wf_flow_close(struct wf_core *core); /* accepts one that was never opened */
 bool wf_flow_flush(struct wf_link *link); /* as wf_link_flush */
 enum weft_status wf_flow_answer(struct wf_link *link, const struct wf_put *put) WEFT_MUST_CHECK;
 void wf_flow_done(struct wf_link *link, uint32_t ordinal);

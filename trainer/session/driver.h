@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* driver: what the owner and the session's thread both do with the core: claim it, run commands in
- * it, have what comes wake the thread, and let go of it. progress.c has the owner's side,
- * progress_thread.c the thread's.
- * Thread: who drives, where a function does not say otherwise. */
+/* driver: what the owner and the session's thread both do with the core: they claim it, run
+ * commands in it, let events wake the thread, and release it. progress.c has the owner's side,
+ * progress_thread.c the thread's. Thread: the driver's, unless a function states another. */
 #pragma once
 
 #include <unistd.h>
@@ -39,7 +38,7 @@ void wf_driver_watch(struct weft_session *session, bool watched);
 /* A signal that stops the program is heeded in the next turn. */
 void wf_driver_look_for_stop(struct weft_session *session);
 
-/* Whoever sleeps on the eventfd wakes. Thread: any, and signal handlers. */
+/* Wakes the sleeper on the eventfd. Thread: any, and signal handlers. */
 static inline void
 wf_driver_signal(int fd)
 {

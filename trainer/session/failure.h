@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* failure: the first failure of a session. failure.c is its only writer. Thread: the core's, where
- * a function does not say otherwise. */
+/* failure: the first failure of a session. failure.c is its only writer. Thread: the core's, unless
+ * a function states another. */
 #pragma once
 
 #include <stdatomic.h>
@@ -18,7 +18,7 @@ struct wf_failure {
 	 * (acquire): F1. */
 	_Atomic uint32_t status;
 	char text[WF_ERROR_BYTES];
-	char who[WF_MEMBER_NAME_BYTES]; /* who reported it first; "": this trainer */
+	char who[WF_MEMBER_NAME_BYTES]; /* the member that reported it first; "": this trainer */
 	uint64_t since_ns;
 	/* shared: the signal that stopped the program, 0: none did; any thread or signal handler:
 	 * store release; core and owner: load acquire. Carries no data. */
@@ -27,16 +27,17 @@ struct wf_failure {
 
 void wf_core_log(struct wf_core *core, enum weft_log_level level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/* The first failure is kept; the lanes that are there are told by ABORT. */
+/* Keeps the first failure, and sends ABORT to the lanes that are connected. */
 void wf_core_fail(struct wf_core *core, enum weft_status status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 /* The failure of another member of the job, from a lane. */
 void wf_failure_relay(struct wf_core *core, const struct wf_msg_abort *abort);
-/* Fail if a signal has stopped the program, unless there is nobody any more who would wait. */
+/* Fails if a signal has stopped the program, unless no member would wait any more. */
 void wf_core_heed_stop(struct wf_core *core);
 /* The ABORT of this failure, into end.msg. */
 void wf_failure_encode(struct wf_core *core);
-/* Of a failed session: no connection is left. Those that are there a second later are cut. */
+/* Whether a failed session has no connection left. Connections that are left a second later are
+ * cut. */
 bool wf_failure_is_told(struct wf_core *core, uint64_t now_ns);
 
 /* Thread: any, and signal handlers. */

@@ -25,13 +25,14 @@ enum wf_link_feature {
 /* `dense->feature` has the states. */
 struct wf_link_hooks {
 	uint8_t message; /* type of the message that it decodes */
-	/* Allocate the state, where the job has the feature. close accepts what was not opened. */
+	/* Allocates the state, if the job has the feature. close accepts one that was not
+	 * opened. */
 	enum weft_status (*open)(struct wf_dense_link *dense);
 	void (*close)(struct wf_dense_link *dense);
 	/* A message of its type: a failure is the lane's offence. */
 	enum weft_status (*recv)(struct wf_dense_link *dense, const struct wf_event *event);
-	/* After wf_link_feature_due and STEP: send what is due, which may be nothing. False: not
-	 * all. */
+	/* Called after wf_link_feature_due and STEP: sends what is due, which may be nothing.
+	 * False: not all. */
 	bool (*flush)(struct wf_dense_link *dense);
 	/* READY, and DOWN; NULL: nothing to do there. */
 	void (*path_begins)(struct wf_dense_link *dense);
@@ -43,7 +44,7 @@ extern const struct wf_link_hooks wf_link_announce_hooks; /* announce.c */
 extern const struct wf_link_hooks wf_link_others_hooks;   /* others.c */
 
 enum weft_status wf_link_features_open(struct wf_dense_link *dense) WEFT_MUST_CHECK;
-void wf_link_features_close(struct wf_dense_link *dense); /* accepts what is half opened */
+void wf_link_features_close(struct wf_dense_link *dense); /* accepts one that is half opened */
 /* A message of a type that is no one else's. */
 enum weft_status wf_link_features_recv(struct wf_dense_link *dense,
 				       const struct wf_event *event) WEFT_MUST_CHECK;
@@ -53,10 +54,10 @@ bool wf_link_features_flush(struct wf_dense_link *dense);
 void wf_link_features_path_begins(struct wf_dense_link *dense);
 void wf_link_features_path_ends(struct wf_dense_link *dense);
 
-/* others.c: the lane has been asked, and has not answered. */
+/* others.c: whether a request to the lane is unanswered. */
 bool wf_others_asks(const struct wf_dense_link *dense);
 
-/* announce.c: the lane is told of the push first, and lets it go later. */
+/* announce.c: the push is announced to the lane first, and allowed later. */
 void wf_announce_push(struct wf_dense_link *dense, uint32_t ordinal);
-/* The lane has asked for announcements: make room for them. */
+/* The lane has requested announcements: makes room for them. */
 enum weft_status wf_announce_grant(struct wf_dense_link *dense) WEFT_MUST_CHECK;

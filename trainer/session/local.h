@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* local: steps that a trainer makes by itself (WEFT_DENSE_LOCAL, WEFT_DENSE_ELASTIC): formulas in
- * local.c. Of such sessions only. Thread: the owner's. */
+/* local: local steps of a trainer (WEFT_DENSE_LOCAL, WEFT_DENSE_ELASTIC): formulas in local.c. For
+ * such sessions only. Thread: the owner's. */
 #pragma once
 
 #include "kernels/kernels.h"
@@ -39,13 +39,13 @@ void wf_local_close(struct weft_session *session); /* accepts a session without 
 void wf_local_begin(struct weft_session *session, uint64_t samples, double cost);
 /* The step that has begun ends with an exchange. */
 bool wf_local_exchanges(const struct weft_session *session);
-/* An exchange begins: the samples it stands for. */
+/* Begins an exchange; the number of samples that it represents. */
 uint64_t wf_local_reset_samples(struct weft_session *session);
 void wf_local_pass_ends(struct weft_session *session);
 
 /* Apply the tensor's gradient to its parameters. WEFT_DATA: it is not finite. */
 enum weft_status wf_local_apply(struct weft_tensor *tensor) WEFT_MUST_CHECK;
-/* Put what is to be pushed into the gradient array. */
+/* Writes what is to be pushed into the gradient array. */
 void wf_local_offer(struct weft_tensor *tensor);
-/* The exchange is answered: what it means for the parameters. Again: nothing. */
+/* Applies the answer of the exchange to the parameters. A second call does nothing. */
 void wf_local_settle(struct weft_tensor *tensor);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* memory: the arrays of a session's tensors. memory.c is the only writer; offsets by half lie the
- * same in the slabs of 16 bits (halves.c). Thread: as each function says. */
+/* memory: the arrays of a session's tensors. memory.c is the only writer; the slabs of 16 bits
+ * (halves.c) have the same offsets, halved. Thread: as each function states. */
 #pragma once
 
 #include "base/env.h"
@@ -29,7 +29,7 @@ struct wf_memory {
  * Thread: the owner's. */
 enum weft_status wf_memory_open(struct wf_core *core, uint32_t state_count,
 				int numa_node) WEFT_MUST_CHECK;
-/* `keep`: the arrays stay mapped. Accepts what was never opened. Thread: the owner's. */
+/* `keep`: the arrays stay mapped. Accepts one that was never opened. Thread: the owner's. */
 void wf_memory_close(struct wf_core *core, bool keep);
 /* To the transport. Thread: the owner's, before the core starts. */
 enum weft_status wf_memory_add(struct wf_core *core) WEFT_MUST_CHECK;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pace: how long a session's exchanges take, and how long its trainer computes between them. Only
- * these functions write it. Inline: they stand in the way of a slice. Thread: the core's. */
+ * these functions write it. They are inline because they are in the path of a slice. Thread: the
+ * core's. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,7 +16,7 @@ struct wf_pace {
 	uint64_t busy_since_ns;  /* with times only */
 	uint64_t answered_ns; /* all of the step before: 0: without stats, or none in this pass */
 	uint64_t compute_ns;  /* from then to the last push; 0: not known */
-	uint64_t told_compute_ns; /* of the step before, as STEP says it */
+	uint64_t told_compute_ns; /* of the step before, as sent in STEP */
 	struct wf_hist exchange_time;
 };
 

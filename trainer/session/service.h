@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* service: what a session carries beside its tensors, on links of its own: sparse tables.
+/* service: what a session carries beside its tensors, on its own links: sparse tables.
  *
- * Connecting, coming back, retries, deadlines, what opens a path, reduces, reports, GOODBYE and
- * ABORT are the core's for every link. What is said between them is the payload's, behind these
- * tables; so trainer knows no sparse table, and a program without one links none of it. A payload
- * embeds struct wf_link in a struct of its own. That of dense links is dense.h; a session has at
- * most one more service, which weft_table_add sets.
- * Thread: as each slot says. */
+ * Connecting, reconnecting, retries, deadlines, what opens a path, reduces, reports, GOODBYE and
+ * ABORT are handled by the core for every link. The messages in between belong to the payload,
+ * behind these tables; so the trainer does not depend on sparse tables, and a program without them
+ * links none of that code. A payload embeds struct wf_link in its own struct. That of dense links
+ * is dense.h; a session has at most one more service, which weft_table_add sets. Thread: as each
+ * slot states. */
 #pragma once
 
 #include "trainer/session/core.h"
@@ -25,17 +25,17 @@ struct wf_service_ops {
 	 * close. */
 	struct wf_link *(*lane_link)(const struct wf_core *core, uint32_t lane);
 	enum weft_status (*seal)(struct weft_session *session); /* may be tried again */
-	/* The transport and the links are there, and nothing moves yet. */
+	/* The transport and the links are open, and nothing moves yet. */
 	enum weft_status (*open)(struct weft_session *session);
-	/* Wait until every lane is there, and get ready for the first step. */
+	/* Waits until every lane is connected, and prepares the first step. */
 	enum weft_status (*start)(struct weft_session *session);
-	/* The step begun last is complete: what was not pushed counts as empty. No step begun, or
-	 * handed in already: nothing happens. Never blocks. */
+	/* The step begun last is complete: what was not pushed counts as empty. If no step is
+	 * begun, or it was handed in already, nothing happens. Never blocks. */
 	enum weft_status (*hand_in)(struct weft_session *session);
-	/* Wait until every lane has applied what was handed in. */
+	/* Waits until every lane has applied what was handed in. */
 	enum weft_status (*wait)(struct weft_session *session);
 	bool (*is_busy)(const struct weft_session *session); /* wait would wait */
-	/* WEFT_INVALID says what of the step begun last is not handed in, or not applied. */
+	/* WEFT_INVALID names what of the step begun last is not handed in, or not applied. */
 	enum weft_status (*finished)(const struct weft_session *session);
 	/* Before GOODBYE: wait for every answer that is still to come. */
 	void (*drain)(struct weft_session *session);

@@ -44,8 +44,8 @@ struct wf_command {
 	double cost;
 };
 
-/* Who is in the core: polls, runs commands, reads and writes what is not shared. It changes hands
- * between two polls, and between two calls. */
+/* Which thread is in the core: it polls, runs commands, reads and writes fields that are not
+ * shared. It changes between two polls, and between two calls. */
 enum wf_driver {
 	WF_DRIVER_NONE,
 	WF_DRIVER_THREAD,
@@ -64,13 +64,13 @@ struct wf_progress {
 	int poll_fd; /* epoll over command_fd and the transport's descriptor; the thread sleeps on
 			it */
 	int command_fd;  /* eventfd, never read: each write is an edge that wakes the thread */
-	int handover_fd; /* eventfd: the thread has let go of the core, which the owner wants */
-	/* command_fd, for who stops the session; -1: nothing is to be woken. Owner: store release;
-	 * any thread or signal handler: load acquire. */
+	int handover_fd; /* eventfd: the thread has released the core, which the owner wants */
+	/* command_fd, for the stop of the session; -1: nothing to wake. Owner: store release; any
+	 * thread or signal handler: load acquire. */
 	_Atomic int wake_fd;
-	uint64_t asked_ns; /* owner: when the caller was last asked whether to go on */
+	uint64_t asked_ns; /* owner: the last call of the caller's `interrupted` */
 
-	bool watched; /* who drives: what comes wakes the thread, if it sleeps */
+	bool watched; /* driver: events wake the thread, if it sleeps */
 
 	/* Shared. All seq_cst: each side stores its own word, then looks at the other's. */
 	_Atomic uint32_t driver;   /* enum wf_driver (D1, D2) */
@@ -85,7 +85,7 @@ struct weft_tensor {
 	uint32_t idx;
 	uint64_t pushed_step; /* last step it was pushed in, of those the trainer counts */
 	/* Of local steps: local.c. */
-	bool base_known; /* what it was before them is kept */
+	bool base_known; /* the value before them is kept */
 	bool is_offered; /* an exchange is under way, or answered and not looked at */
 };
 
@@ -99,13 +99,14 @@ struct weft_session {
 	struct wf_host *pserver;             /* [pserver_count] */
 	char *strings[WF_SETTING_TEXTS_MAX]; /* copies of the settings' texts */
 	bool sealed, started, core_open;
-	bool running; /* the core was told to start */
+	bool running; /* the core has received START */
 	bool begun;   /* a step, in this pass */
-	/* The call that has begun what others wait for, and has not come to its end; NULL: none. */
+	/* The call that has begun an operation of all members and has not completed it; NULL:
+	 * none. */
 	const char *within;
 	/* Begun by this trainer or, after a pass, by anybody; of local steps: exchanges. */
 	uint64_t step;
-	uint64_t known_step;   /* applied on all lanes: what a pull asks for */
+	uint64_t known_step;   /* step that is applied on all lanes, for which a pull asks */
 	bool has_state;        /* a pull of state has ended well, */
 	uint64_t state_step;   /* of this step */
 	struct wf_local local; /* of local steps only */
@@ -130,16 +131,17 @@ void wf_progress_init(struct weft_session *session);
 enum weft_status wf_progress_open(struct weft_session *session) WEFT_MUST_CHECK;
 /* Ends the thread. Accepts a session that never opened it. */
 void wf_progress_close(struct weft_session *session);
-/* Hand a command to the core. What it has to send goes out with the next wf_progress_send or wait,
- * within a tenth of a second at the latest. */
+/* Hands a command to the core. What it sends leaves with the next wf_progress_send or wait, within
+ * a tenth of a second at the latest. */
 void wf_progress_command(struct weft_session *session, const struct wf_command *command);
-/* The owner goes on with its own work after commands that move `bytes`: they are on their way, or
- * the thread looks after them, by the return. */
+/* The owner returns to its own work after commands that move `bytes`: by the return they are on
+ * their way, or the thread handles them. */
 void wf_progress_send(struct weft_session *session, uint64_t bytes);
-/* Until `*word` is 0 or the session fails; WEFT_AGAIN: until the caller's `interrupted` says so. */
+/* Waits until `*word` is 0 or the session fails; WEFT_AGAIN: the caller's `interrupted` ended the
+ * wait. */
 enum weft_status wf_progress_wait_clear(struct weft_session *session,
 					const _Atomic uint32_t *word) WEFT_MUST_CHECK;
-/* Until `done` says so; looked at between turns, also of a failed session. */
+/* Waits until `done` returns true, which is called between turns, also for a failed session. */
 void wf_progress_wait(struct weft_session *session, bool (*done)(struct weft_session *));
 /* If a signal has stopped the program, the core has failed for it by the return. */
 void wf_progress_heed_stop(struct weft_session *session);
@@ -149,6 +151,6 @@ void wf_progress_turn(struct weft_session *session);
 enum weft_status wf_progress_thread_start(struct weft_session *session) WEFT_MUST_CHECK;
 /* The recorded failure of the core. */
 enum weft_status wf_session_failure(const struct weft_session *session);
-/* Let the core fail with this text, unless it has failed; by the return it has. */
+/* Fails the core with this text, unless it has failed; at the return it has. */
 void wf_session_fail(struct weft_session *session, enum weft_status status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
