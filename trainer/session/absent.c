@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* absent: what lanes say of trainers that the job waits for. Each lane speaks for itself, on a
- * path: what it said last holds until it says something else, or the path is gone. Thread: the
- * core's. */
+/* absent: the lanes' reports of trainers that the job waits for. Each lane reports for itself, on a
+ * path: its last report holds until the next one, or until the path is gone. Thread: the core's. */
 #include "trainer/session/dense.h"
 
 #include <inttypes.h>
@@ -20,8 +19,9 @@ is_known(const struct wf_core *core, const struct wf_msg_absent *msg)
 	return false;
 }
 
-/* Each lane says it. A line a second at most: what else is heard stands in the next line about a
- * wait, and only there that somebody takes no turns, which may pass. */
+/* Each lane sends the same report, so at most one line a second is logged. Other reports are part
+ * of the next line about a wait; that a trainer takes no turns is reported only there, because it
+ * may pass. */
 enum weft_status
 wf_link_absent_recv(struct wf_link *link, const struct wf_event *event)
 {
@@ -99,8 +99,8 @@ describe(const struct wf_link *link, char *out, size_t bytes)
 		       absent->reason, (uint64_t)((absent->silent_ns + since_ns) / WF_NS_PER_S));
 }
 
-/* Who is refused by one lane may not have got as far as the others. A lane that takes no turns
- * itself could not take back what it said. */
+/* A trainer that one lane refuses may not have reached the others. A lane that takes no turns
+ * itself could not withdraw its report. */
 void
 wf_core_absent_describe(const struct wf_core *core, enum wf_core_wait kind, char *out, size_t bytes)
 {

@@ -10,7 +10,7 @@
 #include "base/assert.h"
 #include "trainer/session/dense.h"
 
-/* Nobody knows yet whether the lane will ask for it. */
+/* It is not known yet whether the lane will request it. */
 static enum weft_status
 open_announced(struct wf_dense_link *dense)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* average: what the pservers' sums come to, of the state that was pulled last. Thread: the owner's.
- */
+/* average: averages from the pservers' sums in the state that was pulled last. Thread: the
+ * owner's. */
 #include "kernels/average.h"
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* beats: which lanes take no turns: those that a session waits for are asked. Thread: the core's.
- */
+/* beats: which lanes take no turns: lanes that a session waits for get a BEAT. Thread: the
+ * core's. */
 #include <stdio.h>
 #include <unistd.h>
 

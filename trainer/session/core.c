@@ -119,7 +119,7 @@ handle_event(void *end, const struct wf_event *event)
 	}
 	enum weft_status st = event->kind == WF_EVENT_MSG ? wf_link_msg(link, event)
 							  : link->ops->put(link, &event->put);
-	if (st == WEFT_NOMEM) { /* our own want, not the lane's fault */
+	if (st == WEFT_NOMEM) { /* a failure of this end, not of the lane */
 		wf_core_fail(core, st, "%s", weft_last_error());
 	} else if (st != WEFT_OK) {
 		offence(link);

@@ -99,7 +99,7 @@ check_window(struct wf_link *link, const struct wf_msg_grant *msg)
 	return msg->announced ? wf_announce_grant(dense) : WEFT_OK;
 }
 
-/* The job goes on from a step that trainer 0 named. */
+/* The job continues from a step that trainer 0 gave. */
 static enum weft_status
 recv_init(struct wf_dense_link *dense, const struct wf_event *event)
 {
@@ -114,7 +114,7 @@ recv_init(struct wf_dense_link *dense, const struct wf_event *event)
 			       msg.step, core->init.step);
 	}
 	if (core->init.step > 0 || core->start.initialised) {
-		return WEFT_OK; /* known: told by each lane, and again on a new path */
+		return WEFT_OK; /* known: each lane sends it, and again on a new path */
 	}
 	core->init.step = msg.step;
 	core->init.samples = msg.samples;

@@ -93,7 +93,7 @@ is_unanswered(const struct weft_session *session)
 	return service != NULL && service->is_busy(session);
 }
 
-/* A step that the lanes hear of. */
+/* A step that is sent to the lanes. */
 static void
 begin_step(struct weft_session *session, uint64_t samples, double cost)
 {
@@ -110,7 +110,7 @@ settle_all(struct weft_session *session)
 	}
 }
 
-/* One that stands for the local steps since the last. */
+/* A step that represents the local steps since the last exchange. */
 static void
 begin_exchange(struct weft_session *session)
 {
@@ -118,7 +118,7 @@ begin_exchange(struct weft_session *session)
 	begin_step(session, wf_local_reset_samples(session), cost);
 }
 
-/* A step of the trainer's own; the lanes hear of it if it ends with an exchange. */
+/* A local step; the lanes get it only if it ends with an exchange. */
 static void
 begin_locally(struct weft_session *session, uint64_t samples, double cost)
 {
@@ -154,7 +154,7 @@ weft_step(struct weft_session *session, uint64_t samples, double cost)
 		wf_progress_send(session, UINT64_MAX); /* of the service, if it was handed in now */
 		return WEFT_AGAIN;
 	}
-	st = hand_in(session); /* the answer may have come in between, which gives batches back */
+	st = hand_in(session); /* the answer may have arrived in between, which returns batches */
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -184,7 +184,7 @@ push_locally(struct weft_tensor *tensor)
 {
 	const struct wf_local *local = &tensor->session->local;
 	enum weft_status st = wf_local_apply(tensor);
-	if (st != WEFT_OK) { /* what is finite of it has been applied: there is no way back */
+	if (st != WEFT_OK) { /* its finite elements have been applied, so there is no way back */
 		wf_session_fail(tensor->session, st, "%s", weft_last_error());
 		return st;
 	}
@@ -196,7 +196,7 @@ push_locally(struct weft_tensor *tensor)
 	return WEFT_OK;
 }
 
-/* What it sends is sent by the wait that follows, or by wf_progress_send. */
+/* Its messages leave in the wait that follows, or in wf_progress_send. */
 static enum weft_status
 begin_push(struct weft_tensor *tensor)
 {
@@ -438,7 +438,7 @@ end_pass(struct weft_session *session)
 	struct wf_core *core = &session->core;
 	wf_progress_command(session, &(struct wf_command){.kind = WF_COMMAND_OUT});
 	double pass =
-		1; /* a value makes this another call than a barrier, should trainers differ */
+		1; /* a value distinguishes this call from a barrier, should trainers differ */
 	enum weft_status st = weft_reduce(session, &pass, 1);
 	if (st != WEFT_OK) {
 		return st;
@@ -456,7 +456,8 @@ end_pass(struct weft_session *session)
 			core->job.set.dense_mode == WEFT_DENSE_ELASTIC; /* than at the center */
 		return early || elsewhere ? weft_pull_all(session) : WEFT_OK;
 	}
-	/* All pushes of all have been answered. Nobody pushes before everybody has pulled. */
+	/* All pushes of all trainers have been answered. No trainer pushes before all have
+	 * pulled. */
 	st = weft_pull_all(session);
 	return st == WEFT_OK ? weft_barrier(session) : st;
 }

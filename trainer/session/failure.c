@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* failure: the first failure of a session, and how the lanes are told of it. It calls nothing of
- * the session's other files, so that each of them can call it. Thread: the core's. */
+/* failure: the first failure of a session, and its ABORT to the lanes. It calls nothing of the
+ * session's other files, so that each of them can call it. Thread: the core's. */
 #include "trainer/session/failure.h"
 
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 #include "base/signals.h"
 #include "trainer/session/core.h"
 
-#define FAREWELL_NS WF_NS_PER_S /* for the lanes to be told */
+#define FAREWELL_NS WF_NS_PER_S /* time for the ABORT to reach the lanes */
 #define LOG_LINE_BYTES 1024     /* as wf_log has it */
 
 void

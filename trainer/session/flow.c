@@ -139,7 +139,7 @@ wf_core_pull(struct wf_core *core, uint32_t tensor, uint64_t step, unsigned sect
 					      .step = step});
 }
 
-/* What had been PUT may or may not be there; RESUME will tell. */
+/* What had been PUT may or may not have arrived; RESUME will show it. */
 void
 wf_flow_forget_path(struct wf_link *link)
 {
@@ -160,7 +160,7 @@ wf_flow_forget_path(struct wf_link *link)
 	}
 }
 
-/* Where a push under way stands at the lane, by the step that the lane waits for. */
+/* The state of a push under way at the lane, by the step that the lane waits for. */
 static enum weft_status
 resume_slice(const struct wf_dense_link *dense, struct wf_dense_slice *slice, uint64_t waits_for,
 	     bool fresh)
@@ -168,8 +168,8 @@ resume_slice(const struct wf_dense_link *dense, struct wf_dense_slice *slice, ui
 	bool initial = wf_is_initial_push(slice->step);
 	uint64_t next =
 		slice->step == 0 ? wf_core_of(&dense->link)->init.step + 1 : slice->step + 1;
-	/* Less than the step under way: this trainer was out of data, and the lane has not heard
-	 * yet that it is back. */
+	/* Less than the step under way: this trainer was out of data, and the lane has not received
+	 * its next STEP yet. */
 	if (!initial && waits_for > next) {
 		return wf_fail(WEFT_PROTOCOL,
 			       "RESUME: a slice waits for step %" PRIu64 ", step %" PRIu64
@@ -180,7 +180,7 @@ resume_slice(const struct wf_dense_link *dense, struct wf_dense_slice *slice, ui
 	return WEFT_OK;
 }
 
-/* RESUME is complete: what the lane lacks is due. `heard`: the last STEP it has heard. */
+/* RESUME is complete: what the lane lacks is due. `heard`: the last STEP that it has received. */
 static void
 begin_path(struct wf_dense_link *dense, uint64_t heard)
 {
@@ -202,7 +202,7 @@ enum weft_status
 wf_flow_resume(struct wf_link *link, const struct wf_msg_steps *msg)
 {
 	struct wf_dense_link *dense = wf_dense_of(link);
-	/* The lane has not heard INIT: it has nothing of the initial values. */
+	/* The lane has not received INIT: it has nothing of the initial values. */
 	bool fresh = wf_core_of(&dense->link)->init.step > 0 &&
 		     msg->step < wf_core_of(&dense->link)->init.step;
 	for (uint32_t i = 0; i < msg->count; i++) {
@@ -228,7 +228,7 @@ wf_flow_answered(const struct wf_link *link, uint32_t ordinal)
 	return ((const struct wf_dense_link *)link)->slice[ordinal].answered - 1;
 }
 
-/* The push came too late: the lane says so in its answer, once. */
+/* The push came too late: the answer of the lane reports it, once. */
 static void
 count_discarded(struct wf_core *core)
 {
@@ -265,7 +265,7 @@ wf_flow_answer(struct wf_link *link, const struct wf_put *put)
 	struct wf_core *core = wf_core_of(link);
 	uint32_t tag = put->tag;
 	uint32_t ordinal = wf_tag_slot(tag);
-	/* The bit makes it more than any ordinal. */
+	/* The bit makes it greater than any ordinal. */
 	bool discarded = ordinal >= dense->slice_count && (tag & WF_TAG_DISCARDED) != 0;
 	ordinal = discarded ? wf_answer_ordinal(tag) : ordinal;
 	if (dense->link.state != WF_LINK_READY || ordinal >= dense->slice_count ||
@@ -369,7 +369,7 @@ fill_put(const struct wf_dense_link *dense, uint32_t ordinal, uint32_t slot, str
 	bool initial = wf_is_initial_push(slice->step); /* the values or state themselves */
 	const struct wf_slab *slab =
 		initial ? &core->memory.section[slice->section] : &core->memory.grad;
-	op->kind = WF_OP_PUT; /* what is of SENDs is not read */
+	op->kind = WF_OP_PUT; /* fields of SENDs are not read */
 	op->cookie = wf_link_cookie(&dense->link, ordinal);
 	op->region =
 		initial ? core->memory.section_region[slice->section] : core->memory.grad_region;
@@ -389,7 +389,7 @@ fill_step(struct wf_dense_link *dense, struct wf_op *op)
 {
 	encode_step(dense, false);
 	const struct wf_msg *msg = &wf_core_of(&dense->link)->end.msg;
-	op->kind = WF_OP_SEND; /* what is of PUTs is not read */
+	op->kind = WF_OP_SEND; /* fields of PUTs are not read */
 	op->cookie = 0;
 	op->head = &msg->head;
 	op->body = msg->body;
@@ -422,7 +422,7 @@ fill_pushes(const struct wf_dense_link *dense, struct wf_op op[WF_CORE_OPS])
 	return count;
 }
 
-/* The first `count` of the queue were taken. */
+/* The transport accepted the first `count` of the queue. */
 static void
 pushes_taken(struct wf_dense_link *dense, unsigned count)
 {
@@ -436,8 +436,8 @@ pushes_taken(struct wf_dense_link *dense, unsigned count)
 	count_pushes(dense, count);
 }
 
-/* PUT queued gradients as long as slots are free and the transport takes them; STEP goes first, in
- * the same post. */
+/* PUTs queued gradients as long as slots are free and the transport accepts them; STEP goes first,
+ * in the same post. */
 static void
 flush_pushes(struct wf_dense_link *dense)
 {
@@ -464,8 +464,8 @@ flush_pushes(struct wf_dense_link *dense)
 	}
 }
 
-/* Ask for the first run of slices that are wanted at the same step; the next run when it is there.
- */
+/* Pulls the first run of slices that are wanted at the same step; the next run follows when it has
+ * arrived. */
 static void
 flush_pulls(struct wf_dense_link *dense)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* greeting: what a session says of itself and of its job when it comes to a lane. Thread: the
+/* greeting: how a session describes itself and its job when it connects to a lane. Thread: the
  * owner's, before the core starts. */
 #include <inttypes.h>
 #include <stdio.h>

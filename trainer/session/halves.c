@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* halves: a session whose gradients and values travel in 16 bits. Gradients are rounded slice by
- * slice into a slab of their own just before they leave, and leave from there; values land in
- * another, and are widened into the caller's array when they are announced. A gradient that has to
- * leave again, on a new path, has the same bits. Thread: the core's; open and close: the owner's.
- */
+ * slice into their own slab just before they are sent, and are sent from there; values land in
+ * another slab, and are widened into the caller's array when they are announced. A gradient that is
+ * sent again, on a new path, has the same bits. Thread: the core's; open and close: the owner's. */
 #include "kernels/halves.h"
 
 #include "base/assert.h"
@@ -74,7 +73,7 @@ copy_out(struct wf_core *core, struct wf_dense_slice *slice, struct wf_op *op)
 	op->bytes = slice->bytes >> halves->shift;
 }
 
-/* Initial values leave from the very array that they come to, which is lent until DONE. */
+/* Initial values are sent from the array to which they return, which is lent until DONE. */
 static void
 copy_in(struct wf_core *core, const struct wf_dense_slice *slice)
 {

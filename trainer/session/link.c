@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* link: what a session says and hears on its links beside what every link does (exchange/link.h):
- * ABORT, and the order in which all is sent. Thread: the core's. */
+/* link: what a session sends and receives on its links beside what every link does
+ * (exchange/link.h): ABORT, and the order in which everything is sent. Thread: the core's. */
 #include "trainer/session/dense.h"
 
 #include <inttypes.h>
@@ -82,7 +82,7 @@ recv_control(struct wf_link *link, const struct wf_event *event)
 	}
 }
 
-/* RESUME is complete: what the session says on every path is due. */
+/* RESUME is complete: the messages that the session sends on every path are due. */
 static void
 link_is_ready(struct wf_link *link, bool again)
 {
@@ -161,7 +161,7 @@ wf_link_flush(struct wf_link *link)
 	}
 	bool left = link->ops->flush(link);
 	bool said = !link->to_send.step &&
-		    !link->to_send.out; /* a reduce counts the steps said before it */
+		    !link->to_send.out; /* a reduce counts the steps sent before it */
 	if (link->to_send.reduce && (!said || !wf_core_reduce_flush(link))) {
 		return true;
 	}

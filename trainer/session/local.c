@@ -120,8 +120,8 @@ copy(const struct weft_tensor *tensor, float *to, const float *from)
 	memcpy(to, from, weft_tensor_count(tensor) * sizeof(float));
 }
 
-/* As a lane does, with this trainer's gradient alone. Other trainers are taken to have as many
- * samples, for the rate. */
+/* As a lane does, with this trainer's gradient alone. For the rate, other trainers are assumed to
+ * have as many samples. */
 static void
 fill_apply(struct weft_tensor *tensor, const float *const *gradient, struct wf_apply *out)
 {
@@ -215,7 +215,7 @@ wf_local_settle(struct weft_tensor *tensor)
 		return;
 	}
 	tensor->is_offered = false;
-	tensor->base_known = false; /* what is there now is the center */
+	tensor->base_known = false; /* the array now holds the center */
 	if (is_elastic(tensor->session)) {
 		float *param = weft_tensor_param(tensor);
 		copy(tensor, array_of(tensor, &local->base), param);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* modes: when what is pushed of tensors is applied, as the job's description has it. Thread: the
+/* modes: when pushes of tensors are applied, as given in the job's description. Thread: the
  * owner's. */
 #include "trainer/session/session.h"
 

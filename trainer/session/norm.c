@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* norm: of a job that clips by the norm of the whole gradient. Each lane tells what its slices come
- * to, and hears from each trainer what all lanes come to together. Thread: the core's. */
+/* norm: for a job that clips by the norm of the whole gradient. Each lane reports the norm of its
+ * slices, and receives from each trainer the norm over all lanes. Thread: the core's. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 
 WF_STATIC_ASSERT(WF_NORM_WIRE_WORDS == WF_NORM_WORDS, "one number");
 
-/* What one lane has told. */
+/* The report of one lane. */
 struct told {
 	struct wf_norm norm; /* of its slices, */
 	uint64_t step;       /* in this step */
@@ -35,7 +35,7 @@ close_told(struct wf_dense_link *dense)
 	dense->feature[WF_FEATURE_NORM] = NULL;
 }
 
-/* Every lane with something to push has told. */
+/* Every lane with something to push has reported. */
 static bool
 is_complete(const struct wf_core *core)
 {
@@ -84,9 +84,9 @@ recv_norm(struct wf_dense_link *dense, const struct wf_event *event)
 			       msg.step, core->step.number);
 	}
 	if (msg.step < core->step.number) {
-		return WEFT_OK; /* another trainer told the lane, and that is over */
+		return WEFT_OK; /* another trainer sent it to the lane, and that step is over */
 	}
-	if (core->norm.step == core->step.number) { /* on a new path: it has not heard */
+	if (core->norm.step == core->step.number) { /* new path: the lane has not received it */
 		wf_link_feature_due(dense, WF_FEATURE_NORM);
 		return WEFT_OK;
 	}
@@ -98,7 +98,7 @@ recv_norm(struct wf_dense_link *dense, const struct wf_event *event)
 	return WEFT_OK;
 }
 
-/* Say the sum over all lanes. */
+/* Sends the sum over all lanes. */
 static bool
 flush(struct wf_dense_link *dense)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* others: what the lanes know of each trainer of the job: who is waited for, and whose pushes come
- * late. Every lane that is pushed to is asked for one trainer at a time, and their sums are added
- * up. Thread: the core's. */
+/* others: the lanes' statistics of each trainer of the job: which one is waited for, and whose
+ * pushes come late. Every lane that is pushed to is asked about one trainer at a time, and the sums
+ * are added. Thread: the core's. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 /* Of one lane. */
 struct question {
 	bool is_open; /* its answer has not come, on any path */
-	bool is_due;  /* to be asked on this one */
+	bool is_due;  /* to be sent on this link */
 };
 
 static enum weft_status

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* progress: who drives a session's core: the owner's side. progress_thread.c is the thread's.
- * Thread: the owner's, but for weft_session_stop.
+ * Thread: the owner's, except weft_session_stop.
  *
- * The owner drives in every call that waits, so that what it waits for costs one wake-up each way,
- * and none where it polls. When it goes back to its own work with something under way, it arms the
- * transport and has the thread watch it. With nothing under way it just lets go: the thread looks
- * in ten times a second. */
+ * The owner drives in every call that waits, so that a wait costs one wake-up in each direction,
+ * and none if it polls. When it returns to its own work with something under way, it arms the
+ * transport and lets the thread watch it. With nothing under way it only releases the core: the
+ * thread looks ten times a second. */
 #include "trainer/session/driver.h"
 
 #include <errno.h>
@@ -69,7 +69,8 @@ wf_progress_open(struct weft_session *session)
 	struct wf_progress *progress = &session->progress;
 	struct wf_core *core = &session->core;
 	bool has_time =
-		wf_transport_wait_fd(core->turn.transport) >= 0; /* else it stands while we poll */
+		wf_transport_wait_fd(core->turn.transport) >= 0; /* otherwise it is still while we
+								  * poll */
 	wf_spin_init(&core->turn.spin, has_time ? wf_spin_setting(core->opts.spin_ns, 1) : 0);
 	progress->threaded = core->opts.progress == WEFT_PROGRESS_THREAD;
 	if (!progress->threaded) {
@@ -121,7 +122,7 @@ claim(struct weft_session *session)
 	return false;
 }
 
-/* The thread is in a long turn: it says when that has ended. */
+/* The thread is in a long turn, and signals when that has ended. */
 static bool
 claim_after_sleep(struct weft_session *session)
 {
@@ -158,8 +159,8 @@ is_under_way(const struct wf_core *core)
 	       atomic_load_explicit(&core->reduce.busy, memory_order_relaxed) != 0;
 }
 
-/* The core is free from here on, and nothing but the transport's descriptor says so before
- * `deadline_ns`. The thread may sleep for longer: then it is woken. */
+/* The core is free from here on, and before `deadline_ns` only the transport's descriptor announces
+ * work. The thread may sleep for longer: then it is woken. */
 static void
 let_go_until(struct weft_session *session, uint64_t deadline_ns)
 {
@@ -171,7 +172,7 @@ let_go_until(struct weft_session *session, uint64_t deadline_ns)
 	}
 }
 
-/* What was posted goes out, and the thread hears of what comes. Lets go of the core. */
+/* Sends what was posted, lets events wake the thread, and releases the core. */
 static void
 hand_over(struct weft_session *session)
 {
@@ -202,7 +203,7 @@ leave_shared(struct weft_session *session)
 	}
 }
 
-/* The owner goes on with its own work. */
+/* The owner returns to its own work. */
 static inline void
 leave(struct weft_session *session)
 {
@@ -223,7 +224,7 @@ wf_progress_turn(struct weft_session *session)
 	}
 }
 
-/* The thread lets go of the core and then looks at the count (D1). */
+/* The thread releases the core and then looks at the count (D1). */
 static void
 give_to_thread(struct weft_session *session, const struct wf_command *command)
 {
@@ -289,7 +290,8 @@ drive(struct weft_session *session)
 	wf_driver_look_for_stop(session);
 }
 
-/* The caller wants its thread back. It is asked between sleeps, and not after each short one. */
+/* The caller wants its thread back. `interrupted` is called between sleeps, and not after each
+ * short one. */
 static bool
 is_interrupted(struct weft_session *session)
 {
@@ -319,7 +321,7 @@ wf_progress_wait_clear(struct weft_session *session, const _Atomic uint32_t *wor
 		is_set = atomic_load_explicit(word, memory_order_acquire) != 0; /* B1 */
 		interrupted = is_set && is_interrupted(session);
 	}
-	leave(session); /* in the core; what fails there is not what the caller is told */
+	leave(session); /* in the core; a failure there is not returned to the caller */
 	if (!is_set) {
 		return WEFT_OK;
 	}

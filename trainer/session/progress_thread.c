@@ -57,7 +57,7 @@ a_while(struct weft_session *session)
 	return plan_to_sleep(session, wf_now_ns(session->core.env) + WF_DRIVER_ASIDE_NS);
 }
 
-/* False: the owner drives, and may have let go of the core since. */
+/* False: the owner drives, and may have released the core since. */
 static bool
 claim_or_stand_back(struct weft_session *session)
 {
@@ -103,7 +103,7 @@ run_turn(struct weft_session *session)
 	return wf_core_poll(core) || told;
 }
 
-/* A fixed time of polling is what the user asked for; the automatic one is for who waits. */
+/* A fixed time of polling is the user's setting; the automatic one is for a thread that waits. */
 static bool
 polls_on(struct wf_core *core, bool busy)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reduce: sums over all trainers, and barriers: lane 0 of pserver 0 is asked, once at a time, and
- * again on every new path until it has answered. Thread: the core's. */
+/* reduce: sums over all trainers, and barriers. The request goes to lane 0 of pserver 0, one at a
+ * time, and again on every new path until it is answered. Thread: the core's. */
 #include <inttypes.h>
 
 #include "trainer/session/core.h"

@@ -64,7 +64,7 @@ gather(void *end, const struct wf_transport_info *info)
 	wf_stats_set(&core->stats, WF_CORE_PATH_BROKEN_COUNT, broken);
 }
 
-/* What the service has to say, in a line of its own: the other one is long enough. */
+/* The counters of the service have their own line, because the other one is long enough. */
 static void
 write_service_line(struct wf_core *core, const struct wf_report_line *line)
 {

@@ -90,7 +90,7 @@ begin_pull(struct weft_session *session, uint32_t tensor, unsigned section)
 							  .a = session->known_step});
 }
 
-/* The pservers' f32 parameters, where others travel: behind the state. */
+/* The pservers' f32 parameters, if values travel in 16 bits, follow the state. */
 static enum weft_status
 pull_exact(struct weft_session *session)
 {

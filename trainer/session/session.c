@@ -70,7 +70,7 @@ copy_opts(struct weft_session *session, const struct wf_session_values *values)
 	return WEFT_OK;
 }
 
-/* The caller's struct, what was set by name over it, and defaults where neither says anything. */
+/* The caller's struct, overridden by what was set by name, and defaults for the rest. */
 static enum weft_status
 read_opts(const struct weft_session_opts *given, struct wf_session_values *out)
 {
@@ -164,7 +164,7 @@ numerics_of(const struct weft_session *session)
 	return wf_digest_of(text, strlen(text));
 }
 
-/* What weft_session_seal took; also of one that failed half way. */
+/* Frees what weft_session_seal allocated, also if it failed half way. */
 static void
 release_arrays(struct weft_session *session, bool keep)
 {
@@ -206,7 +206,7 @@ free_session(struct weft_session *session)
 	}
 }
 
-/* Where the progress thread belongs, and which devices that makes the best. */
+/* The place of the progress thread, and the devices that are best for it. */
 static enum weft_status
 plan_place(struct weft_session *session)
 {
@@ -302,7 +302,7 @@ weft_session_seal(struct weft_session *session)
 		st = wf_local_open(session);
 	}
 	if (st == WEFT_OK && core->service.ops != NULL) {
-		/* Last: nothing here takes its memory back. */
+		/* Last: its memory is not freed here. */
 		st = core->service.ops->seal(session);
 	}
 	if (st != WEFT_OK) {
@@ -350,11 +350,12 @@ weft_session_start(struct weft_session *session)
 	atomic_store_explicit(&core->start.busy, 1, memory_order_relaxed);
 	wf_progress_command(session, &(struct wf_command){.kind = WF_COMMAND_START});
 	st = core->opts.trainer_id == 0 ? wf_restore_give(session) : weft_pull_all(session);
-	if (st == WEFT_OK) { /* lanes without slices are there, too, for a reduce or GOODBYE */
+	if (st == WEFT_OK) { /* lanes without slices are connected, too, for a reduce or GOODBYE */
 		st = wf_progress_wait_clear(session, &core->start.busy);
 	}
 	if (st == WEFT_OK) {
-		session->step = core->init.step; /* told before the last initial value came */
+		session->step = core->init.step; /* received before the last initial value arrived
+						  * */
 		session->known_step = session->step;
 		st = core->service.ops != NULL ? core->service.ops->start(session) : WEFT_OK;
 	}
@@ -419,7 +420,7 @@ is_left(struct weft_session *session)
 	       wf_core_failed(core);
 }
 
-/* Failed: every connection is down, or the second to say so is over. */
+/* Failed: every connection is down, or the second for their ABORT is over. */
 static bool
 is_quiet(struct weft_session *session)
 {
@@ -444,7 +445,7 @@ leave(struct weft_session *session)
 	return WEFT_OK;
 }
 
-/* To go now would leave the others waiting: end the job for all, and say why. */
+/* To end now would leave the others waiting: ends the job for all, with the reason. */
 static void
 fail_if_unfinished(struct weft_session *session)
 {
@@ -464,7 +465,7 @@ weft_session_close(struct weft_session *session)
 	}
 	enum weft_status st = WEFT_OK;
 	if (session->running) {
-		wf_progress_heed_stop(session); /* it came first, and is why this is called */
+		wf_progress_heed_stop(session); /* it came first, and is the reason for this call */
 		fail_if_unfinished(session);
 		if (session->core.service.ops != NULL) {
 			session->core.service.ops->drain(session);
@@ -482,11 +483,11 @@ weft_session_abort(struct weft_session *session, enum weft_status status, const 
 		return;
 	}
 	if (session->running) {
-		wf_progress_heed_stop(session); /* it came first, and is why this is called */
+		wf_progress_heed_stop(session); /* it came first, and is the reason for this call */
 		bool none = status == WEFT_OK || status == WEFT_AGAIN;
 		wf_session_fail(session, none ? WEFT_ABORTED : status, "trainer %u: %.200s",
 				session->core.opts.trainer_id, reason);
-		wf_progress_wait(session, is_quiet); /* also of an earlier failure: it is told */
+		wf_progress_wait(session, is_quiet); /* also an earlier failure: it is reported */
 	}
 	free_session(session);
 }

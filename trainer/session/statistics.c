@@ -11,8 +11,8 @@ are_there(struct weft_session *session)
 	return atomic_load_explicit(&session->core.report.busy, memory_order_acquire) == 0; /* B1 */
 }
 
-/* Let the core gather them. Of a failed session too: its thread still takes commands. It waits for
- * nobody else, so nobody is asked whether to go on. */
+/* Lets the core gather them, also for a failed session, whose thread still accepts commands. It
+ * waits for no other process, so `interrupted` is not called. */
 static void
 fetch(struct weft_session *session)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* step: the steps and passes of a trainer, as the lanes hear of them. Thread: the core's. */
+/* step: the steps and passes of a trainer, as they are sent to the lanes. Thread: the core's. */
 #include "base/assert.h"
 #include "trainer/session/core.h"
 

@@ -99,7 +99,8 @@ check_tensor(struct weft_session *session, const struct weft_tensor_opts *opts)
 			     : wf_fail(st, "tensor %s: %s", opts->name, weft_last_error());
 }
 
-/* 0 stands for the job's setting, which the job keeps as a negative number; negative for none. */
+/* 0 means the job's setting, which the job keeps as a negative number; a negative number means
+ * none. */
 static double
 own_or_job(double value)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* waits: what a session waits for, since when, what is said of it, and when it has lasted too long.
+/* waits: what a session waits for, since when, how that is logged, and when it has lasted too long.
  * Thread: the core's. */
 #include "trainer/session/core.h"
 
@@ -10,7 +10,8 @@
 #include "base/assert.h"
 #include "trainer/session/service.h"
 
-/* Lanes have the same limit for all trainers to come, and can say who did not and why. */
+/* Lanes have the same limit for all trainers to connect, and can report which one is missing and
+ * why. */
 #define LANES_FIRST_NS (2 * WF_NS_PER_S)
 
 static uint64_t
@@ -92,7 +93,7 @@ describe_tensors(const struct wf_core *core, char *out, size_t bytes)
 {
 	uint32_t oldest = wf_core_oldest_tensor(core);
 	const struct wf_job_tensor *wanted = &core->job.tensor[oldest];
-	/* What is pulled is there, but for the initial values. */
+	/* What is pulled has arrived, except for the initial values. */
 	bool pulled = core->start.initialised &&
 		      core->flow.tensor[oldest].pushed_step < core->step.number;
 	bool alone = core->job.set.num_gradient_servers == 1 || pulled ||
@@ -131,7 +132,8 @@ describe_own(const struct wf_core *core, enum wf_core_wait kind, char *out, size
 		       whose_turn(asks || core->job.set.num_gradient_servers == 1));
 }
 
-/* Why nothing moves, from this trainer's side; and what lanes say of who has not come in. */
+/* Why nothing moves, as seen by this trainer; and the lanes' reports of trainers that are
+ * missing. */
 static void
 describe(const struct wf_core *core, enum wf_core_wait kind, char *out, size_t bytes)
 {
@@ -168,8 +170,8 @@ wf_core_check_waits(struct wf_core *core, uint64_t now)
 {
 	for (enum wf_core_wait kind = 0; kind < WF_CORE_WAIT_COUNT; kind++) {
 		uint64_t since = waiting_since(core, kind);
-		/* What came while nobody looked (a caller that drives computes, or the process was
-		 * stopped) takes more than one turn to be seen. */
+		/* Events that arrived while nothing was polled (a driving caller computes, or the
+		 * process was stopped) may take more than one turn to be handled. */
 		since = since != 0 && since < core->waits.back_ns ? core->waits.back_ns : since;
 		uint64_t limit_ns = limit_of(core, kind);
 		if (since != 0 && limit_ns != 0 && now >= since + limit_ns) {
