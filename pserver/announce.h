@@ -18,7 +18,8 @@ struct wf_inbox_slice {
 
 /* Of one trainer; forgotten at DOWN. */
 struct wf_inbox_peer {
-	struct wf_ordinal_ring allow; /* slices that it may PUT and has not heard of */
+	struct wf_ordinal_ring allow; /* slices that it may PUT and that were not announced to it
+				       * yet */
 };
 
 struct wf_inbox {

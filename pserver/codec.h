@@ -28,7 +28,7 @@ wf_codec_squares(const struct wf_dense *dense, unsigned count, uint32_t ordinal)
 			     : codec->hooks->codec->squares(codec, dense, count, elements);
 }
 
-/* Of a gradient as it came. */
+/* For a gradient as it arrived. */
 static inline size_t
 wf_codec_count_nonfinite(const struct wf_dense *dense, const void *gradient, size_t count)
 {

@@ -21,9 +21,9 @@
 #define WF_PLACE_VALUES 0u /* place of a trainer's parameters, as they travel; those of state, */
 #define WF_PLACE_STATE 1u  /* then, with a wire of 16 bits, parameters as f32 */
 WF_STATIC_ASSERT(WF_PLACE_STATE + WF_STATE_MAX + 1 <= WF_ANSWER_PLACES_MAX, "all have one");
-#define WF_PULLS_MAX 16 /* ranges one trainer may have asked for and not got */
+#define WF_PULLS_MAX 16 /* the most ranges that one trainer may have requested without an answer */
 
-/* A range of slices that a trainer asked for. */
+/* A range of slices that a trainer requested. */
 struct wf_pull_range {
 	uint64_t request_id;
 	uint64_t step;
@@ -32,7 +32,7 @@ struct wf_pull_range {
 	uint8_t state_idx;
 };
 
-/* All that it asked for, in order, and the last that it is refused. */
+/* Its requests, in order, and the last one that is refused. */
 struct wf_pulls {
 	struct wf_pull_range range[WF_PULLS_MAX];
 	uint32_t count;
@@ -43,7 +43,8 @@ struct wf_pulls {
 /* One trainer as the service sees it: peer->own. */
 struct wf_dense_peer {
 	/* Path: forgotten at DOWN. */
-	bool init_due; /* to be told where the job begins, once all initial values are here */
+	bool init_due; /* the start of the job must be sent to it, once all initial values are here
+		        * */
 	struct wf_pulls pulls;
 	uint32_t features_due; /* bits of those that have something to send */
 
@@ -74,14 +75,14 @@ struct wf_round {
 };
 
 struct wf_async_slice {
-	uint64_t version; /* pushes applied; where the job goes on from step k: k more */
+	uint64_t version; /* pushes applied; if the job continues from step k: k more */
 	uint64_t samples; /* of these */
-	/* Fixed: what the tensor's mode comes to. */
+	/* Fixed: what follows from the tensor's mode. */
 	bool is_async; /* applied when it comes */
 	struct wf_order_terms terms;
 };
 
-/* What a rate depends on, and the count that bias correction takes. */
+/* The sample count that the rate depends on, and the count for bias correction. */
 struct wf_round_scale {
 	uint64_t samples_before, samples;
 	uint32_t pass;    /* as trainers count them */
@@ -131,7 +132,7 @@ wf_is_initial(uint64_t next)
 	return next == 0 || next > INT64_MAX;
 }
 
-/* What is pushed of the slice is applied when it comes. */
+/* Whether pushes of the slice are applied as they arrive. */
 static inline bool
 wf_slice_is_async(const struct wf_dense *dense, uint32_t ordinal)
 {
@@ -167,7 +168,7 @@ enum weft_status wf_round_has(struct wf_lane *lane, struct wf_peer *peer, uint32
 void wf_round_done(struct wf_lane *lane, uint64_t cookie);
 /* Copy the gradient of a slice aside, so that its slot is free again. Returns bytes. */
 uint64_t wf_round_park(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal);
-/* What the sum of gradients of so many samples is divided by. */
+/* The divisor of the sum of gradients of this many samples. */
 static inline float
 wf_round_divisor(const struct wf_dense *dense, uint64_t samples)
 {
@@ -176,23 +177,25 @@ wf_round_divisor(const struct wf_dense *dense, uint64_t samples)
 /* All of `apply` but the gradients. */
 void wf_round_fill_apply(struct wf_lane *lane, uint32_t ordinal, const struct wf_round_scale *scale,
 			 struct wf_apply *apply);
-/* `bad` values of what was applied to the slice were not finite: end the job, or tell. */
+/* `bad` values that were applied to the slice were not finite: ends the job, or logs it. */
 void wf_round_report_nonfinite(struct wf_lane *lane, uint32_t ordinal, uint64_t step, size_t bad);
 
 /* async.c */
 /* How many slices are applied when they come: of what the store holds of the job. */
 void wf_async_count(struct wf_lane *lane);
-/* What the job takes beyond a synchronous one's: one more window each, and these tables. */
+/* Memory of the job beyond that of a synchronous one: one more window each, and these tables. */
 uint64_t wf_async_table_bytes(const struct wf_lane *lane, uint32_t slices);
 enum weft_status wf_async_alloc(struct wf_lane *lane) WEFT_MUST_CHECK;
-void wf_async_release(struct wf_lane *lane); /* accepts what is half taken, and nothing */
+void wf_async_release(struct wf_lane *lane); /* accepts a state that is half allocated, or not at
+					      * all */
 void wf_async_init(struct wf_lane *lane, const struct wf_msg_init *init);
 void wf_async_push(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal, const void *data);
-/* Let `op` leave from a buffer of the peer's; it is filled from op->src. False: none is free. */
+/* Lets `op` leave from a buffer of the peer's, which is filled from op->src. False: none is
+ * free. */
 bool wf_async_copy(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal, struct wf_op *op);
 /* For the tag of the answer to a push: WF_TAG_DISCARDED or 0. */
 uint32_t wf_async_verdict(const struct wf_lane *lane, const struct wf_peer *peer, uint32_t ordinal);
-/* The transport has taken the operation that was copied, or not. */
+/* The transport has accepted the operation that was copied, or has not. */
 void wf_async_posted(struct wf_lane *lane, struct wf_peer *peer, const struct wf_op *op,
 		     bool taken);
 /* Its DONE. */

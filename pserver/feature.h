@@ -29,7 +29,7 @@ enum wf_feature_point {
 	WF_AT_STEP_DONE = 1 << 5,
 };
 
-/* How gradients and values travel: codec.h says what each has to do. */
+/* How gradients and values travel: codec.h describes each function. */
 struct wf_codec {
 	size_t (*apply)(const struct wf_feature *self, struct wf_lane *lane, uint32_t ordinal,
 			const struct wf_apply *apply, uint64_t step);
@@ -46,10 +46,11 @@ struct wf_feature_hooks {
 	uint8_t message;  /* type of the message that it decodes; 0: none */
 	const struct wf_codec *codec;
 
-	/* What it takes in this job; 0: the job does not have it. Known before memory is taken. */
+	/* Bytes that it needs in this job; 0: the job does not have it. Known before memory is
+	 * allocated. */
 	uint64_t (*bytes)(const struct wf_lane *lane);
-	/* Take the state, self->state. At the end of the job, and after a failure, which ends it:
-	 * close, which accepts what is half taken. */
+	/* Allocates the state, self->state. At the end of the job, and after a failure, which ends
+	 * it: close, which accepts a state that is half allocated. */
 	enum weft_status (*open)(struct wf_feature *self, struct wf_lane *lane);
 	void (*close)(struct wf_feature *self, struct wf_lane *lane);
 
@@ -57,14 +58,14 @@ struct wf_feature_hooks {
 	enum weft_status (*recv)(const struct wf_feature *self, struct wf_lane *lane,
 				 struct wf_peer *peer, const struct wf_head *head,
 				 const uint8_t *body);
-	/* After wf_feature_due and at the beginning of a path: send what is due, which may be
-	 * nothing. False: the transport takes no more. */
+	/* Called after wf_feature_due and at the beginning of a path: sends what is due, which may
+	 * be nothing. False: the transport accepts no more. */
 	bool (*flush)(const struct wf_feature *self, struct wf_lane *lane, struct wf_peer *peer);
 	/* DOWN: forget what belonged to the path. */
 	void (*path_ends)(const struct wf_feature *self, struct wf_lane *lane,
 			  struct wf_peer *peer);
 
-	/* The peer has said the step, or that it is out of data, and it has been counted. */
+	/* The peer has sent STEP, or is out of data, and it has been counted. */
 	void (*step_said)(const struct wf_feature *self, struct wf_lane *lane, struct wf_peer *peer,
 			  const struct wf_msg_step *msg);
 	/* All else is right about a PUT of a gradient that is summed. May it be, and is it counted?
@@ -74,8 +75,9 @@ struct wf_feature_hooks {
 	/* All that is summed of the peer's step is here. */
 	void (*step_is_here)(const struct wf_feature *self, struct wf_lane *lane,
 			     struct wf_peer *peer);
-	/* All that is summed of the slice is here. May it be applied, and what are its sums divided
-	 * by instead of *divisor? Asked again until it may. */
+	/* All that is summed of the slice is here. Returns whether it may be applied, and may
+	 * replace *divisor, by which the sums are divided. It is called again until it returns
+	 * true. */
 	bool (*may_apply)(const struct wf_feature *self, struct wf_lane *lane, uint32_t ordinal,
 			  float *divisor);
 	/* The slice is applied in the step, and not answered yet. */
@@ -86,9 +88,9 @@ struct wf_feature_hooks {
 	/* Its words in a line; a blank before each. */
 	void (*words)(const struct wf_feature *self, const struct wf_lane *lane,
 		      const struct wf_report_line *line, char *out, size_t bytes);
-	/* Lines of its own, of the period or of the job. */
+	/* Its own lines, of the period or of the job. */
 	void (*lines)(const struct wf_feature *self, struct wf_lane *lane, bool job_ends);
-	/* What it knows of one trainer. */
+	/* Its statistics of one trainer. */
 	void (*report)(const struct wf_feature *self, uint32_t trainer,
 		       uint64_t value[WF_REPORT_VALUES]);
 };
@@ -103,7 +105,7 @@ struct wf_feature {
 struct wf_features {
 	struct wf_feature on[WF_FEATURES_MAX];
 	uint32_t count;
-	uint32_t points;                /* enum wf_feature_point: somebody has a hook there */
+	uint32_t points;                /* enum wf_feature_point: some feature has a hook there */
 	const struct wf_feature *codec; /* the one that has it; NULL: f32 */
 };
 
@@ -116,7 +118,7 @@ enum weft_status wf_features_recv(struct wf_lane *lane, struct wf_peer *peer,
 				  const struct wf_head *head, const uint8_t *body) WEFT_MUST_CHECK;
 /* The feature has something to send to the peer. */
 void wf_feature_due(const struct wf_feature *self, struct wf_peer *peer);
-/* Send what is due to the peer. False: the transport takes no more. */
+/* Sends what is due to the peer. False: the transport accepts no more. */
 bool wf_features_flush(struct wf_lane *lane, struct wf_peer *peer);
 void wf_features_path_begins(struct wf_lane *lane, struct wf_peer *peer);
 void wf_features_path_ends(struct wf_lane *lane, struct wf_peer *peer);
@@ -126,7 +128,7 @@ void wf_features_report(const struct wf_lane *lane, uint32_t trainer,
 void wf_features_words(const struct wf_lane *lane, const struct wf_report_line *line, char *out,
 		       size_t bytes);
 
-/* At the points of a step: for who has tested that one is there. */
+/* At the points of a step: for callers that have tested that there is one. */
 void wf_features_step_said(struct wf_lane *lane, struct wf_peer *peer,
 			   const struct wf_msg_step *msg);
 bool wf_features_may_put(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal);

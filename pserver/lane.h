@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lane: one thread, one core, one port: a transport, the peers on it, and their slices.
  *
- * A lane is a state machine: wf_lane_poll moves it, wf_lane_arm says until when it may sleep.
- * Thread: whoever polls it first; the others may make, and afterwards destroy it. */
+ * A lane is a state machine: wf_lane_poll moves it, and wf_lane_arm returns until when it may
+ * sleep. Thread: the one that polls it first; others may create it, and destroy it afterwards. */
 #pragma once
 
 #include "base/env.h"
@@ -26,7 +26,7 @@ struct wf_lane_opts {
 	uint32_t service_idx;          /* within this pserver, among the lanes of its service */
 	uint32_t lane_count;           /* of its service, of this pserver */
 	bool has_tables;               /* this pserver has sparse lanes, so a job may have tables */
-	uint32_t num_gradient_servers; /* 0: as the first trainer says, up to max_trainers */
+	uint32_t num_gradient_servers; /* 0: as the first trainer sends, up to max_trainers */
 	uint32_t max_trainers;
 	uint32_t newcomer_max; /* of its transport; 0: the transport's default */
 	int numa_node;
@@ -37,17 +37,17 @@ struct wf_lane_opts {
 	uint64_t inbox_bytes; /* dense: of parked gradients; 0: a shard for each trainer */
 	uint64_t reconnect_timeout_ns;
 	uint64_t
-		stall_timeout_ns; /* a trainer that takes no turns is waited for so long; 0: ever */
+		stall_timeout_ns; /* limit of the wait for a trainer that takes no turns; 0: none */
 	uint64_t connect_timeout_ns;
 	uint64_t spin_ns;         /* as wf_spin_init has it */
 	uint64_t stats_period_ns; /* of stats lines while a job runs; 0: none, and no times */
 };
 
-/* How the job on this lane stands. */
+/* The state of the job on this lane. */
 enum wf_lane_job {
 	WF_LANE_IDLE, /* no trainer yet */
 	WF_LANE_RUNNING,
-	WF_LANE_FINISHED, /* all trainers said GOODBYE; wf_lane_reset makes it idle */
+	WF_LANE_FINISHED, /* all trainers sent GOODBYE; wf_lane_reset makes it idle */
 	WF_LANE_FAILED, /* aborted, everybody who can be told has been; wf_lane_reset makes it idle
 			 */
 };
@@ -63,7 +63,7 @@ struct wf_lane_cause {
 /* Counters of a lane, since it was made: a job does not reset them. Transport, peers and slots are
  * brought up to date once a second, with each stats line and at the end of a job; the others as
  * things happen. Times are measured with `stats_period_ns` above 0 only. */
-/* Behind those of every end (enum wf_end_counter). */
+/* These follow the counters of every end (enum wf_end_counter). */
 enum wf_lane_counter {
 	WF_LANE_SLOT_USED_COUNT = WF_END_COUNTER_COUNT, /* gauge: of all trainers' windows */
 	WF_LANE_SLOT_GRANTED_COUNT,                     /* gauge: the windows */
@@ -80,7 +80,7 @@ enum wf_lane_counter {
 	WF_LANE_PEER_RECONNECTED_COUNT,
 	WF_LANE_HELLO_REFUSED_COUNT,
 	WF_LANE_STRANGER_CLOSED_COUNT, /* connections closed before a valid hello */
-	/* Waits by reason: a gradient that came and could not be applied at once. */
+	/* Waits by reason: a gradient that arrived and could not be applied at once. */
 	WF_LANE_WAIT_TRAINER_COUNT, /* another trainer has not pushed the slice */
 	WF_LANE_WAIT_LENT_COUNT,    /* all have, an answer still reads the slice */
 	/* With a small inbox: slices of trainers that were announced; slices that room was kept
@@ -112,11 +112,11 @@ enum weft_status wf_lane_create(const struct wf_lane_opts *opts,
 void wf_lane_destroy(struct wf_lane *lane); /* accepts NULL */
 uint16_t wf_lane_port(const struct wf_lane *lane);
 
-/* One turn: send what is due, take what has come, look at the clock. Returns whether anything
- * happened: if not, what is due waits for an event. */
+/* One turn: sends what is due, handles the events that have arrived, checks the deadlines. Returns
+ * whether anything happened: if not, what is due waits for an event. */
 bool wf_lane_poll(struct wf_lane *lane);
-/* The last turn looked at deadlines and ends. Only such a turn changes what the next two say; there
- * are at least ten a second, if wf_lane_arm is heeded. */
+/* Whether the last turn checked deadlines and ends. Only such a turn changes the results of the
+ * next two functions; there are at least ten a second, if wf_lane_arm is respected. */
 bool wf_lane_looked(const struct wf_lane *lane);
 enum wf_lane_job wf_lane_job_state(const struct wf_lane *lane);
 const struct wf_lane_cause *wf_lane_cause(const struct wf_lane *lane);
@@ -131,13 +131,13 @@ const struct wf_stats *wf_lane_stats(const struct wf_lane *lane);
 /* From a step's first STEP to the apply of its last slice, ns; as wf_lane_stats. Empty unless
  * `stats_period_ns` is above 0. */
 const struct wf_hist *wf_lane_step_times(const struct wf_lane *lane);
-/* End the job for everybody on this lane with this cause. A no-op when it has ended already. */
+/* Ends the job on this lane for all members with this cause. A no-op if it has ended already. */
 void wf_lane_abort(struct wf_lane *lane, const struct wf_lane_cause *cause);
 /* The same because this pserver stops: "pserver 1 (WHERE) HOW". False: there was no job. */
 bool wf_lane_stop(struct wf_lane *lane, const char *where, const char *how);
 /* What the lane has of its job ends no step without every trainer. */
 bool wf_lane_needs_all(const struct wf_lane *lane);
-/* Another lane of the pserver says so of the job that it has. */
+/* Another lane of the pserver reports this of the job that it has. */
 void wf_lane_on_needs_all(struct wf_lane *lane);
 /* Forget a finished or failed job and wait for the next. */
 void wf_lane_reset(struct wf_lane *lane);

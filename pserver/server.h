@@ -15,11 +15,11 @@ struct wf_lane_service; /* service.h */
 
 struct wf_server_opts {
 	struct wf_env *env;
-	/* The settings that both ends have (base/settings.c), and of those that differ here
-	 * num_gradient_servers, 0: as the first trainer says, up to max_trainers; and
-	 * stall_timeout_ns, as of a lane. connect_timeout_ns is from the first trainer of a job to
-	 * the last, with `once` also until the first comes. In tests transport may be "sim", too.
-	 */
+	/* The settings that both ends have (base/settings.c). These differ here:
+	 * num_gradient_servers 0 means as the first trainer sends, up to max_trainers;
+	 * stall_timeout_ns is that of a lane; connect_timeout_ns runs from the first trainer of a
+	 * job to the last, and with `once` also until the first one connects. In tests transport
+	 * may be "sim", too. */
 	union {
 		struct weft_session_opts session;
 		struct wf_session_values values; /* the same, with what has no field there */
@@ -28,9 +28,10 @@ struct wf_server_opts {
 				* each lane picks one (tests) */
 	const struct wf_lane_service *sparse; /* what sparse lanes do; NULL: ports are kept free */
 	uint32_t max_trainers;
-	uint32_t newcomer_max; /* connections of a lane that were not let in; 0: 64 */
+	uint32_t newcomer_max; /* connections of a lane that were not admitted; 0: 64 */
 	bool inline_lanes;
-	bool once;                /* end with OK when all trainers of the first job said GOODBYE */
+	bool once;                /* end with OK when all trainers of the first job have sent
+				   * GOODBYE */
 	uint64_t slot_bytes_max;  /* longest slice accepted, bytes */
 	uint32_t slot_count;      /* window per trainer and lane; a power of two, 1..256 */
 	uint64_t max_shard_bytes; /* parameters and state of one lane */
@@ -53,16 +54,16 @@ uint32_t wf_server_lane_count(const struct wf_server *server);
 uint16_t wf_server_port(const struct wf_server *server, uint32_t lane_idx);
 /* Counters of lane `lane_idx` (enum wf_lane_counter); any thread may read them. */
 const struct wf_stats *wf_server_stats(const struct wf_server *server, uint32_t lane_idx);
-/* Lines, with a newline between two: what it listens on, who can reach it, whom it serves and how.
- */
+/* Lines, separated by newlines: the addresses it listens on, who can reach it, the trainers that it
+ * serves, and how. */
 void wf_server_describe(const struct wf_server *server, char *out, size_t bytes);
-/* Serve until stopped (OK; in a job the cause that its members were told), until the job is done
- * with `once` (OK), until the job fails with `once` (its first cause), or until nobody has come in
- * time with `once` (WEFT_TIMEOUT). Without `once` a finished or failed job is logged and the next
- * awaited. */
+/* Serves until it is stopped (OK; in a job the cause that was sent to its members); with `once`
+ * until the job is done (OK), until the job fails (its first cause), or until no trainer has
+ * connected in time (WEFT_TIMEOUT). Without `once` a finished or failed job is logged, and it waits
+ * for the next one. */
 enum weft_status wf_server_run(struct wf_server *server) WEFT_MUST_CHECK;
-/* Finish: members of a running job are told with ABORT that this pserver was stopped by the signal,
- * or, with 0, was asked to stop. */
+/* Finishes: ABORT reports to members of a running job that this pserver was stopped by the signal,
+ * or, with 0, on request. */
 void wf_server_stop_by(struct wf_server *server, int signal_number);
 static inline void
 wf_server_stop(struct wf_server *server)

@@ -40,11 +40,11 @@
 
 struct wf_peer;
 
-/* How far a service has got with what it has to send to one peer. */
+/* How much of what is due to one peer a service has sent. */
 enum wf_flush {
 	WF_FLUSH_DONE,
 	WF_FLUSH_LEFT, /* something waits, but not for the transport */
-	WF_FLUSH_FULL, /* the transport takes no more: try again after a DONE */
+	WF_FLUSH_FULL, /* the transport accepts no more: try again after a DONE */
 };
 
 /* All mandatory but those that may be NULL. */
@@ -57,11 +57,12 @@ struct wf_lane_service {
 	size_t own_bytes;  /* of lane->own, zeroed when the lane is made */
 	size_t peer_bytes; /* of peer->own */
 
-	/* A job opens: take an array of `peer_bytes` for each trainer as lane->peers_own, and touch
-	 * nothing in it. The description follows, from whoever is `loading`, as messages of the
-	 * service's own. When it is known to be within the limits, wf_admit_begin_all, and then its
-	 * memory is taken; when all is there, wf_admit_job_is_here. release: give back what the
-	 * job took, and what is half taken; lane->own is zero again. */
+	/* A job opens: allocates an array of `peer_bytes` for each trainer as lane->peers_own, and
+	 * touches nothing in it. The description follows, from the trainer that is `loading`, as
+	 * messages of the service. When it is known to be within the limits, wf_admit_begin_all is
+	 * called, and then its memory is allocated; when everything is there, wf_admit_job_is_here.
+	 * release frees what the job allocated, also if it is half allocated; lane->own is zero
+	 * again. */
 	enum weft_status (*job_opens)(struct wf_lane *lane);
 	void (*release)(struct wf_lane *lane);
 	/* The peer is UP and the job is ready; NULL: nothing is to be done. DOWN, after what lay in
@@ -72,9 +73,9 @@ struct wf_lane_service {
 	/* The step of this unit that is waited for from the peer. 0: none yet, and what comes
 	 * before the first step. */
 	uint64_t (*next)(const struct wf_lane *lane, const struct wf_peer *peer, uint32_t unit);
-	/* On a new path: the peer waits for the answer of step `next` of this unit, has those
-	 * before, and says that it has begun step `begun`: answer again what it lacks. A failure
-	 * is the peer's offence, likewise of the next two. */
+	/* On a new path the peer reports that it waits for the answer of step `next` of this unit,
+	 * has those before, and has begun step `begun`: sends again the answers that it lacks. A
+	 * failure is an offence of the peer, as in the next two functions. */
 	enum weft_status (*has)(struct wf_lane *lane, struct wf_peer *peer, uint32_t unit,
 				uint64_t next, uint64_t begun);
 	enum weft_status (*message)(struct wf_lane *lane, struct wf_peer *peer,
@@ -86,14 +87,14 @@ struct wf_lane_service {
 	uint64_t (*park)(struct wf_lane *lane, struct wf_peer *peer, uint32_t word);
 	/* A PUT with this cookie is DONE; 0 is no PUT. */
 	void (*done)(struct wf_lane *lane, uint64_t cookie);
-	/* Send what is due: flags and cursors become operations. */
+	/* Sends what is due: flags and cursors become operations. */
 	enum wf_flush (*flush)(struct wf_lane *lane, struct wf_peer *peer);
 	/* Something to do beside events, a bounded piece of it; NULL: never. Whether there is more.
 	 */
 	bool (*work)(struct wf_lane *lane);
 
-	/* Bring the service's gauges up to date; its words in a line, with a blank before each; and
-	 * lines of its own. */
+	/* Updates the service's gauges; appends its fields to a line, with a blank before each; and
+	 * writes its own lines. */
 	void (*gather)(struct wf_lane *lane);
 	void (*words)(const struct wf_lane *lane, const struct wf_report_line *line, char *out,
 		      size_t bytes);
@@ -104,7 +105,7 @@ enum wf_peer_state {
 	WF_PEER_ABSENT, /* never seen */
 	WF_PEER_UP,
 	WF_PEER_LOST, /* has until lost.deadline_ns to come back */
-	WF_PEER_GONE, /* said GOODBYE */
+	WF_PEER_GONE, /* has sent GOODBYE */
 };
 
 /* A connection whose hello is good and that is not answered yet: the job still arrives from another
@@ -123,29 +124,29 @@ struct wf_held_hellos {
 /* A path that was lost: end.c notes why, admit.c until when the trainer may come back. */
 struct wf_peer_loss {
 	uint64_t deadline_ns;   /* LOST: it has until then to come back */
-	bool offended;          /* it broke the protocol: it does not come in again */
+	bool offended;          /* it broke the protocol: it is not admitted again */
 	char why[WF_WHY_BYTES]; /* "": not known yet */
 };
 
 /* The job's description, which one trainer sends: admit.c's. */
 struct wf_peer_loading {
 	bool is_due;          /* it is this one, on this path */
-	uint64_t deadline_ns; /* by which all of it has to be here */
+	uint64_t deadline_ns; /* deadline of the whole message */
 };
 
 /* What opens a path: path.c's. */
 struct wf_opening {
 	bool grant_due;                /* of the window */
-	struct wf_cursor resume, have; /* what is said, and heard, of units */
+	struct wf_cursor resume, have; /* what is sent and received about units */
 };
 
 /* GOODBYE: control.c's. */
 struct wf_peer_farewell {
 	bool answer_due; /* on this path */
-	bool is_over;    /* GONE, and has heard that we know: it will not come back */
+	bool is_over;    /* GONE, and has received the acknowledgement: it will not reconnect */
 };
 
-/* What one trainer has asked of the reduce. */
+/* One trainer's request to the reduce. */
 struct wf_reduce_part {
 	bool answer_due; /* the result is to be sent, on this path */
 	uint64_t id;     /* last request received */
@@ -164,7 +165,7 @@ struct wf_peer {
 	struct wf_hello hello;    /* of the newest connection */
 	struct wf_conn *conn;     /* UP or going DOWN; NULL: none */
 	struct wf_held successor; /* newer, held until `conn` is DOWN; its conn NULL: none */
-	bool closing;             /* conn was told to disconnect */
+	bool closing;             /* conn is being disconnected */
 	struct wf_beat beat;      /* of conn */
 	struct wf_peer_loss lost;
 
@@ -182,8 +183,8 @@ struct wf_peer {
 /* The memory of the peers' windows: [peer_count][slot_count] slots. */
 struct wf_windows {
 	uint64_t slot_bytes; /* 0: there are none */
-	uint64_t held_bytes; /* that GRANT says: of one trainer's pushes; 0: it does not say */
-	bool announced;      /* as GRANT says: pushes are announced */
+	uint64_t held_bytes; /* limit in GRANT of one trainer's pushes; 0: none is sent */
+	bool announced;      /* flag in GRANT: pushes are announced */
 	struct wf_buffers inbox;
 	struct wf_msg_steps steps; /* scratch of one encode, like the next */
 	struct wf_msg_credit credit;
@@ -196,7 +197,7 @@ struct wf_reduction {
 	uint32_t count;
 	double value[WF_REDUCE_MAX];
 	uint32_t pending_count;   /* values of the one under way */
-	uint32_t heard;           /* trainers that asked for it */
+	uint32_t heard;           /* trainers that requested it */
 	uint64_t since_ns;        /* its first request; 0: none is under way */
 	struct wf_msg_reduce msg; /* scratch of one encode */
 };
@@ -208,19 +209,20 @@ struct wf_lane_end {
 	uint64_t deadline_ns; /* connections that are left by then are cut */
 };
 
-/* Whom the job was opened for, and what the others are compared with: admit.c's. */
+/* The hello that opened the job, with which the others are compared: admit.c's. */
 struct wf_admission {
 	bool is_open;           /* a trainer was admitted */
 	struct wf_hello first;  /* of the first trainer admitted */
 	struct wf_hello spoken; /* of the first one that has words to compare; else zeroed */
 	bool numerics_said;     /* that a trainer computes otherwise was logged */
-	uint64_t start_ns;      /* when the first trainer came */
+	uint64_t start_ns;      /* when the first trainer connected */
 	uint64_t deadline_ns;   /* all trainers there by then */
 };
 
 /* What a lane may wait for, several at a time. */
 enum wf_step_wait {
-	WF_STEP_WAIT_START, /* somebody has not come, or what the job begins with is not here */
+	WF_STEP_WAIT_START, /* a trainer is missing, or the state with which the job begins is not
+			     * here */
 	WF_STEP_WAIT_HOLDS, /* answers that wait for what others push */
 	WF_STEP_WAIT_STEP,
 	WF_STEP_WAIT_REDUCE,
@@ -229,7 +231,7 @@ enum wf_step_wait {
 
 #define WF_ABSENTEES_MAX 8u /* that are remembered; the log has all */
 
-/* A trainer that has never been here, of whom something is known. */
+/* A trainer that has never been admitted, of which something is known. */
 struct wf_absentee {
 	uint32_t trainer;
 	enum weft_status status; /* that the job ends with */
@@ -247,12 +249,12 @@ struct wf_turned_away {
 /* The job as the service has it from its description. */
 struct wf_described {
 	uint64_t received_bytes; /* of the description, of first.job_bytes */
-	bool is_ready;           /* all of it is here, and the memory is taken */
-	/* As the service says when the job is ready. */
-	bool has_steps; /* trainers say steps here */
+	bool is_ready;           /* all of it is here, and the memory is allocated */
+	/* Set by the service when the job is ready. */
+	bool has_steps; /* trainers send steps to this lane */
 	/* No step of the job ends without every trainer, and no reduce. */
 	bool needs_all;
-	uint32_t unit_count;  /* units whose steps RESUME and HAVE tell of */
+	uint32_t unit_count;  /* units whose steps RESUME and HAVE report */
 	uint32_t place_count; /* places that a trainer may grant */
 	const char *owed;     /* what trainer 0 owes before the first step; NULL: nothing */
 };
@@ -261,16 +263,16 @@ struct wf_described {
 struct wf_absences {
 	struct wf_absentee known[WF_ABSENTEES_MAX]; /* the first `count` */
 	uint32_t count;
-	uint32_t silent; /* 1 + the trainer that takes no turns, as others are told; 0: nobody */
-	/* As `needs_all` of the lane: of what this lane does not know another lane says so, heard
-	 * once this one has run. */
+	uint32_t silent; /* 1 + the trainer that takes no turns, as reported to others; 0: none */
+	/* As `needs_all` of the lane: another lane reports it for what this lane does not know;
+	 * read once this one has run. */
 	bool others_need_all;
 };
 
 struct wf_lane {
-	struct wf_owner owner; /* who polls */
-	/* Its awaits_done: the service may be waiting for a DONE. True until the service says
-	 * better. */
+	struct wf_owner owner; /* the thread that polls */
+	/* Its awaits_done: the service may be waiting for a DONE. True until the service clears
+	 * it. */
 	struct wf_turn turn;
 	struct wf_env *env;
 	struct wf_lane_opts opts;
@@ -287,12 +289,12 @@ struct wf_lane {
 	struct wf_admission admission;
 	struct wf_described job;
 
-	/* [peer_count]. Nobody has touched those that have not begun, so that they take addresses
-	 * and no memory: the number is a stranger's word. All zeroes is ABSENT. */
+	/* [peer_count]. Entries that have not begun are untouched, so that they use addresses and
+	 * no memory, because the number comes from an unverified hello. All zeroes is ABSENT. */
 	struct wf_peer *peer;
 	struct wf_windows windows; /* the peers' */
 	uint32_t peer_count;       /* trainers of the job; 0: no job */
-	uint32_t gone_count;       /* of them, who said GOODBYE */
+	uint32_t gone_count;       /* of them, those that sent GOODBYE */
 	struct wf_order order;     /* of peers' members */
 	struct wf_reduction reduction;
 
@@ -309,18 +311,18 @@ struct wf_lane {
 };
 
 /* end.c */
-/* Closes the path; the recorded failure says why. */
+/* Closes the path; the recorded failure is the reason. */
 void wf_peer_end_path(struct wf_peer *peer);
-/* Take one connection down for what it sent; the recorded failure says why. */
+/* Closes one connection for what it sent; the recorded failure is the reason. */
 void wf_lane_offence(struct wf_lane *lane, struct wf_peer *peer);
-/* Whether a line about who is not let in, or shown out, may be said now; those that may not are
- * counted, and their number is told. */
+/* Whether a line about a connection that is refused or closed may be logged now; those that may not
+ * are counted, and their number is logged. */
 bool wf_lane_may_warn(struct wf_lane *lane);
 void wf_lane_fail(struct wf_lane *lane, enum weft_status status, uint64_t step, const char *format,
 		  ...) __attribute__((format(printf, 4, 5)));
-/* All trainers have said GOODBYE: the job is over when they know that it was heard. */
+/* All trainers have sent GOODBYE: the job is over when they have received the acknowledgement. */
 void wf_end_finish(struct wf_lane *lane);
-/* The transport has failed with `st`: nobody can be told, and no connection is left. */
+/* The transport has failed with `st`: no message can be sent, and no connection is left. */
 void wf_end_at_once(struct wf_lane *lane, enum weft_status st);
 /* The job is FINISHED or FAILED: is no connection of it left? */
 bool wf_end_look(struct wf_lane *lane, uint64_t now);
@@ -336,7 +338,7 @@ wf_peer_due(struct wf_peer *peer)
 	wf_turn_due(&peer->lane->turn, &peer->due);
 }
 
-/* The bytes of a slot of its window are needed no more, and CREDIT is to say so. */
+/* The bytes of a slot of its window are no longer needed, and CREDIT returns it. */
 static inline void
 wf_peer_credit(struct wf_peer *peer, uint32_t slot)
 {
@@ -347,10 +349,10 @@ wf_peer_credit(struct wf_peer *peer, uint32_t slot)
 /* admit.c */
 void wf_admit_up(struct wf_lane *lane, const struct wf_event *event);
 void wf_admit_down(struct wf_lane *lane, const struct wf_event *event);
-/* `peer` has sent the whole description, and `st` is what came of it: the job runs, or ends. */
+/* `peer` has sent the whole description, with the result `st`: the job runs, or ends. */
 void wf_admit_job_is_here(struct wf_lane *lane, struct wf_peer *peer, enum weft_status st);
 void wf_admit_release_job(struct wf_lane *lane);
-/* The description is within the limits: the state of all trainers is taken. */
+/* The description is within the limits: the state of all trainers is allocated. */
 void wf_admit_begin_all(struct wf_lane *lane);
 /* Is it the hello of a trainer that is, or was, in the lane's job? For its transport. */
 bool wf_admit_knows(void *lane, const uint8_t *hello, size_t hello_bytes);
@@ -370,28 +372,28 @@ wf_admit_peer_of(const struct wf_lane *lane, const struct wf_conn *conn)
  * messages about one that is here. */
 /* The recorded failure is why `hello` was refused. */
 void wf_absent_note_refusal(struct wf_lane *lane, const struct wf_hello *hello);
-/* Its hello was good, and its connection is gone before it was let in. */
+/* Its hello was valid, and its connection was lost before it was admitted. */
 void wf_absent_note_gone(struct wf_lane *lane, const struct wf_hello *hello, const char *how);
-/* Something is known that the trainers who are here are told. */
+/* Something is known that is sent to the trainers that are here. */
 bool wf_absent_is_any(const struct wf_lane *lane);
 /* The job is over. */
 void wf_absent_release(struct wf_lane *lane);
-/* It has come. */
+/* The trainer has joined. */
 void wf_absent_forget(struct wf_lane *lane, uint32_t trainer);
-/* Why it has not come in; "": nothing is known. */
+/* Why it is not admitted; "": unknown. */
 const char *wf_absent_why(const struct wf_lane *lane, uint32_t trainer);
 /* A step was applied, or part of one, of a job that can do without some. */
 bool wf_lane_has_run(const struct wf_lane *lane);
-/* Who has not come right in time ends the job. */
+/* Ends the job if a missing trainer has not joined in time. */
 void wf_absent_check(struct wf_lane *lane, uint64_t now);
-/* Trainer `silent` - 1 takes no turns, and is waited for; 0: nobody is, any more. */
+/* Trainer `silent` - 1 takes no turns, and is waited for; 0: no trainer is, any more. */
 void wf_absent_note_silent(struct wf_lane *lane, uint32_t silent);
-/* The peer is to be told how it stands now. flush: false: the transport takes no more. */
+/* The current state is due to the peer. flush: false: the transport accepts no more. */
 void wf_absent_send(struct wf_lane *lane, struct wf_peer *peer);
 bool wf_absent_flush(struct wf_lane *lane, struct wf_peer *peer);
 
 /* step.c */
-/* Who has left does not push any more. */
+/* A trainer that has left does not push any more. */
 void wf_step_fail_if_left(struct wf_lane *lane, uint64_t step);
 /* wf_order_on_step, and what follows from it for the lane. */
 static inline enum weft_status
@@ -403,7 +405,8 @@ wf_step_record(struct wf_lane *lane, struct wf_peer *peer, const struct wf_step_
 	if (lane->turn.times.on && sum->heard == 1 && sum->since_ns == 0) {
 		sum->since_ns = wf_now_ns(lane->env);
 	}
-	/* Who is out of data begins no step, which somebody who has left could be missing in. */
+	/* A trainer that is out of data begins no step, because one that has left could be missing
+	 * in it. */
 	if (lane->gone_count > 0 && st == WEFT_OK && *out != WF_STEP_AGAIN && !said->out) {
 		wf_step_fail_if_left(lane, said->step);
 	}
@@ -411,34 +414,36 @@ wf_step_record(struct wf_lane *lane, struct wf_peer *peer, const struct wf_step_
 }
 /* All of the step is applied. */
 void wf_step_is_done(struct wf_lane *lane, uint64_t applied_ns);
-/* The clock was read: does somebody wait for others now? */
+/* Called when the clock was read: whether a trainer waits for others now. */
 void wf_step_look(struct wf_lane *lane);
-/* Since when the lane has waited for trainers in this way; 0: it waits for nobody. */
+/* Since when the lane has waited for trainers in this way; 0: it waits for none. */
 uint64_t wf_step_waits_since(const struct wf_lane *lane, enum wf_step_wait kind);
-/* The same of what is told: as long as somebody has not come, that is. */
+/* The same for what is reported: as long as a trainer is missing, that wait. */
 uint64_t wf_step_tells_since(const struct wf_lane *lane, enum wf_step_wait kind);
 /* It does: for this peer, too? */
 bool wf_step_waits_on(const struct wf_lane *lane, enum wf_step_wait kind,
 		      const struct wf_peer *peer);
-/* For whom, e.g. "step 7 waits for trainer 1, 3". */
+/* What it waits for, e.g. "step 7 waits for trainer 1, 3". */
 void wf_step_waits_for(const struct wf_lane *lane, enum wf_step_wait kind, char *out, size_t bytes);
 
 /* beats.c */
-/* The clock was read: ask who is waited for. Who is silent for stall_timeout ends the job. */
+/* Called when the clock was read: sends BEAT to trainers that are waited for. One that is silent
+ * for stall_timeout ends the job. */
 void wf_lane_beats_look(struct wf_lane *lane, uint64_t now_ns);
 enum weft_status wf_peer_on_beat(struct wf_lane *lane, struct wf_peer *peer,
 				 const struct wf_event *event) WEFT_MUST_CHECK;
-/* Ask and answer. False: the transport takes no more. */
+/* Sends BEAT and its answer. False: the transport accepts no more. */
 bool wf_peer_beat_flush(struct wf_lane *lane, struct wf_peer *peer);
-/* "; trainer 1 (host nodea, pid 12) has not taken a turn for 4 s", of who has been silent longest
- * of those waited for in this way, START: in any; "": nobody is. */
+/* "; trainer 1 (host nodea, pid 12) has not taken a turn for 4 s", for the one that has been silent
+ * longest of those waited for in this way, or with START in any; "": there is none. */
 void wf_lane_beats_describe(const struct wf_lane *lane, enum wf_step_wait kind, char *out,
 			    size_t bytes);
 
 /* path.c */
 /* The windows of all trainers, with slots of `slot_bytes`. */
 enum weft_status wf_path_open(struct wf_lane *lane, uint64_t slot_bytes) WEFT_MUST_CHECK;
-void wf_path_close(struct wf_lane *lane); /* accepts what is half taken, and nothing */
+void wf_path_close(struct wf_lane *lane); /* accepts a state that is half allocated, or not at all
+					   * */
 /* The peer is UP, and the job ready. */
 void wf_path_begins(struct wf_lane *lane, struct wf_peer *peer);
 /* DOWN: forget what belonged to the path, and copy aside what lies in the window. */
@@ -454,10 +459,10 @@ wf_path_is_due(const struct wf_peer *peer)
 	return peer->opening.grant_due || wf_cursor_is_open(&peer->opening.resume) ||
 	       peer->slots.credit_count > 0;
 }
-/* Send them. CREDIT goes before what frees slots by itself, so that it never names one that is in
- * use again. False: the transport takes no more. */
+/* Sends them. CREDIT precedes what frees slots by itself, so that it never names one that is in use
+ * again. False: the transport accepts no more. */
 bool wf_path_flush(struct wf_lane *lane, struct wf_peer *peer);
-/* On this path HAVE has told of the unit: its answers may go unasked. */
+/* HAVE has reported the unit on this path: its answers may be sent without a request. */
 static inline bool
 wf_path_has_unit(const struct wf_peer *peer, uint32_t unit)
 {
@@ -471,13 +476,13 @@ void wf_path_gather(struct wf_lane *lane);
 /* control.c */
 enum weft_status wf_control_on_message(struct wf_lane *lane, struct wf_peer *peer,
 				       const struct wf_event *event) WEFT_MUST_CHECK;
-/* A path is UP: GOODBYE may be said again on it. */
+/* A path is UP: GOODBYE may be sent again on it. */
 void wf_control_path_begins(struct wf_peer *peer);
-/* DOWN: what is due goes with the path. */
+/* DOWN: what is due is dropped with the path. */
 void wf_control_path_ends(struct wf_peer *peer);
 /* Send whatever is due, the service's too. Returns whether something is left. */
 bool wf_control_flush(struct wf_lane *lane, struct wf_peer *peer);
-/* False: the transport takes no more. */
+/* False: the transport accepts no more. */
 static inline bool
 wf_control_send(struct wf_peer *peer, const struct wf_msg *msg)
 {
@@ -488,7 +493,7 @@ wf_control_send(struct wf_peer *peer, const struct wf_msg *msg)
 void wf_lane_report_init(struct wf_lane *lane);
 /* Bring the counters up to date that the transport and the service keep. */
 void wf_lane_report_gather(struct wf_lane *lane);
-/* From here on counts what the lines about the job say. */
+/* The figures in the lines about the job count from here on. */
 void wf_lane_report_job_begins(struct wf_lane *lane);
 void wf_lane_report_job_ends(struct wf_lane *lane);
 /* The line that is due at report.next_ns. */
@@ -497,7 +502,7 @@ void wf_lane_report_period(struct wf_lane *lane, uint64_t now);
 /* reduce.c */
 enum weft_status wf_reduce_on_message(struct wf_lane *lane, struct wf_peer *peer,
 				      const struct wf_msg_reduce *msg) WEFT_MUST_CHECK;
-/* Send the result. False: the transport takes no more. */
+/* Sends the result. False: the transport accepts no more. */
 bool wf_reduce_flush(struct wf_lane *lane, struct wf_peer *peer);
 /* DOWN: an answer that is due goes with the path. */
 void wf_reduce_path_ends(struct wf_peer *peer);

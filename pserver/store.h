@@ -44,7 +44,7 @@ struct wf_store {
 	struct wf_slab slab;         /* parameters, then each array of state, then halves */
 	enum weft_value_format wire; /* what gradients and values travel as */
 	unsigned wire_shift;         /* bits by which their bytes are fewer than f32's: 0 or 1 */
-	const char *values;          /* what answers are made of: parameters, or halves */
+	const char *values;          /* the source of answers: parameters, or halves */
 	uint64_t elements;           /* of all slices, padding included */
 	uint64_t state_elements;     /* of those with state, which come first: of one array of it */
 	struct wf_stored *stored;    /* [stored_count] */
@@ -53,7 +53,7 @@ struct wf_store {
 
 	uint64_t slot_bytes; /* of the longest slice as f32, which initial values are */
 
-	/* Slices of which there is a chunk for every trainer: as many as inbox_bytes allow. */
+	/* Number of slices with a chunk for every trainer: as many as inbox_bytes allow. */
 	uint32_t hold_max;
 	struct wf_park park;
 };
@@ -75,7 +75,7 @@ float *wf_store_param(const struct wf_store *store, const struct wf_stored *stor
 /* Of a slice whose tensor has state. */
 float *wf_store_state(const struct wf_store *store, const struct wf_stored *stored, unsigned idx);
 
-/* Bytes on the wire of what takes `bytes` as f32: gradients, values. */
+/* Bytes on the wire of gradients or values that take `bytes` as f32. */
 static inline uint64_t
 wf_store_on_wire(const struct wf_store *store, uint64_t bytes)
 {
