@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* absent: what is known of trainers that the job waits for. Of those that have not come in: who was
- * refused, and who had begun to come and is gone. All who are here are told at once. The job ends
- * for it when that has not come right in time and the job cannot run without: one that can, or
- * does, could be ended by a stranger or another job. And of those that are here: who takes no turns
- * (beats.c), which is told the same way. Thread: the lane's. */
+/* absent: what is known of trainers that the job waits for. Of those that are not admitted: which
+ * were refused, and which had begun to connect and are gone. All members are notified at once. The
+ * job ends if that trainer has not joined in time and the job cannot run without it; if it can, or
+ * does, a stranger or another job could end it otherwise. Of those that are here: which take no
+ * turns (beats.c), which is reported in the same way. Thread: the lane's. */
 #include "pserver/service.h"
 
 #include <stdio.h>
@@ -55,7 +55,7 @@ wf_lane_needs_all(const struct wf_lane *lane)
 void
 wf_lane_on_needs_all(struct wf_lane *lane)
 {
-	/* Then it is the same job: whoever has made a step is on all lanes. */
+	/* Then it is the same job: a trainer that has made a step is on all lanes. */
 	if (lane->job.has_steps && wf_lane_has_run(lane)) {
 		lane->absent.others_need_all = true;
 	}
@@ -96,7 +96,7 @@ wf_absent_note_refusal(struct wf_lane *lane, const struct wf_hello *hello)
 	char why[WF_REASON_BYTES];
 	bool passes = refusal->status == WEFT_UNAVAILABLE || refusal->status == WEFT_REFUSED;
 	if (passes || !is_awaited(lane, hello)) {
-		return; /* it is to try again, or nobody waits for it */
+		return; /* it is to try again, or no trainer waits for it */
 	}
 	(void)snprintf(why, sizeof(why), "refused: %.*s", WF_REASON_BYTES - 10, refusal->text);
 	note(lane, hello, refusal->status, why);
@@ -153,8 +153,8 @@ wf_absent_why(const struct wf_lane *lane, uint32_t trainer)
 void
 wf_absent_check(struct wf_lane *lane, uint64_t now)
 {
-	/* An asynchronous job runs without who is absent, and may have begun to since it was
-	 * refused; where it says no steps, it may run elsewhere. */
+	/* An asynchronous job runs without the absent trainer, and may have begun to since the
+	 * trainer was refused; a lane without steps cannot know whether it runs elsewhere. */
 	bool needs_all = lane->job.needs_all || lane->absent.others_need_all;
 	bool may_end = needs_all || (lane->job.has_steps && !wf_lane_has_run(lane));
 	for (uint32_t i = 0; i < lane->absent.count && may_end; i++) {
@@ -187,7 +187,8 @@ wf_absent_note_silent(struct wf_lane *lane, uint32_t silent)
 	}
 }
 
-/* False: nobody is silent whom `peer` could wait for, or moves again: the next look says so. */
+/* False: no trainer that `peer` could wait for is silent; that one moves again is reported at the
+ * next look. */
 static bool
 fill_silent(const struct wf_lane *lane, const struct wf_peer *peer, struct wf_msg_absent *msg)
 {
@@ -205,7 +206,7 @@ fill_silent(const struct wf_lane *lane, const struct wf_peer *peer, struct wf_ms
 	return true;
 }
 
-/* The newer first: who was refused was told of when it was. */
+/* The newer one first: a refused trainer was reported when it was refused. */
 bool
 wf_absent_flush(struct wf_lane *lane, struct wf_peer *peer)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* admit: who may come in, the job's description, coming back. Thread: the lane's. */
+/* admit: which trainers may join, the job's description, reconnecting. Thread: the lane's. */
 #include "pserver/service.h"
 
 #include <inttypes.h>
@@ -15,7 +15,7 @@
 /* Of one trainer, refused by one lane and gone from the others: so much earlier ends the former. */
 #define REFUSAL_FIRST_NS (WF_NS_PER_S / 2)
 
-/* Say no with the recorded failure. `job_is_over`: it is the first cause of the job's end. */
+/* Refuses with the recorded failure. `job_is_over`: it is the first cause of the job's end. */
 static void
 refuse(struct wf_lane *lane, struct wf_conn *conn, bool job_is_over)
 {
@@ -172,7 +172,8 @@ check_hello(struct wf_lane *lane, const struct wf_hello *hello)
 	struct wf_peer *peer =
 		hello->trainer_id < lane->peer_count ? &lane->peer[hello->trainer_id] : NULL;
 	if (peer != NULL && peer->state != WF_PEER_ABSENT) {
-		st = check_identity(peer, hello); /* says more than a difference of the job would */
+		st = check_identity(peer, hello); /* more specific than a difference of the job
+						   * would be */
 		if (st != WEFT_OK) {
 			return st;
 		}
@@ -253,7 +254,7 @@ warn_numerics(struct wf_lane *lane, const struct wf_hello *hello)
 	       lane->opts.idx, hello->trainer_id, lane->admission.first.trainer_id);
 }
 
-/* Say yes. The path begins when the job is there. */
+/* Accepts. The path begins when the job is here. */
 static void
 welcome(struct wf_lane *lane, struct wf_peer *peer, struct wf_conn *conn,
 	const struct wf_hello *hello)
@@ -273,7 +274,7 @@ welcome(struct wf_lane *lane, struct wf_peer *peer, struct wf_conn *conn,
 	uint8_t bytes[WF_HELLO_MAX];
 	size_t used = wf_welcome_encode(&yes, bytes);
 	if (wf_transport_answer(conn, true, bytes, used) != WEFT_OK) {
-		conn->user = NULL; /* its DOWN is nobody's business */
+		conn->user = NULL; /* its DOWN has no consequences */
 		wf_absent_note_gone(lane, hello, weft_last_error());
 		return;
 	}
@@ -293,7 +294,7 @@ welcome(struct wf_lane *lane, struct wf_peer *peer, struct wf_conn *conn,
 	peer->abort_due = lane->state == WF_LANE_FAILED;
 	wf_peer_due(peer);
 	wf_control_path_begins(peer);
-	/* It may have missed that somebody came right, or moves again. */
+	/* It may have missed that a trainer has joined, or moves again. */
 	if (returns || wf_absent_is_any(lane)) {
 		wf_absent_send(lane, peer);
 	}
@@ -333,8 +334,7 @@ let_in(struct wf_lane *lane, struct wf_conn *conn, const struct wf_hello *hello)
 	welcome(lane, peer, conn, hello);
 }
 
-/* One place for each trainer: the same incarnation takes over from its older path, and nobody else
- * does. */
+/* One place for each trainer: only the same incarnation takes over from its older path. */
 static void
 hold(struct wf_lane *lane, struct wf_conn *conn, const struct wf_hello *hello)
 {
@@ -369,7 +369,7 @@ hold(struct wf_lane *lane, struct wf_conn *conn, const struct wf_hello *hello)
 static void
 consider(struct wf_lane *lane, struct wf_conn *conn, const struct wf_hello *hello)
 {
-	/* Asked first: it records why not, and the refusal is what check_hello records. */
+	/* Called first: it records the reason, and check_hello then records the refusal. */
 	bool over = lane->state == WF_LANE_FAILED && is_of_this_job(lane, hello);
 	enum weft_status st = check_hello(lane, hello);
 	if (st == WEFT_OK && !lane->admission.is_open) {
@@ -413,7 +413,7 @@ wf_admit_knows(void *lane_arg, const uint8_t *bytes, size_t hello_bytes)
 	return peer->state != WF_PEER_ABSENT && peer->hello.incarnation == hello.incarnation;
 }
 
-/* The job is there, or who was sending it is gone: look again at those who wait. */
+/* The job is here, or its sender is gone: examines the held hellos again. */
 static void
 reconsider_held(struct wf_lane *lane)
 {
@@ -451,7 +451,7 @@ find_successor(struct wf_lane *lane, const struct wf_conn *conn)
 	return NULL;
 }
 
-/* The path is gone: forget what belonged to it. What was received stays. */
+/* The path is gone: drops what belonged to it. What was received stays. */
 static void
 forget_path(struct wf_lane *lane, struct wf_peer *peer)
 {
@@ -468,11 +468,12 @@ static void
 note_loss(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event *event)
 {
 	if (peer->state == WF_PEER_GONE) {
-		return; /* it comes back if it has not heard that its GOODBYE was heard */
+		return; /* it reconnects if it has not received the acknowledgement of its GOODBYE
+			 * */
 	}
 	peer->state = WF_PEER_LOST;
 	peer->lost.deadline_ns = wf_now_ns(lane->env) + lane->opts.reconnect_timeout_ns;
-	/* A lane that refused it, if one did, says why it went. */
+	/* A lane that refused it, if one did, has the reason. */
 	if (!peer->lost.offended && !wf_lane_has_run(lane)) {
 		peer->lost.deadline_ns += REFUSAL_FIRST_NS;
 	}
@@ -521,7 +522,7 @@ wf_admit_job_is_here(struct wf_lane *lane, struct wf_peer *peer, enum weft_statu
 	peer->loading.is_due = false;
 	if (st != WEFT_OK) {
 		wf_lane_fail(lane, st, 0, "%.200s", weft_last_error());
-		return; /* told by ABORT */
+		return; /* by ABORT */
 	}
 	lane->job.is_ready = true;
 	lane->order.sum = (struct wf_step_sum){.step = 1};

@@ -3,15 +3,15 @@
  *
  * What is parked is bounded by what may be PUT. A push of a step is announced, and the lane *holds*
  * a slice when all who take part in the step have announced it and there is room for one gradient
- * of each trainer: it keeps that room until the slice is applied, and allows the push to them all.
- * Slices are held in the order in which they became complete. Who is allowed to PUT has the
- * gradient ready, and a window never blocks (a full one is parked, in room that is kept), so each
- * held slice is applied whatever else waits: no order of pushes can block.
+ * of each trainer: it keeps that room until the slice is applied, and allows the push to all of
+ * them. Slices are held in the order in which they became complete. A trainer that is allowed to
+ * PUT has the gradient ready, and a window never blocks (a full one is parked, in reserved room),
+ * so each held slice is applied whatever else waits: no order of pushes can block.
  *
- * An announcement dies with its connection; a slice that is held stays so, and who comes back is
- * allowed at once what it announces of it again. Gradients that are applied when they come, and
- * initial values, wait for nobody and are not announced. Model: docs/model/announce.pml.
- * Thread: the lane's. */
+ * An announcement ends with its connection. A slice that is held stays so, and a trainer that
+ * reconnects is allowed at once what it announces of it again. Gradients that are applied as they
+ * arrive, and initial values, wait for no trainer and are not announced. Model:
+ * docs/model/announce.pml. Thread: the lane's. */
 #include "pserver/announce.h"
 
 #include <inttypes.h>
@@ -25,7 +25,7 @@ enum said {
 	SAID_NOTHING,
 	SAID_READY, /* announced */
 	SAID_GO,    /* allowed, which waits in the trainer's ring */
-	SAID_TOLD,  /* and told, and not here yet */
+	SAID_TOLD,  /* and announced to it, and not here yet */
 };
 
 static uint8_t *
@@ -35,7 +35,7 @@ said_of(const struct wf_inbox *inbox, const struct wf_lane *lane, uint32_t ordin
 	return &inbox->said[(uint64_t)ordinal * lane->peer_count + trainer];
 }
 
-/* Pushed by all who take part in a step, together. */
+/* Pushed together by all that take part in a step. */
 static bool
 is_shared(const struct wf_dense *dense, uint32_t ordinal)
 {
@@ -155,7 +155,7 @@ allow(const struct wf_feature *self, struct wf_peer *peer, uint32_t ordinal)
 	wf_feature_due(self, peer);
 }
 
-/* Keep room for the slice until it is applied, and let everybody push it. */
+/* Keeps room for the slice until it is applied, and lets all trainers push it. */
 static void
 hold(const struct wf_feature *self, struct wf_lane *lane, uint32_t ordinal)
 {
@@ -177,8 +177,8 @@ is_complete(const struct wf_inbox *inbox, const struct wf_lane *lane, uint32_t o
 	return ready > 0 && ready == wf_order_taking_part(&lane->order);
 }
 
-/* Hold what there is room for. Who was ready may have been lost since: its slice comes again when
- * it has come back. */
+/* Holds as many slices as there is room for. A trainer that was ready may have been lost since: its
+ * slice is announced again when it has reconnected. */
 static void
 hold_next(const struct wf_feature *self, struct wf_lane *lane)
 {
@@ -311,7 +311,7 @@ after_apply(const struct wf_feature *self, struct wf_lane *lane, uint32_t ordina
 	hold_next(self, lane);
 }
 
-/* Who takes part in the step no more is not waited for. */
+/* A trainer that no longer takes part in the step is not waited for. */
 static void
 step_said(const struct wf_feature *self, struct wf_lane *lane, struct wf_peer *peer,
 	  const struct wf_msg_step *msg)
@@ -363,7 +363,7 @@ fill_runs(struct wf_inbox *inbox, uint64_t step, const struct wf_ordinal_ring *r
 	return ring->count;
 }
 
-/* Say what may be PUT. */
+/* Sends what may be PUT. */
 static bool
 flush(const struct wf_feature *self, struct wf_lane *lane, struct wf_peer *peer)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* answer: everything the dense service sends. Nothing is queued as bytes: what is due is kept as
- * flags, cursors and a ring of ordinals, and turned into operations when the transport takes them.
+/* answer: everything that the dense service sends. Nothing is queued as bytes: what is due is kept
+ * as flags, cursors and a ring of ordinals, and becomes operations when the transport accepts them.
  * Thread: the lane's. */
 #include "pserver/dense.h"
 
@@ -24,7 +24,7 @@ wf_answer_push(struct wf_peer *peer, uint32_t ordinal)
 {
 	struct wf_dense_peer *own = peer->own;
 	if (peer->conn == NULL || !wf_path_has_unit(peer, ordinal)) {
-		return; /* HAVE will tell that it lacks this */
+		return; /* HAVE will report that it lacks this */
 	}
 	struct wf_push *push = wf_push_of(peer->lane, ordinal, peer->trainer);
 	if (push->answer_due) {
@@ -54,7 +54,7 @@ wf_answer_forget(struct wf_peer *peer)
 	peer->member.held_since_ns = 0;
 }
 
-/* A job that goes on from step k begins with step k + 1: the trainers have to know. */
+/* A job that continues from step k begins with step k + 1, which the trainers have to know. */
 static bool
 flush_init(struct wf_lane *lane, struct wf_peer *peer)
 {
@@ -74,7 +74,7 @@ flush_nack(struct wf_lane *lane, struct wf_peer *peer)
 	return !own->pulls.nack_due;
 }
 
-/* Everything that is a message, in order of urgency. False: the transport takes no more. */
+/* Sends everything that is a message, in order of urgency. False: the transport accepts no more. */
 static bool
 flush_messages(struct wf_lane *lane, struct wf_peer *peer)
 {
@@ -94,7 +94,7 @@ fill_put(const struct wf_lane *lane, uint32_t ordinal, struct wf_op *op)
 {
 	struct wf_dense *dense = lane->own;
 	const struct wf_stored *stored = &dense->store.stored[ordinal];
-	op->kind = WF_OP_PUT; /* what is of SENDs is not read; the key follows */
+	op->kind = WF_OP_PUT; /* fields of SENDs are not read; the key follows */
 	op->cookie = (uint64_t)ordinal + 1;
 	op->region = dense->store_region;
 	op->src = wf_store_values(&dense->store, stored);
@@ -103,7 +103,7 @@ fill_put(const struct wf_lane *lane, uint32_t ordinal, struct wf_op *op)
 	op->tag = wf_tag(ordinal, dense->round[ordinal].next - 1);
 }
 
-/* Take note of what the transport took of the operations, and what not: copies are given back. */
+/* Records which of the operations the transport accepted; copies of the others are released. */
 static void
 count_posted(struct wf_lane *lane, struct wf_peer *peer, const struct wf_op *op, unsigned count,
 	     unsigned taken)
@@ -118,7 +118,7 @@ count_posted(struct wf_lane *lane, struct wf_peer *peer, const struct wf_op *op,
 	}
 }
 
-/* Post `count` PUTs, out of the store and out of copies; true if all were taken. */
+/* Posts `count` PUTs, out of the store and out of copies; true if all were accepted. */
 static bool
 post_puts(struct wf_lane *lane, struct wf_peer *peer, const struct wf_op *op, unsigned count,
 	  unsigned *taken)
@@ -126,13 +126,13 @@ post_puts(struct wf_lane *lane, struct wf_peer *peer, const struct wf_op *op, un
 	*taken = 0;
 	enum weft_status st = wf_transport_post(peer->conn, op, count, taken);
 	count_posted(lane, peer, op, count, *taken);
-	if (st == WEFT_INVALID) { /* a grant that does not hold what it must */
+	if (st == WEFT_INVALID) { /* the grant has not the required size */
 		wf_lane_offence(lane, peer);
 	}
 	return st == WEFT_OK;
 }
 
-/* The first of the `due` answers. 0: none can go now, a DONE will tell. */
+/* The first of the `due` answers that can leave now. 0: none can; a DONE will change that. */
 static unsigned
 fill_answers(struct wf_lane *lane, struct wf_peer *peer, struct wf_op op[WF_OPS_PER_POST],
 	     uint32_t due)
@@ -163,8 +163,8 @@ is_held(const struct wf_dense *dense, uint32_t ordinal, uint64_t lead)
 	return slice->is_async && !wf_order_may_answer(&slice->terms, lead);
 }
 
-/* Bring answers that wait for other trainers behind the others; both keep their order. Of the
- * others some may have waited, behind those of lower priority. How many need not wait. */
+/* Moves answers that wait for other trainers behind the others; both keep their order. Some of the
+ * others may have waited behind those of lower priority. Returns the number that need not wait. */
 static uint32_t
 sort_answers(struct wf_lane *lane, struct wf_peer *peer, uint64_t lead)
 {
@@ -240,7 +240,7 @@ is_applied(const struct wf_lane *lane, uint32_t ordinal, uint64_t step)
 	return !wf_is_initial(next) && (fixed || next > step);
 }
 
-/* State, or the parameters behind it: f32 on every wire. */
+/* State, or the parameters after it: f32 on every wire. */
 static void
 fill_state(const struct wf_store *store, const struct wf_stored *stored, unsigned idx,
 	   struct wf_op *op)
@@ -251,7 +251,8 @@ fill_state(const struct wf_store *store, const struct wf_stored *stored, unsigne
 	op->offset = stored->place_offset;
 }
 
-/* As much of one range as has been applied and is taken. False: the transport takes no more. */
+/* Sends as much of one range as has been applied and as the transport accepts. False: it accepts no
+ * more. */
 static bool
 flush_pull(struct wf_lane *lane, struct wf_peer *peer, struct wf_pull_range *range)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* async: slices of tensors of the asynchronous modes. A push is applied when it comes, to its slice
- * alone, and answered with what the slice is by then; a slice counts the pushes applied to it. What
- * may be said, which push comes too late and which answer waits is order's (exchange/order.h). Its
- * lag is that of the original less the trainer's own push: with one trainer and its default of 1.5
- * the original drops every push; and a verdict is of a slice, where that of the original was of a
- * request.
+/* async: slices of tensors of the asynchronous modes. A push is applied when it arrives, to its
+ * slice alone, and answered with the current values of the slice; a slice counts the pushes applied
+ * to it. exchange/order.h decides which messages are valid, which push comes too late and which
+ * answer waits. Its lag is that of the original less the trainer's own push, because with one
+ * trainer and its default of 1.5 the original drops every push; and a verdict is for a slice, where
+ * that of the original was for a request.
  *
  * Answers do not leave from the store, which may change before they are DONE, but from buffers of
- * their trainer's: `copy`. What is copied is what the slice is when the transport is about to take
- * it, so an answer is never older than it must be, nor torn. Thread: the lane's. */
+ * their trainer: `copy`. They are copied when the transport is about to accept them, so an answer
+ * is never older than necessary, nor torn. Thread: the lane's. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +19,7 @@
 
 WF_STATIC_ASSERT(WF_SLICE_COUNT_MAX <= 1u << 23, "ordinals leave WF_TAG_DISCARDED free");
 
-#define LINES_MAX 8u /* trainers told of */
+#define LINES_MAX 8u /* the most trainers that are listed */
 
 static struct wf_order_view *
 view_of(const struct wf_lane *lane, uint32_t ordinal, uint32_t trainer)
@@ -46,7 +46,7 @@ wf_async_count(struct wf_lane *lane)
 	order->own_steps = order->came_count > 0 && order->summed_count == 0;
 }
 
-/* What the modes of tensors come to. */
+/* What follows from the modes of the tensors. */
 static void
 fill_slices(struct wf_lane *lane)
 {
@@ -119,7 +119,7 @@ wf_async_release(struct wf_lane *lane)
 	}
 }
 
-/* Where the job begins: trainer 0 has said. */
+/* Trainer 0 has sent the step at which the job begins. */
 void
 wf_async_init(struct wf_lane *lane, const struct wf_msg_init *init)
 {
@@ -189,7 +189,7 @@ wf_async_push(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal, cons
 		wf_stats_add(&lane->stats, WF_LANE_SLICE_DISCARDED_COUNT, 1);
 	} else {
 		struct wf_push *push = wf_push_of(lane, ordinal, peer->trainer);
-		push->data = data; /* for the report of what is not finite */
+		push->data = data; /* for the report of values that are not finite */
 		apply(lane, peer, ordinal, data);
 		push->data = NULL;
 		view->own++;
@@ -265,7 +265,7 @@ wf_async_done(struct wf_lane *lane, uint64_t cookie)
 	}
 }
 
-/* Of two trainers, the one that is told of first. */
+/* Which of two trainers is listed first. */
 static bool
 comes_first(const struct wf_dense *dense, uint32_t a, uint32_t b)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* averages: sums of each parameter's values over the last steps (kernels/average.h), which the
- * store keeps behind the optimizer's own state. All slices are in one step, so how the sums stand
- * is the same of all. Thread: the lane's. */
+ * store keeps after the optimizer's own state. All slices are in one step, so the state of the sums
+ * is the same for all. Thread: the lane's. */
 #include "kernels/average.h"
 
 #include "base/assert.h"

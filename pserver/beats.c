@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* beats: who takes no turns. Trainers that a lane waits for are asked, if they have said that they
- * take turns by themselves: one whose caller moves its bytes may be away for as long as it
- * computes. Thread: the lane's. */
+/* beats: which trainers take no turns. A lane sends BEAT to trainers that it waits for, if they
+ * have declared that they take turns by themselves: one whose caller moves its bytes may be away
+ * for as long as it computes. Thread: the lane's. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -40,7 +40,8 @@ is_judged(const struct wf_peer *peer)
 	       peer->beat.itself;
 }
 
-/* Of those waited for who has been silent longest, and for long enough to be named. */
+/* The trainer that has been silent longest of those waited for, if it is long enough to be
+ * reported. */
 static const struct wf_peer *
 find_silent(const struct wf_lane *lane, const struct waits *waits)
 {

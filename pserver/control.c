@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* control: GOODBYE, ABORT and REDUCE, heard and said (BEAT: beats.c), and when the service may
+/* control: GOODBYE, ABORT and REDUCE, sent and received (BEAT: beats.c), and when the service may
  * send. Nothing is queued as bytes: what is due is kept as flags. Thread: the lane's. */
 #include "pserver/service.h"
 
@@ -44,7 +44,7 @@ handle_goodbye(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event
 	peer->farewell.answer_due = true;
 	wf_peer_due(peer);
 	if (peer->state == WF_PEER_GONE) {
-		return WEFT_OK; /* said again, after a reconnect */
+		return WEFT_OK; /* repeated after a reconnect */
 	}
 	peer->state = WF_PEER_GONE;
 	peer->member.left = true;

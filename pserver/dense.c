@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dense: the dense service of a lane: the description of the job, the memory it takes, and which
- * message goes where. Thread: the lane's. */
+/* dense: the dense service of a lane: the description of the job, its memory, and which message
+ * goes where. Thread: the lane's. */
 #include "pserver/dense.h"
 
 #include <inttypes.h>
@@ -27,7 +27,7 @@ alloc_peer_memory(struct wf_lane *lane, struct wf_peer *peer)
 	return WEFT_OK;
 }
 
-/* What trainers PUT into, and what they are answered from. */
+/* The memory that trainers PUT into, and from which they are answered. */
 static enum weft_status
 open_memory(struct wf_lane *lane)
 {
@@ -104,7 +104,7 @@ copy_priorities(struct wf_lane *lane)
 }
 
 /* A tensor that is summed waits for every trainer in each step, wherever its slices are. A job that
- * pushes nothing makes reduces, which do so too, or has tables, of which nothing is known here. */
+ * pushes nothing makes reduces, which do so too, or has tables, which are not known here. */
 static bool
 needs_all(const struct wf_lane *lane)
 {

@@ -66,12 +66,13 @@ wf_lane_abort(struct wf_lane *lane, const struct wf_lane_cause *cause)
 			wf_peer_due(&lane->peer[i]);
 		}
 	}
-	/* Who waits to be let in hears it too: admit looks at the state first. */
+	/* A connection that waits for its admission receives it too: admit checks the state
+	 * first. */
 	uint32_t held = lane->held.count;
 	lane->held.count = 0;
 	for (uint32_t i = 0; i < held; i++) {
 		wf_transport_disconnect(lane->held.hello[i].conn,
-					WF_DISCONNECT_NOW); /* comes back, is told */
+					WF_DISCONNECT_NOW); /* reconnects, and receives the cause */
 	}
 }
 
@@ -137,7 +138,7 @@ wf_end_look(struct wf_lane *lane, uint64_t now)
 			wf_transport_disconnect(peer->conn, WF_DISCONNECT_NOW);
 		}
 	}
-	/* A failed job stays for those who are on their way back, so that they hear the cause. */
+	/* A failed job stays for members that are reconnecting, so that they receive the cause. */
 	lane->end.complete = !left && (late || lane->state == WF_LANE_FINISHED);
 	return lane->end.complete;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* halves: jobs whose gradients and values travel in 16 bits. Parameters and state stay f32 here;
- * pushes are widened as they are summed, and each apply leaves what its slice's answers are made
- * of. Thread: the lane's. */
+ * pushes are widened as they are summed, and each apply rounds the values from which its slice is
+ * answered. Thread: the lane's. */
 #include "kernels/halves.h"
 
 #include <inttypes.h>
@@ -9,8 +9,8 @@
 #include "base/assert.h"
 #include "pserver/dense.h"
 
-/* What was a number here is one at the trainers too, or the job ends: nothing that is computed with
- * an infinite parameter is of use. */
+/* A value that is finite here must be finite at the trainers too, or the job ends: nothing that is
+ * computed with an infinite parameter is of use. */
 static void
 check_values(struct wf_lane *lane, uint32_t ordinal, uint64_t step)
 {

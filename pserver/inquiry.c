@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* inquiry: a trainer asks what the lane knows of one (REPORT), and is told (REPORTED). Thread: the
- * lane's. */
+/* inquiry: a trainer requests the lane's statistics of one trainer (REPORT), and the lane answers
+ * (REPORTED). Thread: the lane's. */
 #include <inttypes.h>
 
 #include "base/assert.h"
 #include "pserver/dense.h"
 
-/* Of the trainer that asks. */
+/* State of the trainer that asks. */
 struct inquiry {
 	bool is_due;
 	struct wf_msg_report asked;

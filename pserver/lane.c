@@ -10,7 +10,7 @@
 
 #define TICK_NS (WF_NS_PER_S / 10) /* deadlines of jobs are coarse */
 #define STRANGERS_PERIOD_NS WF_NS_PER_S
-/* About those who are not let in or shown out: it costs them nothing to come. */
+/* Limit of lines about connections that are refused or closed: connecting costs them nothing. */
 #define WARNINGS_PER_S 10
 
 /* Places for all that the lane may keep at a time: of each trainer a path, its successor and one
@@ -149,7 +149,8 @@ wf_lane_step_times(const struct wf_lane *lane)
 	return &lane->step_time;
 }
 
-/* Who has said GOODBYE may say it again on a new path, and what opens a path; nothing else. */
+/* A trainer that has sent GOODBYE may send it again on a new path, and what opens a path; nothing
+ * else. */
 static bool
 is_farewell(const struct wf_head *head)
 {
@@ -176,7 +177,7 @@ handle_msg(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event *ev
 		       lane->service->name);
 }
 
-/* `peer`: NULL: of a path that is nobody's. */
+/* `peer`: NULL for a path without a trainer. */
 static void
 handle_done(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event *event)
 {
@@ -215,7 +216,7 @@ handle_event(void *end, const struct wf_event *event)
 	}
 }
 
-/* Names who is waited for. */
+/* Names the trainers that are waited for. */
 static void
 log_waiting(struct wf_lane *lane, uint64_t now)
 {
@@ -234,9 +235,9 @@ log_waiting(struct wf_lane *lane, uint64_t now)
 	}
 }
 
-/* The job's description does not come, and others wait for it. Of whom nothing came the host or the
- * way there may be gone, and the medium has not noticed: it is lost, and may come back with another
- * path, as long as anybody may come. */
+/* The job's description does not arrive, and other trainers wait for it. If nothing was received
+ * from its sender, the sender's host or the network may be gone without the medium having noticed:
+ * the sender is lost, and may reconnect on another path, as long as trainers may connect. */
 static void
 check_loading(struct wf_lane *lane, struct wf_peer *peer, uint64_t now)
 {
@@ -286,8 +287,8 @@ check_running(struct wf_lane *lane, uint64_t now)
 	}
 }
 
-/* Connections that were closed before a valid hello: counted by the transport, told here, once a
- * second at most. */
+/* Connections that were closed before a valid hello: the transport counts them; they are logged
+ * here, once a second at most. */
 static void
 report_strangers(struct wf_lane *lane, uint64_t now)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* norm: clipping by the norm of the whole gradient, which takes one round more: when all pushes of
- * a step are here the lane tells the trainers the sum of their squares, and applies the step when
- * one of them tells it the sum over all lanes. The sum is exact, so how slices are spread over
+/* norm: clipping by the norm of the whole gradient, which takes one more round. When all pushes of
+ * a step are here the lane sends the sum of their squares to the trainers, and applies the step
+ * when one of them sends it the sum over all lanes. The sum is exact, so the placement of slices on
  * lanes changes no bit. Thread: the lane's. */
 #include <inttypes.h>
 #include <string.h>
@@ -12,8 +12,8 @@
 
 WF_STATIC_ASSERT(WF_NORM_WIRE_WORDS == WF_NORM_WORDS, "one number");
 
-/* Of a lane; a step's sum is that of the slices measured until the sum over all lanes takes its
- * place. */
+/* State of a lane. A step's sum is that of the slices measured until the sum over all lanes
+ * replaces it. */
 struct norm {
 	struct wf_norm sum;
 	uint64_t step;     /* that is measured */
@@ -123,7 +123,7 @@ may_apply(const struct wf_feature *self, struct wf_lane *lane, uint32_t ordinal,
 	return false;
 }
 
-/* Tell the peer of this lane's share. */
+/* Sends this lane's share to the peer. */
 static bool
 flush(const struct wf_feature *self, struct wf_lane *lane, struct wf_peer *peer)
 {

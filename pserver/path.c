@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* path: what a lane and a trainer tell each other on every path, whatever the service: the lane
- * grants a window of slots and says what it has received (RESUME); the trainer grants the places
- * that answers go to and says what it has been answered (HAVE); CREDIT gives slots back. What was
- * received stays when the path ends. Thread: the lane's. */
+/* path: what a lane and a trainer exchange on every path, whatever the service. The lane grants a
+ * window of slots and reports what it has received (RESUME); the trainer grants the places of
+ * answers and reports which answers it has (HAVE); CREDIT returns slots. What was received stays
+ * when the path ends. Thread: the lane's. */
 #include "pserver/service.h"
 
 #include <string.h>
@@ -28,7 +28,7 @@ void
 wf_path_close(struct wf_lane *lane)
 {
 	struct wf_windows *windows = &lane->windows;
-	bool taken = windows->slot_bytes > 0; /* else nobody may have touched the peers */
+	bool taken = windows->slot_bytes > 0; /* otherwise the peers may be untouched memory */
 	for (uint32_t i = 0; taken && i < lane->peer_count; i++) {
 		wf_slots_close(lane->env, &lane->peer[i].slots);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reduce: the N-way reduce of small vectors, and the barrier, which is one of no values. Lane 0 of
- * pserver 0 does it. The last result is kept for who lost the answer with its path.
- * Thread: the lane's. */
+/* reduce: the N-way reduce of small vectors, and the barrier, which is a reduce of no values. Lane
+ * 0 of pserver 0 does it. The last result is kept for trainers that lost the answer with their
+ * path. Thread: the lane's. */
 #include "pserver/service.h"
 
 #include <inttypes.h>
@@ -31,7 +31,7 @@ complete(struct wf_lane *lane)
 	}
 }
 
-/* Who has left cannot ask any more. */
+/* A trainer that has left cannot request it any more. */
 static void
 fail_if_gone(struct wf_lane *lane, uint64_t id)
 {
@@ -58,11 +58,11 @@ wf_reduce_on_message(struct wf_lane *lane, struct wf_peer *peer, const struct wf
 			       lane->admission.first.pserver_idx, lane->opts.idx);
 	}
 	if (msg->request_id == result->id && result->id > 0) {
-		peer->reduce.answer_due = true; /* asked again, after a reconnect */
+		peer->reduce.answer_due = true; /* requested again, after a reconnect */
 		wf_peer_due(peer);
 		return WEFT_OK;
 	}
-	/* Without steps of its own the lane knows nothing but that there are not so many. */
+	/* Without its own steps the lane knows only that there are not so many. */
 	uint64_t next = lane->job.has_steps ? peer->member.step_next : INT64_MAX;
 	if (msg->step >= next) {
 		return wf_fail(WEFT_PROTOCOL,
@@ -82,12 +82,12 @@ wf_reduce_on_message(struct wf_lane *lane, struct wf_peer *peer, const struct wf
 		return WEFT_OK;
 	}
 	if (result->since_ns == 0) {
-		/* The last result is still needed if somebody has not asked for the next one: its
-		 * values are overwritten only at completion, when everybody has. */
+		/* The last result is still needed if a trainer has not requested the next one: its
+		 * values are overwritten only at completion, when all have. */
 		result->since_ns = wf_now_ns(lane->env);
 		result->pending_count = msg->count;
 	}
-	result->heard += peer->reduce.id == msg->request_id ? 0 : 1; /* or said again */
+	result->heard += peer->reduce.id == msg->request_id ? 0 : 1; /* or requested again */
 	peer->reduce.id = msg->request_id;
 	peer->reduce.step = msg->step;
 	for (uint32_t i = 0; i < msg->count; i++) {

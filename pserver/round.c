@@ -71,7 +71,7 @@ wf_round_report_nonfinite(struct wf_lane *lane, uint32_t ordinal, uint64_t step,
 		return;
 	}
 	if (!wf_log_limit_pass(&dense->nonfinite_log, wf_now_ns(lane->env), WF_NS_PER_S)) {
-		return; /* counted; told once a second */
+		return; /* counted; logged once a second */
 	}
 	wf_log(lane->env, WF_LOG_WARN,
 	       "lane %u: %zu values of the gradient of %s from %s are NaN or infinite in step "
@@ -217,7 +217,7 @@ wf_round_done(struct wf_lane *lane, uint64_t cookie)
 	}
 }
 
-/* Others may have made steps since its last: what it did not push is nobody's loss. */
+/* Others may have made steps since its last one, but nothing of it is missing. */
 static void
 come_back(struct wf_lane *lane, struct wf_peer *peer, uint64_t step)
 {
@@ -295,7 +295,8 @@ is_fresh(const struct wf_lane *lane)
 	return true;
 }
 
-/* Trainer 0 says where the job begins; nothing may have come before. Said again on a new path. */
+/* Trainer 0 sends the step at which the job begins; nothing may have been sent before. It is
+ * repeated on a new path. */
 enum weft_status
 wf_round_init(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_init *msg)
 {
@@ -328,7 +329,7 @@ wf_round_init(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_in
 	return WEFT_OK;
 }
 
-/* One section of trainer 0's initial values: everybody's start. */
+/* One section of trainer 0's initial values, with which all trainers start. */
 static void
 initialise(struct wf_lane *lane, uint32_t ordinal, const void *data)
 {
@@ -369,7 +370,8 @@ tag_ordinal(const struct wf_lane *lane, uint32_t tag)
 	return wf_tag_slot(tag) >> __builtin_ctz(lane->opts.slot_count);
 }
 
-/* All of the slice, and nothing else: what is read from here on is as long as the slice. */
+/* Checks that it is the whole slice and nothing else: what is read from here on has the length of
+ * the slice. */
 static enum weft_status
 check_bytes(const struct wf_dense *dense, const struct wf_stored *stored, bool initial,
 	    const struct wf_put *put)
@@ -426,7 +428,7 @@ check_put(struct wf_lane *lane, struct wf_peer *peer, const struct wf_put *put)
 	return st;
 }
 
-/* A gradient has come and stays: for whom? */
+/* A gradient has arrived and stays: counts what it waits for. */
 static void
 count_wait(struct wf_lane *lane, const struct wf_round *round)
 {

@@ -30,7 +30,7 @@ struct lane_thread {
 	bool needs_all;    /* this lane is counted in the server's needs_all_count */
 	bool told;         /* the cause of this lane's job is known to the server */
 	bool over;         /* run to its end: once, or stopped */
-	enum wf_rest rest; /* inline lanes: what the last arm said */
+	enum wf_rest rest; /* inline lanes: the result of the last arm */
 };
 
 struct wf_server {
@@ -280,7 +280,7 @@ wf_server_describe(const struct wf_server *server, char *out, size_t bytes)
 		trainers, opts->session.transport, opts->session.pin);
 }
 
-/* The first lane whose job failed tells the others why. */
+/* The first lane whose job failed passes the cause to the others. */
 static void
 publish_cause(struct wf_server *server, const struct wf_lane_cause *cause, bool stopped)
 {
@@ -309,7 +309,7 @@ copy_cause(struct lane_thread *self)
 	wf_lane_abort(self->lane, &cause); /* a no-op for a lane without a job */
 }
 
-/* How, as a message goes on after the name. */
+/* The cause, as a message continues after the name. */
 static void
 describe_stop(uint32_t stop, char *out, size_t bytes)
 {
@@ -339,8 +339,9 @@ stop_job(struct lane_thread *self, uint32_t stop)
 	}
 }
 
-/* With `once`: whether nobody has come to any lane, and will not be waited for any longer. Whoever
- * was to come may have ended with an error before it got here, and cannot tell. */
+/* With `once`: whether no trainer has connected to any lane, and none will be waited for any
+ * longer. The expected trainers may have ended with an error before they got here, and cannot
+ * report it. */
 static bool
 is_forsaken(const struct wf_server *server)
 {
@@ -363,8 +364,8 @@ give_up(struct wf_server *server)
 	publish_cause(server, &cause, false);
 }
 
-/* A lane that has no job, and had none of its members here if one has ended elsewhere: who takes
- * part in a job is on all its lanes before the first step. */
+/* Whether a lane has no job, and had none of its members here if one has ended elsewhere: a member
+ * of a job is on all its lanes before the first step. */
 static void
 look_at_idle(struct lane_thread *self)
 {
@@ -413,7 +414,7 @@ look_at_job(struct lane_thread *self)
 	}
 }
 
-/* A failed job's cause is forgotten when the lane that goes on has no job any more. */
+/* A failed job's cause is dropped when the lane that continues has no job any more. */
 static void
 forget_cause(struct lane_thread *self)
 {
@@ -501,7 +502,7 @@ lane_main(void *arg)
 	return NULL;
 }
 
-/* One of several lanes that sleep together. False: it would rather go on. */
+/* One of several lanes that sleep together. False: it has work to do. */
 static bool
 arm(struct lane_thread *self, uint64_t *deadline_ns)
 {
@@ -572,10 +573,11 @@ wf_server_run(struct wf_server *server)
 		st = run_threads(server);
 	}
 	if (st != WEFT_OK) {
-		server->ended_job = false; /* what it stopped for that is not why it ends */
+		server->ended_job = false; /* what it stopped for is not the reason for its end */
 		return st;
 	}
-	/* Stopped after its job had failed by itself, a pserver has told that by then. */
+	/* A pserver that is stopped after its job failed by itself has reported the failure by
+	 * then. */
 	bool stopped = atomic_load_explicit(&server->stop, memory_order_relaxed) != 0;
 	bool counts = !stopped || server->opts.once || server->ended_job;
 	if (server->failed && counts) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* step: steps as the lane counts and measures them (exchange/order.h has their order), and who is
- * waited for. Thread: the lane's. */
+/* step: steps as the lane counts and measures them (exchange/order.h has their order), and which
+ * trainers are waited for. Thread: the lane's. */
 #include "pserver/service.h"
 
 #include <inttypes.h>
@@ -77,8 +77,8 @@ is_held_up_by(const struct wf_lane *lane, const struct wf_peer *peer)
 	return wf_order_holds_for(&lane->order, &peer->member);
 }
 
-/* Somebody has not come yet (others may wait for each other all the same: what is applied as it
- * comes goes on without), or what the job begins with is not all here. */
+/* A trainer is missing (others may wait for each other in any case: what is applied as it arrives
+ * continues without it), or the initial state of the job is not complete. */
 static bool
 is_starting(const struct wf_lane *lane)
 {
@@ -90,8 +90,8 @@ is_starting(const struct wf_lane *lane)
 	return !lane->job.is_ready || lane->job.owed != NULL;
 }
 
-/* Whoever has done its part waits for the others from then on. While nobody has, nobody waits as
- * long as more of the step comes: trainers that push while they compute take their time. */
+/* A trainer that has done its part waits for the others from then on. Before that none waits as
+ * long as more of the step arrives: trainers that push while they compute take their time. */
 static uint64_t
 step_since(const struct wf_lane *lane)
 {
@@ -120,7 +120,8 @@ bool
 wf_step_waits_on(const struct wf_lane *lane, enum wf_step_wait kind, const struct wf_peer *peer)
 {
 	switch (kind) {
-	case WF_STEP_WAIT_START: /* what is owed is trainer 0's, or the description somebody's */
+	case WF_STEP_WAIT_START: /* the initial values are missing from trainer 0, or the
+				  * description from its sender */
 		return lane->job.is_ready ? peer->trainer == 0 && lane->job.owed != NULL
 					  : peer->loading.is_due;
 	case WF_STEP_WAIT_HOLDS:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store: memory of one lane, taken once when the job is known. Thread: the lane's. */
+/* store: memory of one lane, allocated once when the job is known. Thread: the lane's. */
 #include "pserver/store.h"
 
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 /* Slices start at cache lines, so that no two share one. */
 #define ELEMENT_ALIGN 16u
 
-/* What takes whole steps goes with the synchronous mode of all tensors. */
+/* Features of whole steps need the synchronous mode of all tensors. */
 static enum weft_status
 check_whole(const struct wf_job *job)
 {
@@ -87,7 +87,7 @@ lay_out(struct wf_store *store, const struct wf_job *job, const struct wf_placem
 	return WEFT_OK;
 }
 
-/* Of what answers are made of, which come last. */
+/* Of the memory that answers are sent from, which comes last. */
 static uint64_t
 halves_bytes(const struct wf_store *store)
 {

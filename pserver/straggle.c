@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* straggle: who keeps the others of a synchronous step waiting, by how much, and with what. With a
- * stats_period only.
+/* straggle: which trainers keep the others of a synchronous step waiting, by how much, and with
+ * what. With a stats_period only.
  *
- * On the lane's clock: a trainer has *arrived* when its last slice of the step is here. From the
- * end of the step before to that is its *interval*; what it says it spent of it on computing (STEP,
- * one step later, on its own clock) is *compute*, the rest *network*: its answers on their way
- * there, its gradients on their way here, and whatever kept them. From the last arrival to the end
- * of the step is *apply*. The first step of a pass is not counted: who comes late to it has tested,
- * or saved.
+ * On the lane's clock: a trainer has *arrived* when its last slice of the step is here. The time
+ * from the end of the step before to that is its *interval*; the part that it reports as spent on
+ * computing (STEP, one step later, on its own clock) is *compute*, the rest *network*: its answers
+ * on their way there, its gradients on their way here, and their delays. The time from the last
+ * arrival to the end of the step is *apply*. The first step of a pass is not counted, because a
+ * trainer that is late to it has tested, or saved.
  *
- * After the barrier statistics of the original (log_barrier_lowest_nodes), which compared arrivals
- * at named points, and forward-backward times. Thread: the lane's. */
+ * This follows the barrier statistics of the original (log_barrier_lowest_nodes), which compared
+ * arrivals at named points, and forward-backward times. Thread: the lane's. */
 #include "pserver/straggle.h"
 
 #include <inttypes.h>
@@ -20,7 +20,7 @@
 #include "base/assert.h"
 #include "pserver/dense.h"
 
-#define LINES_MAX 5u /* trainers told of */
+#define LINES_MAX 5u /* the most trainers that are listed */
 
 static void
 add_split(struct wf_straggle *to, uint64_t compute_ns, uint64_t network_ns)
@@ -63,7 +63,7 @@ close_straggle(struct wf_feature *self, struct wf_lane *lane)
 	}
 }
 
-/* With its next STEP a trainer says how long it computed the last. */
+/* With its next STEP a trainer reports how long it computed the last one. */
 static void
 step_said(const struct wf_feature *self, struct wf_lane *lane, struct wf_peer *peer,
 	  const struct wf_msg_step *msg)
@@ -105,7 +105,8 @@ add_last(struct wf_straggle *to, uint64_t behind_next_ns, uint64_t behind_first_
 	to->behind_first_ns += behind_first_ns;
 }
 
-/* Who arrived last, and when the one before it and the first did. next_ns: 0, if it was alone. */
+/* Which trainer arrived last, and when the one before it and the first one did. next_ns: 0 if it
+ * was alone. */
 static struct wf_straggle_peer *
 find_last(const struct wf_straggle_state *state, uint32_t count, uint64_t *next_ns,
 	  uint64_t *first_ns)
@@ -116,7 +117,7 @@ find_last(const struct wf_straggle_state *state, uint32_t count, uint64_t *next_
 	for (uint32_t t = 0; t < count; t++) {
 		struct wf_straggle_peer *own = &state->peer[t];
 		if (own->arrived_ns == 0) {
-			continue; /* took no part */
+			continue; /* did not take part */
 		}
 		*first_ns = own->arrived_ns < *first_ns ? own->arrived_ns : *first_ns;
 		if (last == NULL || own->arrived_ns >= last->arrived_ns) {
@@ -161,7 +162,7 @@ step_done(const struct wf_feature *self, struct wf_lane *lane, uint64_t applied_
 	state->done_pass = lane->order.sum.pass;
 }
 
-/* Of two trainers, the one that is told of first: who was waited for longer. */
+/* Which of two trainers is listed first: the one that was waited for longer. */
 static bool
 comes_first(const struct wf_straggle_state *state, unsigned of, uint32_t a, uint32_t b)
 {
@@ -189,8 +190,8 @@ write_line(const struct wf_straggle_state *state, const struct wf_lane *lane, un
 	       mean_ms(s->compute_ns, s->split), mean_ms(s->network_ns, s->split));
 }
 
-/* Means per step of the period, or of the job: of the lane, then of trainers, who was waited for
- * longest first. */
+/* Means per step of the period, or of the job: for the lane, then for trainers, those that were
+ * waited for longest first. */
 static void
 lines(const struct wf_feature *self, struct wf_lane *lane, bool job_ends)
 {
