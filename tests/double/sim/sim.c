@@ -508,47 +508,17 @@ sim_post(struct wf_conn *base, const struct wf_op *ops, unsigned op_count, unsig
 	return WEFT_OK;
 }
 
-static const struct wf_transport_ops sim_ops = {
-	.name = "sim",
-	.close = sim_close,
-	.query = sim_query,
-	.region_add = sim_region_add,
-	.region_remove = sim_region_remove,
-	.grant = sim_grant,
-	.release = sim_release,
-	.listen = sim_listen,
-	.answer = sim_answer,
-	.connect = sim_connect,
-	.disconnect = sim_disconnect,
-	.path = wf_path_alone,
-	.post = sim_post,
-	.poll = sim_poll,
-	.wait_fd = sim_wait_fd,
-	.arm = sim_arm,
-	.wait = wf_wait_on_fd,
-	.wake = sim_wake,
-};
+#define OPS_OF(network)                                                                            \
+	{                                                                                          \
+		.name = (network), .close = sim_close, .query = sim_query,                         \
+		.region_add = sim_region_add, .region_remove = sim_region_remove,                  \
+		.grant = sim_grant, .release = sim_release, .listen = sim_listen,                  \
+		.answer = sim_answer, .connect = sim_connect, .disconnect = sim_disconnect,        \
+		.path = wf_path_alone, .post = sim_post, .poll = sim_poll, .wait_fd = sim_wait_fd, \
+		.arm = sim_arm, .wait = wf_wait_on_fd, .wake = sim_wake,                           \
+	}
 
-static const struct wf_transport_ops sim2_ops = {
-	.name = "sim2",
-	.close = sim_close,
-	.query = sim_query,
-	.region_add = sim_region_add,
-	.region_remove = sim_region_remove,
-	.grant = sim_grant,
-	.release = sim_release,
-	.listen = sim_listen,
-	.answer = sim_answer,
-	.connect = sim_connect,
-	.disconnect = sim_disconnect,
-	.path = wf_path_alone,
-	.post = sim_post,
-	.poll = sim_poll,
-	.wait_fd = sim_wait_fd,
-	.arm = sim_arm,
-	.wait = wf_wait_on_fd,
-	.wake = sim_wake,
-};
+static const struct wf_transport_ops sim_ops[] = {OPS_OF("sim"), OPS_OF("sim2")}; /* by network */
 
 static enum weft_status
 open_on(unsigned net, const struct wf_transport_opts *opts, struct wf_transport **out)
@@ -562,7 +532,7 @@ open_on(unsigned net, const struct wf_transport_opts *opts, struct wf_transport 
 	if (t == NULL) {
 		return wf_fail(WEFT_NOMEM, "transport sim: %zu bytes", sizeof(*t));
 	}
-	t->base = (struct wf_transport){.ops = net == 0 ? &sim_ops : &sim2_ops, .env = opts->env};
+	t->base = (struct wf_transport){.ops = &sim_ops[net], .env = opts->env};
 	t->net = net;
 	t->world = proc->world;
 	t->proc = proc;
