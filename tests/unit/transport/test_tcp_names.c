@@ -1,79 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names that no name server of a test has: one of many addresses, one that takes its time. What
  * tcp asks the system is asked here. Thread: the test's, and one that looks a name up. */
-#include <arpa/inet.h>
-#include <netdb.h>
-#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "tests/unit/transport/resolver.h"
 #include "tests/unit/transport/rig.h"
 #include "transport/tcp/tcp_internal.h"
-
-#define MANY (WF_DOORS_MAX + 3u)
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t released = PTHREAD_COND_INITIALIZER;
-static bool held; /* "slow" is not answered */
-
-/* 127.0.0.1 and those behind it. */
-static struct addrinfo *
-loopback(unsigned number, uint16_t port)
-{
-	struct addrinfo *ai = calloc(1, sizeof(*ai) + sizeof(struct sockaddr_in));
-	assert_non_null(ai);
-	struct sockaddr_in *at = (struct sockaddr_in *)(ai + 1);
-	at->sin_family = AF_INET;
-	at->sin_addr.s_addr = htonl(INADDR_LOOPBACK + number);
-	at->sin_port = htons(port);
-	ai->ai_family = AF_INET;
-	ai->ai_socktype = SOCK_STREAM;
-	ai->ai_addr = (struct sockaddr *)at;
-	ai->ai_addrlen = sizeof(*at);
-	return ai;
-}
-
-/* In place of the system's. */
-int
-getaddrinfo(const char *name, const char *port, const struct addrinfo *hints, struct addrinfo **out)
-{
-	unsigned count = strcmp(name, "many") == 0 ? MANY : 1;
-	uint16_t number = port != NULL ? (uint16_t)strtoul(port, NULL, 10) : 0;
-	if ((hints->ai_flags & AI_NUMERICHOST) != 0 && strcmp(name, "127.0.0.1") != 0) {
-		return EAI_NONAME;
-	}
-	pthread_mutex_lock(&lock);
-	while (strcmp(name, "slow") == 0 && held) {
-		pthread_cond_wait(&released, &lock);
-	}
-	pthread_mutex_unlock(&lock);
-	*out = NULL;
-	for (unsigned i = count; i > 0; i--) {
-		struct addrinfo *ai = loopback(i - 1, number);
-		ai->ai_next = *out;
-		*out = ai;
-	}
-	return 0;
-}
-
-void
-freeaddrinfo(struct addrinfo *ai)
-{
-	while (ai != NULL) {
-		struct addrinfo *next = ai->ai_next;
-		free(ai);
-		ai = next;
-	}
-}
 
 static void
 a_name_of_many_addresses_is_listened_on_at_the_first_of_them(void **state)
@@ -86,13 +27,12 @@ a_name_of_many_addresses_is_listened_on_at_the_first_of_them(void **state)
 	(void)state;
 	assert_int_equal(wf_transport_open("tcp", &opts, &second), WEFT_OK);
 	assert_int_equal(wf_transport_listen(second, &at, &at.port), WEFT_OK);
-	for (unsigned i = 0; i < MANY; i++) {
+	for (unsigned i = 0; i < RESOLVER_MANY; i++) {
 		int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-		struct addrinfo *ai = loopback(i, at.port);
-		int result = connect(fd, ai->ai_addr, ai->ai_addrlen);
+		struct sockaddr_in to = resolver_loopback(i, at.port);
+		int result = connect(fd, (struct sockaddr *)&to, sizeof(to));
 		assert_int_equal(result, i < WF_DOORS_MAX ? 0 : -1);
 		close(fd);
-		freeaddrinfo(ai);
 	}
 	wf_transport_close(second);
 	rig_close(rig);
@@ -102,26 +42,15 @@ a_name_of_many_addresses_is_listened_on_at_the_first_of_them(void **state)
 static int
 listen_silently(uint16_t *port)
 {
-	struct addrinfo *ai = loopback(0, 0);
-	struct sockaddr_in at;
+	struct sockaddr_in at = resolver_loopback(0, 0);
 	socklen_t bytes = sizeof(at);
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	assert_int_equal(bind(fd, ai->ai_addr, ai->ai_addrlen), 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
 	assert_int_equal(listen(fd, 4), 0);
 	assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &bytes), 0);
 	raw_fall_silent(fd);
-	freeaddrinfo(ai);
 	*port = ntohs(at.sin_port);
 	return fd;
-}
-
-static void
-set_held(bool value)
-{
-	pthread_mutex_lock(&lock);
-	held = value;
-	pthread_cond_broadcast(&released);
-	pthread_mutex_unlock(&lock);
 }
 
 static void
@@ -138,7 +67,7 @@ a_name_that_is_looked_up_for_too_long_is_told_from_a_host_that_is_silent(void **
 		int silent = listen_silently(&to.port);
 		struct wf_conn *conn = NULL;
 		(void)snprintf(to.name, sizeof(to.name), "%s", name[i]);
-		set_held(true);
+		resolver_hold(true);
 		assert_int_equal(wf_transport_connect(rig->transport, &to, NULL, 0, NULL, &conn),
 				 WEFT_OK);
 		const struct wf_tcp_conn *c = (const struct wf_tcp_conn *)conn;
@@ -153,7 +82,7 @@ a_name_that_is_looked_up_for_too_long_is_told_from_a_host_that_is_silent(void **
 		assert_int_equal(rig->seen_count, 0);
 		rig->ahead_ns += 3601 * WF_NS_PER_S;
 		struct rig_seen *down = rig_await(rig, WF_EVENT_DOWN, 1);
-		set_held(false);
+		resolver_hold(false);
 		assert_int_equal(down->status, WEFT_TIMEOUT);
 		assert_non_null(strstr(down->why, text[i]));
 		close(silent);
