@@ -16,55 +16,33 @@
 #define ARG_BYTES 512
 #define SPARSE_SHARD_BYTES (256u << 20) /* small, for many seeds in little memory */
 
-/* One simulated process, what it is told, and how it ended. */
-struct member {
+/* What the processes of a cluster work with. */
+struct run {
 	const struct cluster_opts *opts;
 	struct cluster_result *result;
-	struct cluster_end *end;
-	uint32_t idx;
-	struct wf_proc *proc;
 };
-
-static void
-note_end(struct member *member, struct wf_env *env, enum weft_status status)
-{
-	member->end->returned = true;
-	member->end->status = status;
-	member->end->when_ns = wf_now_ns(env);
-	(void)snprintf(member->end->text, sizeof(member->end->text), "%s",
-		       status == WEFT_OK ? "" : weft_last_error());
-}
 
 static int
 run_pserver(struct wf_env *env, void *arg)
 {
-	struct member *member = arg;
+	struct fleet_seat *seat = arg;
+	const struct run *run = seat->fleet->run;
+	const struct cluster_opts *job = run->opts;
 	struct wf_server_opts opts;
-	wf_server_opts_init(&opts);
-	opts.env = env;
-	opts.session.transport = member->opts->transport;
-	(void)snprintf(opts.listen.name, sizeof(opts.listen.name), "0.0.0.0");
-	opts.session.ports_num = member->opts->lanes;
-	opts.session.ports_num_for_sparse = member->opts->sparse_lanes;
+	fleet_server_opts(env, job->transport, &opts);
+	opts.session.ports_num = job->lanes;
+	opts.session.ports_num_for_sparse = job->sparse_lanes;
 	opts.sparse = &wf_sparse_service;
-	if (member->opts->sparse_lanes > 0) {
+	if (job->sparse_lanes > 0) {
 		opts.max_shard_bytes = SPARSE_SHARD_BYTES;
 	}
-	opts.session.num_gradient_servers = member->opts->trainers;
-	opts.inline_lanes = true;
-	opts.once = true;
-	opts.slot_count = member->opts->slot_count;
-	if (member->opts->reconnect_ns > 0) {
-		opts.session.reconnect_timeout_ns = member->opts->reconnect_ns;
+	opts.session.num_gradient_servers = job->trainers;
+	opts.slot_count = job->slot_count;
+	if (job->reconnect_ns > 0) {
+		opts.session.reconnect_timeout_ns = job->reconnect_ns;
 	}
-	struct wf_server *server = NULL;
-	enum weft_status st = wf_server_create(&opts, &server);
-	if (st == WEFT_OK) {
-		st = wf_server_run(server);
-	}
-	note_end(member, env, st);
-	wf_server_destroy(server);
-	return st == WEFT_OK ? 0 : 1;
+	fleet_serve(seat, &opts, NULL);
+	return 0;
 }
 
 static enum weft_status
@@ -150,48 +128,22 @@ train(const struct cluster_opts *opts, uint32_t idx, struct wf_env *env, bool se
 static int
 run_trainer(struct wf_env *env, void *arg)
 {
-	struct member *member = arg;
+	struct fleet_seat *seat = arg;
+	const struct run *run = seat->fleet->run;
 	char unused[CLUSTER_LINE_BYTES] = "";
-	char *line = member->idx == 0 ? member->result->last_line : unused;
-	enum weft_status st = train(member->opts, member->idx, env, false, line);
-	note_end(member, env, st);
-	return st == WEFT_OK ? 0 : 1;
+	char *line = seat->idx == 0 ? run->result->last_line : unused;
+	fleet_note(seat, env, train(run->opts, seat->idx, env, false, line));
+	return 0;
 }
 
-static enum weft_status
-spawn(struct wf_world *world, struct member *member, bool is_trainer)
+/* In any order. */
+static uint64_t
+draw_start(struct fleet *fleet, uint32_t i)
 {
-	char host[16];
+	uint64_t stream = i < fleet->pservers ? i * 2 : (i - fleet->pservers) * 2 + 1;
 	struct wf_rng rng;
-	wf_rng_init(&rng, member->opts->world.seed, 1000 + member->idx * 2 + (is_trainer ? 1 : 0));
-	(void)snprintf(host, sizeof(host), "%s%u", is_trainer ? "tr" : "ps", member->idx);
-	uint64_t start_ns = wf_rng_below(&rng, 200 * WF_NS_PER_MS); /* in any order */
-	return wf_world_spawn(world, host, start_ns, is_trainer ? run_trainer : run_pserver, member,
-			      &member->proc);
-}
-
-static enum weft_status
-spawn_all(struct wf_world *world, const struct cluster_opts *opts, struct cluster_result *result,
-	  struct member *member)
-{
-	uint32_t count = opts->pservers + opts->trainers;
-	enum weft_status st = WEFT_OK;
-	for (uint32_t i = 0; i < count && st == WEFT_OK; i++) {
-		bool is_trainer = i >= opts->pservers;
-		uint32_t idx = is_trainer ? i - opts->pservers : i;
-		member[i] = (struct member){
-			.opts = opts,
-			.result = result,
-			.end = is_trainer ? &result->trainer[idx] : &result->pserver[idx],
-			.idx = idx,
-		};
-		st = spawn(world, &member[i], is_trainer);
-		if (st == WEFT_OK &&
-		    idx == (is_trainer ? opts->kill_trainer : opts->kill_pserver)) {
-			wf_world_kill_at(world, member[i].proc, opts->kill_ns);
-		}
-	}
-	return st;
+	wf_rng_init(&rng, fleet->world.seed, 1000 + stream);
+	return wf_rng_below(&rng, 200 * WF_NS_PER_MS);
 }
 
 /* "    1.234 I tr0: trainer 0: regained pserver 1 lane 2 (ps1:7166) over sim: sim2 broke ..." */
@@ -207,11 +159,11 @@ take_log_line(const char *line, bool *fallen, struct cluster_result *out)
 	const char *over = strstr(line, " over sim");
 	if (text == NULL || over == NULL ||
 	    sscanf(text, ": trainer %u: %*s pserver %u lane %u", &trainer, &pserver, &lane) != 3 ||
-	    trainer >= CLUSTER_TRAINERS_MAX || pserver >= CLUSTER_PSERVERS_MAX ||
+	    trainer >= FLEET_TRAINERS_MAX || pserver >= FLEET_PSERVERS_MAX ||
 	    lane >= CLUSTER_LANES_MAX) {
 		return;
 	}
-	bool *now = &fallen[(trainer * CLUSTER_PSERVERS_MAX + pserver) * CLUSTER_LANES_MAX + lane];
+	bool *now = &fallen[(trainer * FLEET_PSERVERS_MAX + pserver) * CLUSTER_LANES_MAX + lane];
 	if (strncmp(over, " over sim2: ", 12) == 0) {
 		out->returns += *now ? 1 : 0;
 		*now = false;
@@ -228,7 +180,7 @@ take_log_line(const char *line, bool *fallen, struct cluster_result *out)
 static void
 read_log(int fd, struct cluster_result *out)
 {
-	static bool fallen[CLUSTER_TRAINERS_MAX * CLUSTER_PSERVERS_MAX * CLUSTER_LANES_MAX];
+	static bool fallen[FLEET_TRAINERS_MAX * FLEET_PSERVERS_MAX * CLUSTER_LANES_MAX];
 	char line[1200];
 	memset(fallen, 0, sizeof(fallen));
 	FILE *log = lseek(fd, 0, SEEK_SET) == 0 ? fdopen(fd, "r") : NULL;
@@ -249,30 +201,29 @@ read_log(int fd, struct cluster_result *out)
 bool
 cluster_run(const struct cluster_opts *opts, struct cluster_result *out)
 {
-	struct wf_world *world = NULL;
-	struct member member[CLUSTER_PSERVERS_MAX + CLUSTER_TRAINERS_MAX];
-	struct wf_world_opts with_log = opts->world;
-	*out = (struct cluster_result){0};
-	with_log.log_fd = memfd_create("log", MFD_CLOEXEC);
-	enum weft_status st = wf_world_create(&with_log, &world);
-	if (st == WEFT_OK && opts->enter != NULL) {
-		opts->enter(world);
-	}
-	if (st == WEFT_OK) {
-		st = spawn_all(world, opts, out, member);
-	}
-	if (st == WEFT_OK) {
-		st = wf_world_run(world, opts->until_ns);
-		out->timed_out = st == WEFT_TIMEOUT;
-		(void)snprintf(out->stuck, sizeof(out->stuck), "%s",
-			       out->timed_out ? weft_last_error() : "");
-	}
-	if (world != NULL) {
-		wf_world_stats(world, &out->stats);
-	}
-	wf_world_destroy(world);
-	if (with_log.log_fd >= 0) {
-		read_log(with_log.log_fd, out);
+	struct run run = {.opts = opts, .result = out};
+	*out = (struct cluster_result){
+		.fleet =
+			{
+				.world = opts->world,
+				.pservers = opts->pservers,
+				.trainers = opts->trainers,
+				.run_pserver = run_pserver,
+				.run_trainer = run_trainer,
+				.run = &run,
+				.start_ns = draw_start,
+				.enter = opts->enter,
+				.until_ns = opts->until_ns,
+				.kill_pserver = opts->kill_pserver,
+				.kill_trainer = opts->kill_trainer,
+				.kill_ns = opts->kill_ns,
+			},
+	};
+	int log_fd = memfd_create("log", MFD_CLOEXEC);
+	out->fleet.world.log_fd = log_fd;
+	enum weft_status st = fleet_run(&out->fleet);
+	if (log_fd >= 0) {
+		read_log(log_fd, out);
 	}
 	return st == WEFT_OK || st == WEFT_TIMEOUT;
 }
@@ -281,21 +232,21 @@ const char *
 cluster_what_is_wrong(const struct cluster_opts *opts, const struct cluster_result *result,
 		      const char *expected, char *out, size_t bytes)
 {
-	if (result->timed_out) {
-		(void)snprintf(out, bytes, "did not end: %.300s", result->stuck);
+	if (result->fleet.timed_out) {
+		(void)snprintf(out, bytes, "did not end: %.300s", result->fleet.stuck);
 		return out;
 	}
 	for (uint32_t i = 0; i < opts->trainers; i++) {
-		if (result->trainer[i].status != WEFT_OK) {
+		if (result->fleet.trainer[i].status != WEFT_OK) {
 			(void)snprintf(out, bytes, "trainer %u: %.300s", i,
-				       result->trainer[i].text);
+				       result->fleet.trainer[i].text);
 			return out;
 		}
 	}
 	for (uint32_t i = 0; i < opts->pservers; i++) {
-		if (result->pserver[i].status != WEFT_OK) {
+		if (result->fleet.pserver[i].status != WEFT_OK) {
 			(void)snprintf(out, bytes, "pserver %u: %.300s", i,
-				       result->pserver[i].text);
+				       result->fleet.pserver[i].text);
 			return out;
 		}
 	}

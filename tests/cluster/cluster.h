@@ -10,10 +10,8 @@
 #include "pserver/server.h"
 #include "trainer/program/command.h"
 #include "transport/fault/fault.h"
-#include "tests/double/sim/world.h"
+#include "tests/support/fleet.h"
 
-#define CLUSTER_PSERVERS_MAX 4u
-#define CLUSTER_TRAINERS_MAX 8u
 #define CLUSTER_LANES_MAX 8u
 #define CLUSTER_LINE_BYTES 256u
 
@@ -35,26 +33,14 @@ struct cluster_opts {
 	uint64_t until_ns;        /* virtual time by which the job must have ended */
 	uint64_t reconnect_ns;    /* who is lost has so long to come back; 0: the default */
 	void (*enter)(struct wf_world *world); /* before its processes begin; NULL: nothing */
-	/* kill -9: at kill_ns; UINT32_MAX: nobody. */
+	/* kill -9: at kill_ns; FLEET_NOBODY: none. */
 	uint32_t kill_pserver, kill_trainer;
 	uint64_t kill_ns;
 };
 
-/* How one process ended. */
-struct cluster_end {
-	bool returned; /* else it was killed, or still runs */
-	enum weft_status status;
-	uint64_t when_ns;
-	char text[WF_ERROR_BYTES]; /* of the status */
-};
-
 struct cluster_result {
-	bool timed_out;
-	char stuck[WF_ERROR_BYTES]; /* timed_out: who still ran */
-	struct cluster_end pserver[CLUSTER_PSERVERS_MAX];
-	struct cluster_end trainer[CLUSTER_TRAINERS_MAX];
+	struct fleet fleet;                 /* how each process ended */
 	char last_line[CLUSTER_LINE_BYTES]; /* of a pass, by trainer 0 */
-	struct wf_world_stats stats;
 	/* Lanes that a trainer reached over the first network because the second broke, or because
 	 * it could not be had; and that went back to the second afterwards. */
 	uint64_t breaks, refusals, returns;

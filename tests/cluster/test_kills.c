@@ -42,7 +42,7 @@ names(const char *text, const struct cluster_opts *opts)
 }
 
 static bool
-check_end(const struct cluster_opts *opts, const struct cluster_end *end, const char *who,
+check_end(const struct cluster_opts *opts, const struct fleet_end *end, const char *who,
 	  uint32_t idx, char *why, size_t bytes)
 {
 	if (!end->returned) {
@@ -70,8 +70,8 @@ static bool
 was_over(const struct cluster_opts *opts, const struct cluster_result *result)
 {
 	for (uint32_t i = 0; i < opts->trainers; i++) {
-		if (i != opts->kill_trainer &&
-		    (!result->trainer[i].returned || result->trainer[i].status != WEFT_OK)) {
+		if (i != opts->kill_trainer && (!result->fleet.trainer[i].returned ||
+						result->fleet.trainer[i].status != WEFT_OK)) {
 			return false;
 		}
 	}
@@ -85,16 +85,16 @@ check_all(const struct cluster_opts *opts, const struct cluster_result *result, 
 	bool over = was_over(opts, result);
 	for (uint32_t i = 0; i < opts->trainers && !over; i++) {
 		if (i != opts->kill_trainer &&
-		    !check_end(opts, &result->trainer[i], "trainer", i, why, bytes)) {
+		    !check_end(opts, &result->fleet.trainer[i], "trainer", i, why, bytes)) {
 			return false;
 		}
 	}
 	for (uint32_t i = 0; i < opts->pservers; i++) {
-		if (over && result->pserver[i].status == WEFT_OK) {
+		if (over && result->fleet.pserver[i].status == WEFT_OK) {
 			continue;
 		}
 		if (i != opts->kill_pserver &&
-		    !check_end(opts, &result->pserver[i], "pserver", i, why, bytes)) {
+		    !check_end(opts, &result->fleet.pserver[i], "pserver", i, why, bytes)) {
 			return false;
 		}
 	}

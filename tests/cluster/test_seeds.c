@@ -42,12 +42,12 @@ run_seed(uint64_t seed, const char *expected, struct sum *all)
 		(void)fprintf(stderr, "seed %" PRIu64 ": %s\n", seed, weft_last_error());
 		return false;
 	}
-	sum->turns += result.stats.turns;
-	sum->frames += result.stats.frames;
-	sum->cuts += result.stats.cuts;
-	sum->refusals += result.stats.refusals;
-	sum->splits += result.stats.splits;
-	sum->stalls += result.stats.stalls;
+	sum->turns += result.fleet.stats.turns;
+	sum->frames += result.fleet.stats.frames;
+	sum->cuts += result.fleet.stats.cuts;
+	sum->refusals += result.fleet.stats.refusals;
+	sum->splits += result.fleet.stats.splits;
+	sum->stalls += result.fleet.stats.stalls;
 	all->breaks += result.breaks;
 	all->refusals += result.refusals;
 	all->returns += result.returns;
@@ -57,7 +57,7 @@ run_seed(uint64_t seed, const char *expected, struct sum *all)
 	(void)printf("FAILED seed %" PRIu64 " (%s, %u pservers, %u + %u lanes, %u slots, %" PRIu64
 		     " cuts): %s; repeat: WEFT_SEED=%" PRIu64 " test_seeds 1 1 %s %s\n",
 		     seed, opts.transport, opts.pservers, opts.lanes, opts.sparse_lanes,
-		     opts.slot_count, result.stats.cuts, why, seed, subject, wire);
+		     opts.slot_count, result.fleet.stats.cuts, why, seed, subject, wire);
 	return false;
 }
 

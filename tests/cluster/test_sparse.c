@@ -14,82 +14,63 @@
 #include "base/rng.h"
 #include "pserver/server.h"
 #include "sparse/server/service.h"
+#include "tests/support/fleet.h"
 #include "tests/unit/sparse_client/sparse_job.h"
-#include "tests/double/sim/world.h"
 
 #define PSERVERS_MAX 3u
 #define UNTIL_NS (900 * WF_NS_PER_S)
-#define NOBODY UINT32_MAX
 
 struct run {
+	struct fleet fleet;
 	struct sparse_job job, other; /* other: what trainer 1 declares, if it differs */
 	bool differs;
-	struct wf_world_opts world;
 	const char *transport;
-	uint32_t pservers, slot_count;
+	uint32_t slot_count;
 	uint64_t slot_bytes, reconnect_ns;
-	uint32_t kill_pserver, kill_trainer;
-	uint64_t kill_ns;
+	struct wf_rng starts; /* when processes begin */
 
-	bool server_ended[PSERVERS_MAX];
-	enum weft_status server[PSERVERS_MAX];
-	char server_why[PSERVERS_MAX][256];
-	bool trainer_ended[SPARSE_TRAINERS_MAX];
 	struct sparse_seen trainer[SPARSE_TRAINERS_MAX];
-	struct wf_world_stats stats;
-	bool timed_out;
-	char stuck[512];
 };
 
-struct member {
-	struct run *run;
-	uint32_t idx;
-	struct wf_proc *proc;
-};
+WF_STATIC_ASSERT(SPARSE_TRAINERS_MAX <= FLEET_TRAINERS_MAX, "each has a seat");
 
 static int
 run_pserver(struct wf_env *env, void *arg)
 {
-	const struct member *member = arg;
-	struct run *run = member->run;
+	struct fleet_seat *seat = arg;
+	const struct run *run = seat->fleet->run;
 	struct wf_server_opts opts;
-	struct wf_server *server = NULL;
-	wf_server_opts_init(&opts);
-	opts.env = env;
-	opts.session.transport = run->transport;
-	(void)snprintf(opts.listen.name, sizeof(opts.listen.name), "0.0.0.0");
+	fleet_server_opts(env, run->transport, &opts);
 	opts.session.ports_num = run->job.ports_num;
 	opts.session.ports_num_for_sparse = run->job.ports_num_for_sparse;
 	opts.sparse = &wf_sparse_service;
 	opts.session.num_gradient_servers = run->job.trainers;
-	opts.inline_lanes = true;
-	opts.once = true;
 	opts.slot_count = run->slot_count;
 	opts.slot_bytes_max = run->slot_bytes;
 	opts.max_shard_bytes = 64u << 20;
 	opts.session.reconnect_timeout_ns = run->reconnect_ns;
-	enum weft_status st = wf_server_create(&opts, &server);
-	if (st == WEFT_OK) {
-		st = wf_server_run(server);
-	}
-	run->server[member->idx] = st;
-	run->server_ended[member->idx] = true;
-	(void)snprintf(run->server_why[member->idx], sizeof(run->server_why[0]), "%.250s",
-		       st == WEFT_OK ? "" : weft_last_error());
-	wf_server_destroy(server);
+	fleet_serve(seat, &opts, NULL);
 	return 0;
 }
 
 static int
 run_trainer(struct wf_env *env, void *arg)
 {
-	const struct member *member = arg;
-	struct run *run = member->run;
-	bool other = run->differs && member->idx == 1;
-	sparse_job_train(other ? &run->other : &run->job, env, member->idx,
-			 &run->trainer[member->idx]);
-	run->trainer_ended[member->idx] = true;
+	struct fleet_seat *seat = arg;
+	struct run *run = seat->fleet->run;
+	bool other = run->differs && seat->idx == 1;
+	struct sparse_seen *seen = &run->trainer[seat->idx];
+	sparse_job_train(other ? &run->other : &run->job, env, seat->idx, seen);
+	fleet_note(seat, env, seen->status);
 	return 0;
+}
+
+static uint64_t
+draw_start(struct fleet *fleet, uint32_t i)
+{
+	struct run *run = fleet->run;
+	(void)i;
+	return wf_rng_below(&run->starts, 200 * WF_NS_PER_MS);
 }
 
 /* Everything that must change nothing. */
@@ -104,22 +85,28 @@ draw(uint64_t seed, struct run *run)
 	memset(run, 0, sizeof(*run));
 	sparse_job_draw(seed, &run->job);
 	sparse_job_draw_wire(&run->job);
-	run->pservers = 1 + (uint32_t)wf_rng_below(&rng, PSERVERS_MAX);
+	run->fleet = (struct fleet){
+		.pservers = 1 + (uint32_t)wf_rng_below(&rng, PSERVERS_MAX),
+		.run_pserver = run_pserver,
+		.run_trainer = run_trainer,
+		.start_ns = draw_start,
+		.until_ns = UNTIL_NS,
+		.kill_pserver = FLEET_NOBODY,
+		.kill_trainer = FLEET_NOBODY,
+	};
 	run->slot_count = 1u << wf_rng_below(&rng, 5);
 	run->slot_bytes = wf_rng_below(&rng, 3) == 0 ? 1024 : 4096;
 	run->transport = second ? "sim-auto" : "sim";
 	run->reconnect_ns = 3 * WF_NS_PER_S;
-	run->kill_pserver = NOBODY;
-	run->kill_trainer = NOBODY;
 	run->job.transport = run->transport;
-	run->job.pservers = lists[run->pservers - 1];
+	run->job.pservers = lists[run->fleet.pservers - 1];
 	run->job.ports_num = 1 + (uint32_t)wf_rng_below(&rng, 2);
 	run->job.ports_num_for_sparse = 1 + (uint32_t)wf_rng_below(&rng, 3);
 	run->job.prefetch = wf_rng_below(&rng, 2) == 0;
 	run->job.raw_keys = wf_rng_below(&rng, 4) == 0;
 	run->job.tensors = wf_rng_below(&rng, 2) == 0;
 	run->job.in_order = seed % 3 == 0;
-	run->world = (struct wf_world_opts){
+	run->fleet.world = (struct wf_world_opts){
 		.seed = seed,
 		.delay_min_ns = WF_NS_PER_US,
 		.delay_max_ns = (1 + wf_rng_below(&rng, 2000)) * WF_NS_PER_US,
@@ -134,52 +121,19 @@ draw(uint64_t seed, struct run *run)
 		.log_fd = getenv("WEFT_CLUSTER_LOG") != NULL ? 2 : -1,
 	};
 	if (second && !calm) {
-		run->world.second_cut_per_million = (uint32_t)wf_rng_below(&rng, 30000);
-		run->world.second_cut_max = 1 + (uint32_t)wf_rng_below(&rng, 40);
-		run->world.second_refuse_per_mille = (uint32_t)wf_rng_below(&rng, 300);
+		run->fleet.world.second_cut_per_million = (uint32_t)wf_rng_below(&rng, 30000);
+		run->fleet.world.second_cut_max = 1 + (uint32_t)wf_rng_below(&rng, 40);
+		run->fleet.world.second_refuse_per_mille = (uint32_t)wf_rng_below(&rng, 300);
 	}
-}
-
-static enum weft_status
-spawn_all(struct wf_world *world, struct run *run, struct member *member)
-{
-	enum weft_status st = WEFT_OK;
-	uint32_t count = run->pservers + run->job.trainers;
-	struct wf_rng rng;
-	wf_rng_init(&rng, run->world.seed, 32);
-	for (uint32_t i = 0; i < count && st == WEFT_OK; i++) {
-		bool trainer = i >= run->pservers;
-		struct member *m = &member[i];
-		char host[16];
-		*m = (struct member){.run = run, .idx = trainer ? i - run->pservers : i};
-		(void)snprintf(host, sizeof(host), "%s%u", trainer ? "tr" : "ps", m->idx);
-		st = wf_world_spawn(world, host, wf_rng_below(&rng, 200 * WF_NS_PER_MS),
-				    trainer ? run_trainer : run_pserver, m, &m->proc);
-		uint32_t killed = trainer ? run->kill_trainer : run->kill_pserver;
-		if (st == WEFT_OK && killed == m->idx) {
-			wf_world_kill_at(world, m->proc, run->kill_ns);
-		}
-	}
-	return st;
 }
 
 static bool
 run_world(struct run *run)
 {
-	struct member member[PSERVERS_MAX + SPARSE_TRAINERS_MAX];
-	struct wf_world *world = NULL;
-	enum weft_status st = wf_world_create(&run->world, &world);
-	if (st == WEFT_OK) {
-		st = spawn_all(world, run, member);
-	}
-	if (st == WEFT_OK) {
-		st = wf_world_run(world, UNTIL_NS);
-		run->timed_out = st == WEFT_TIMEOUT;
-		(void)snprintf(run->stuck, sizeof(run->stuck), "%.500s",
-			       run->timed_out ? weft_last_error() : "");
-		wf_world_stats(world, &run->stats);
-	}
-	wf_world_destroy(world);
+	run->fleet.run = run;
+	run->fleet.trainers = run->job.trainers;
+	wf_rng_init(&run->starts, run->fleet.world.seed, 32);
+	enum weft_status st = fleet_run(&run->fleet);
 	return st == WEFT_OK || st == WEFT_TIMEOUT;
 }
 
@@ -187,8 +141,8 @@ static const char *
 what_is_wrong(const struct run *run, const uint64_t *digest)
 {
 	static char why[700];
-	if (run->timed_out) {
-		return run->stuck;
+	if (run->fleet.timed_out) {
+		return run->fleet.stuck;
 	}
 	for (uint32_t t = 0; t < run->job.trainers; t++) {
 		const struct sparse_seen *seen = &run->trainer[t];
@@ -203,9 +157,10 @@ what_is_wrong(const struct run *run, const uint64_t *digest)
 			return why;
 		}
 	}
-	for (uint32_t i = 0; i < run->pservers; i++) {
-		if (run->server[i] != WEFT_OK) {
-			(void)snprintf(why, sizeof(why), "pserver %u: %s", i, run->server_why[i]);
+	for (uint32_t i = 0; i < run->fleet.pservers; i++) {
+		if (run->fleet.pserver[i].status != WEFT_OK) {
+			(void)snprintf(why, sizeof(why), "pserver %u: %s", i,
+				       run->fleet.pserver[i].text);
 			return why;
 		}
 	}
@@ -227,11 +182,11 @@ check_seed(uint64_t seed, struct wf_env *env, struct sum *sum)
 		(void)printf("seed %" PRIu64 ": %s\n", seed, weft_last_error());
 		return false;
 	}
-	sum->frames += run.stats.frames;
-	sum->cuts += run.stats.cuts;
-	sum->refusals += run.stats.refusals;
-	sum->splits += run.stats.splits;
-	sum->second_cuts += run.stats.second_cuts;
+	sum->frames += run.fleet.stats.frames;
+	sum->cuts += run.fleet.stats.cuts;
+	sum->refusals += run.fleet.stats.refusals;
+	sum->splits += run.fleet.stats.splits;
+	sum->second_cuts += run.fleet.stats.second_cuts;
 	for (uint32_t t = 0; t < run.job.trainers; t++) {
 		sum->pulls_repeated += run.trainer[t].pulls_repeated;
 		sum->pushes_repeated += run.trainer[t].pushes_repeated;
@@ -242,10 +197,10 @@ check_seed(uint64_t seed, struct wf_env *env, struct sum *sum)
 			     " (%s, %u pservers, %u trainers, %u and %u lanes, %u slots of %" PRIu64
 			     ", prefetch %d, tensors %d, %" PRIu64 " cuts): %s; repeat: "
 			     "WEFT_SEED=%" PRIu64 " test_sparse\n",
-			     seed, run.transport, run.pservers, run.job.trainers, run.job.ports_num,
-			     run.job.ports_num_for_sparse, run.slot_count, run.slot_bytes,
-			     run.job.prefetch, run.job.tensors,
-			     run.stats.cuts + run.stats.second_cuts, wrong, seed);
+			     seed, run.transport, run.fleet.pservers, run.job.trainers,
+			     run.job.ports_num, run.job.ports_num_for_sparse, run.slot_count,
+			     run.slot_bytes, run.job.prefetch, run.job.tensors,
+			     run.fleet.stats.cuts + run.fleet.stats.second_cuts, wrong, seed);
 	}
 	return wrong == NULL;
 }
@@ -254,10 +209,10 @@ check_seed(uint64_t seed, struct wf_env *env, struct sum *sum)
 static void
 calm_down(struct run *run)
 {
-	run->world.cut_per_million = 0;
-	run->world.second_cut_per_million = 0;
-	run->world.refuse_per_mille = 0;
-	run->world.second_refuse_per_mille = 0;
+	run->fleet.world.cut_per_million = 0;
+	run->fleet.world.second_cut_per_million = 0;
+	run->fleet.world.refuse_per_mille = 0;
+	run->fleet.world.second_refuse_per_mille = 0;
 }
 
 /* How many ended with an error; -1: one that no peer's end should give. */
@@ -269,12 +224,12 @@ count_failures(const struct run *run)
 		enum weft_status st = run->trainer[t].status;
 		bool odd = st == WEFT_PROTOCOL || st == WEFT_INTERNAL || st == WEFT_INVALID ||
 			   (st != WEFT_OK && run->trainer[t].why[0] == '\0');
-		if (run->trainer_ended[t] && odd) {
+		if (run->fleet.trainer[t].returned && odd) {
 			(void)printf("trainer %u: %s: %s\n", t, weft_status_name(st),
 				     run->trainer[t].why);
 			return -1;
 		}
-		failures += run->trainer_ended[t] && st != WEFT_OK ? 1 : 0;
+		failures += run->fleet.trainer[t].returned && st != WEFT_OK ? 1 : 0;
 	}
 	return failures;
 }
@@ -294,8 +249,8 @@ check_mode(uint64_t seed, struct wf_env *env, struct sum *sum)
 		(void)printf("seed %" PRIu64 ": %s\n", seed, weft_last_error());
 		return false;
 	}
-	sum->frames += run.stats.frames;
-	sum->cuts += run.stats.cuts;
+	sum->frames += run.fleet.stats.frames;
+	sum->cuts += run.fleet.stats.cuts;
 	bool same = run.job.trainers == 1 && !run.job.prefetch;
 	for (uint32_t t = 0; t < run.job.trainers && !same; t++) {
 		digest[t] = run.trainer[t].digest;
@@ -344,21 +299,21 @@ check_restore(uint64_t seed, struct sum *sum)
 		same = same && second.trainer[t].dense_digest == whole.trainer[t].dense_digest;
 		sum->pulls_repeated += first.trainer[t].pulls_repeated;
 	}
-	sum->frames += first.stats.frames + second.stats.frames;
-	sum->cuts += first.stats.cuts + second.stats.cuts;
+	sum->frames += first.fleet.stats.frames + second.fleet.stats.frames;
+	sum->cuts += first.fleet.stats.cuts + second.fleet.stats.cuts;
 	const char *wrong = what_is_wrong(&whole, digest);
 	for (uint32_t t = 0; t < first.job.trainers && wrong == NULL; t++) {
 		wrong = first.trainer[t].status != WEFT_OK ? first.trainer[t].why : NULL;
 	}
-	wrong = wrong == NULL && first.timed_out ? first.stuck : wrong;
+	wrong = wrong == NULL && first.fleet.timed_out ? first.fleet.stuck : wrong;
 	wrong = wrong == NULL ? what_is_wrong(&second, digest) : wrong;
 	wrong = wrong == NULL && !same ? "other tensors" : wrong;
 	if (!ran || wrong != NULL) {
 		(void)printf("FAILED seed %" PRIu64 ": saved with %u x %u sparse lanes, restored "
 			     "with %u x %u: %s; repeat: WEFT_SEED=%" PRIu64
 			     " test_sparse 1 1 restore\n",
-			     seed, first.pservers, first.job.ports_num_for_sparse, second.pservers,
-			     second.job.ports_num_for_sparse,
+			     seed, first.fleet.pservers, first.job.ports_num_for_sparse,
+			     second.fleet.pservers, second.job.ports_num_for_sparse,
 			     wrong == NULL ? weft_last_error() : wrong, seed);
 	}
 	return ran && wrong == NULL;
@@ -400,16 +355,16 @@ check_keep(uint64_t seed, struct sum *sum)
 			sum->pulls_repeated += run->trainer[t].pulls_repeated;
 			sum->lost += run->trainer[t].pushes_lost;
 		}
-		sum->frames += run->stats.frames;
-		sum->cuts += run->stats.cuts;
+		sum->frames += run->fleet.stats.frames;
+		sum->cuts += run->fleet.stats.cuts;
 		wrong = what_is_wrong(run, digest);
 	}
 	if (!ran || wrong != NULL) {
 		(void)printf("FAILED seed %" PRIu64 " mode %d: kept with %u x %u sparse lanes, put "
 			     "back with %u x %u: %s; repeat: WEFT_SEED=%" PRIu64
 			     " test_sparse 1 1 keep\n",
-			     seed, (int)first.job.mode, first.pservers,
-			     first.job.ports_num_for_sparse, second.pservers,
+			     seed, (int)first.job.mode, first.fleet.pservers,
+			     first.job.ports_num_for_sparse, second.fleet.pservers,
 			     second.job.ports_num_for_sparse,
 			     wrong == NULL ? weft_last_error() : wrong, seed);
 	}
@@ -420,13 +375,13 @@ check_keep(uint64_t seed, struct sum *sum)
 static bool
 all_ended(const struct run *run)
 {
-	for (uint32_t i = 0; i < run->pservers; i++) {
-		if (!run->server_ended[i] && i != run->kill_pserver) {
+	for (uint32_t i = 0; i < run->fleet.pservers; i++) {
+		if (!run->fleet.pserver[i].returned && i != run->fleet.kill_pserver) {
 			return false;
 		}
 	}
 	for (uint32_t t = 0; t < run->job.trainers; t++) {
-		if (!run->trainer_ended[t] && t != run->kill_trainer) {
+		if (!run->fleet.trainer[t].returned && t != run->fleet.kill_trainer) {
 			return false;
 		}
 	}
@@ -443,9 +398,11 @@ check_kill(uint64_t seed, struct sum *sum)
 	calm_down(&run);
 	wf_rng_init(&rng, seed, 33);
 	bool trainer = wf_rng_below(&rng, 2) == 0;
-	run.kill_ns = (100 + wf_rng_below(&rng, 200)) * WF_NS_PER_MS;
-	run.kill_trainer = trainer ? (uint32_t)wf_rng_below(&rng, run.job.trainers) : NOBODY;
-	run.kill_pserver = trainer ? NOBODY : (uint32_t)wf_rng_below(&rng, run.pservers);
+	run.fleet.kill_ns = (100 + wf_rng_below(&rng, 200)) * WF_NS_PER_MS;
+	run.fleet.kill_trainer =
+		trainer ? (uint32_t)wf_rng_below(&rng, run.job.trainers) : FLEET_NOBODY;
+	run.fleet.kill_pserver =
+		trainer ? FLEET_NOBODY : (uint32_t)wf_rng_below(&rng, run.fleet.pservers);
 	/* A pserver that is killed before anybody reached it is waited for. */
 	run.job.connect_timeout_ns = 5 * WF_NS_PER_S;
 	if (!run_world(&run)) {
@@ -454,12 +411,12 @@ check_kill(uint64_t seed, struct sum *sum)
 	}
 	int failures = count_failures(&run);
 	sum->cuts += failures > 0 ? 1 : 0;
-	sum->frames += run.stats.frames;
+	sum->frames += run.fleet.stats.frames;
 	if (!all_ended(&run) || failures < 0) {
 		(void)printf("FAILED seed %" PRIu64 ": %s %u dies at %" PRIu64 " ms: %s\n", seed,
 			     trainer ? "trainer" : "pserver",
-			     trainer ? run.kill_trainer : run.kill_pserver,
-			     (uint64_t)(run.kill_ns / WF_NS_PER_MS), run.stuck);
+			     trainer ? run.fleet.kill_trainer : run.fleet.kill_pserver,
+			     (uint64_t)(run.fleet.kill_ns / WF_NS_PER_MS), run.fleet.stuck);
 		return false;
 	}
 	return true;
@@ -506,11 +463,11 @@ check_difference(uint64_t seed, struct sum *sum)
 		named += strstr(seen->why, "declare the same tables") != NULL ? 1 : 0;
 	}
 	sum->cuts++;
-	sum->frames += run.stats.frames;
+	sum->frames += run.fleet.stats.frames;
 	if (!ran || !all_ended(&run) || well > 0 || mismatches == 0 || named == 0) {
 		(void)printf("FAILED seed %" PRIu64 ": a difference: %u ended well, %u with "
 			     "mismatch, %u name it: %s; trainer 0: %s; trainer 1: %s\n",
-			     seed, well, mismatches, named, run.stuck, run.trainer[0].why,
+			     seed, well, mismatches, named, run.fleet.stuck, run.trainer[0].why,
 			     run.trainer[1].why);
 		return false;
 	}

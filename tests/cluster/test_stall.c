@@ -39,7 +39,7 @@ check_waited(const struct cluster_opts *opts, const struct cluster_result *resul
 	if (cluster_what_is_wrong(opts, result, expected, why, bytes) != NULL) {
 		return false;
 	}
-	if (result->trainer[0].when_ns < over_ns) {
+	if (result->fleet.trainer[0].when_ns < over_ns) {
 		(void)snprintf(why, bytes, "it ended before the stall was over");
 		return false;
 	}
@@ -51,7 +51,7 @@ check_ended(const struct cluster_opts *opts, const struct cluster_result *result
 	    char *why, size_t bytes)
 {
 	for (uint32_t t = 0; t < opts->trainers; t++) {
-		const struct cluster_end *end = &result->trainer[t];
+		const struct fleet_end *end = &result->fleet.trainer[t];
 		uint64_t least_ns = stall_ms * WF_NS_PER_MS + LIMIT_NS;
 		bool in_time =
 			end->when_ns >= least_ns && end->when_ns < least_ns + 4 * WF_NS_PER_S;

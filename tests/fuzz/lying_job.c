@@ -12,7 +12,7 @@
 #include "pserver/server.h"
 #include "sparse/server/service.h"
 #include "tests/fuzz/liar.h"
-#include "tests/double/sim/world.h"
+#include "tests/support/fleet.h"
 #include "weft/sparse.h"
 #include "weft/weft.h"
 #include "base/settings.h"
@@ -104,11 +104,6 @@ struct job {
 	struct lying_end *end;
 };
 
-struct seat {
-	const struct job *job;
-	uint32_t idx;
-};
-
 static struct scene
 scene_of(const uint8_t *data)
 {
@@ -138,33 +133,28 @@ scene_of(const uint8_t *data)
 }
 
 static void
-keep_end(struct wf_env *env, enum weft_status st, int *status, char text[512])
+keep_end(struct wf_env *env, const struct fleet_end *end, int *status, char text[512])
 {
-	*status = (int)st;
-	if (st != WEFT_OK) {
-		(void)snprintf(text, 512, "%.500s", weft_last_error());
-		wf_log(env, WF_LOG_INFO, "ends with %d: %s", (int)st, text);
+	*status = (int)end->status;
+	(void)snprintf(text, 512, "%.500s", end->text);
+	if (end->status != WEFT_OK) {
+		wf_log(env, WF_LOG_INFO, "ends with %d: %s", *status, text);
 	}
 }
 
 static int
 run_pserver(struct wf_env *env, void *arg)
 {
-	const struct seat *seat = arg;
-	const struct scene *s = &seat->job->scene;
+	struct fleet_seat *seat = arg;
+	const struct job *job = seat->fleet->run;
+	const struct scene *s = &job->scene;
 	struct wf_server_opts opts;
-	struct wf_server *server = NULL;
-	if (seat->job->liar == LYING_PSERVER) {
+	if (job->liar == LYING_PSERVER) {
 		liar_is(env);
 	}
-	wf_server_opts_init(&opts);
-	opts.env = env;
-	opts.session.transport = "sim";
-	(void)snprintf(opts.listen.name, sizeof(opts.listen.name), "0.0.0.0");
+	fleet_server_opts(env, "sim", &opts);
 	opts.session.ports_num_for_sparse = s->sparse > 0 ? 1 : 0;
 	opts.sparse = s->sparse > 0 ? &wf_sparse_service : NULL;
-	opts.inline_lanes = true;
-	opts.once = true;
 	opts.slot_count = 1u << s->slots;
 	opts.slot_bytes_max = 1024;
 	opts.max_shard_bytes = 4u << 20;
@@ -173,13 +163,9 @@ run_pserver(struct wf_env *env, void *arg)
 	opts.session.peer_timeout_ns = PATIENCE_NS;
 	opts.session.connect_timeout_ns = PATIENCE_NS;
 	opts.session.stats_period_ns = (s->rough & MEASURES) != 0 ? WF_NS_PER_MS : 0;
-	enum weft_status st = wf_server_create(&opts, &server);
-	if (st == WEFT_OK) {
-		st = wf_server_run(server);
-	}
-	keep_end(env, st, &seat->job->end->pserver, seat->job->end->pserver_text);
-	wf_server_destroy(server);
-	return (int)st;
+	fleet_serve(seat, &opts, NULL);
+	keep_end(env, seat->end, &job->end->pserver, job->end->pserver_text);
+	return 0;
 }
 
 struct trainer {
@@ -492,15 +478,16 @@ train(struct trainer *t)
 static int
 run_trainer(struct wf_env *env, void *arg)
 {
-	const struct seat *seat = arg;
-	struct trainer t = {.scene = &seat->job->scene, .idx = seat->idx, .value = 1};
-	if (seat->job->liar == LYING_TRAINER && t.scene->who == t.idx) {
+	struct fleet_seat *seat = arg;
+	const struct job *job = seat->fleet->run;
+	struct trainer t = {.scene = &job->scene, .idx = seat->idx, .value = 1};
+	if (job->liar == LYING_TRAINER && t.scene->who == t.idx) {
 		liar_is(env);
 	}
 	enum weft_status st = open_session(&t, env);
 	st = st == WEFT_OK ? train(&t) : st;
-	struct lying_end *end = seat->job->end;
-	keep_end(env, st, &end->trainer[t.idx], end->trainer_text[t.idx]);
+	fleet_note(seat, env, st);
+	keep_end(env, seat->end, &job->end->trainer[t.idx], job->end->trainer_text[t.idx]);
 	if (t.session != NULL && st == WEFT_OK) {
 		st = weft_session_close(t.session);
 	} else if (t.session != NULL) {
@@ -529,45 +516,39 @@ world_of(const struct scene *s)
 }
 
 static void
-tell_end(const struct wf_proc *proc, const char *who, uint32_t idx)
+print_end(const struct fleet_end *end, const char *who, uint32_t idx)
 {
-	int result = -1;
-	bool returned = wf_proc_returned(proc, &result);
-	(void)fprintf(stderr, "%s %u: %s %d\n", who, idx, returned ? "returned" : "still runs",
-		      result);
+	(void)fprintf(stderr, "%s %u: %s %d\n", who, idx,
+		      end->returned ? "ended with" : "still runs", (int)end->status);
 }
 
 void
 lying_job_run(const uint8_t *data, size_t bytes, enum lying_who who, struct lying_end *out)
 {
-	struct seat seat[1 + TRAINERS];
-	struct wf_proc *proc[1 + TRAINERS];
-	struct wf_world *world = NULL;
 	*out = (struct lying_end){0};
 	if (bytes < LYING_SCENE_BYTES) {
 		return;
 	}
-	const struct job job = {.scene = scene_of(data), .liar = who, .end = out};
-	const struct wf_world_opts opts = world_of(&job.scene);
+	struct job job = {.scene = scene_of(data), .liar = who, .end = out};
+	struct fleet fleet = {
+		.world = world_of(&job.scene),
+		.pservers = 1,
+		.trainers = TRAINERS,
+		.run_pserver = run_pserver,
+		.run_trainer = run_trainer,
+		.run = &job,
+		.until_ns = UNTIL_NS,
+	};
 	liar_begin(data + LYING_SCENE_BYTES, bytes - LYING_SCENE_BYTES);
-	enum weft_status st = wf_world_create(&opts, &world);
-	WF_ASSERT(st == WEFT_OK);
-	for (uint32_t i = 0; i < 1 + TRAINERS; i++) {
-		static const char *const hosts[1 + TRAINERS] = {"ps0", "tr0", "tr1"};
-		seat[i] = (struct seat){.job = &job, .idx = i == 0 ? 0 : i - 1};
-		st = wf_world_spawn(world, hosts[i], i * WF_NS_PER_MS,
-				    i == 0 ? run_pserver : run_trainer, &seat[i], &proc[i]);
-		WF_ASSERT(st == WEFT_OK);
-	}
-	st = wf_world_run(world, UNTIL_NS);
+	enum weft_status st = fleet_run(&fleet);
 	if (getenv("WEFT_FUZZ_LOG") != NULL || st != WEFT_OK) {
-		for (uint32_t i = 0; i < 1 + TRAINERS; i++) {
-			tell_end(proc[i], i == 0 ? "pserver" : "trainer", seat[i].idx);
+		print_end(&fleet.pserver[0], "pserver", 0);
+		for (uint32_t i = 0; i < TRAINERS; i++) {
+			print_end(&fleet.trainer[i], "trainer", i);
 		}
 		(void)fprintf(stderr, "%llu operations\n", (unsigned long long)liar_operations());
 	}
 	WF_ASSERT(st == WEFT_OK); /* else somebody waits for ever */
-	wf_world_destroy(world);
 }
 
 size_t

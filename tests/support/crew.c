@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/assert.h"
+#include "tests/support/fleet.h"
 
 #define UNTIL_NS (900 * WF_NS_PER_S)
 #define KILL_STREAM 44u /* of the seed */
@@ -45,31 +46,39 @@ crew_fill_opts(const struct crew *crew, uint32_t idx, struct weft_session_opts *
 	out->progress = WEFT_PROGRESS_CALLER;
 }
 
+static void
+complain(struct crew *crew, const char *who, uint32_t idx, const char *text)
+{
+	if (crew->why[0] == '\0') {
+		(void)snprintf(crew->why, sizeof(crew->why), "%s %u: %.200s", who, idx, text);
+	}
+}
+
 void
 crew_complain(struct crew *crew, const char *who, uint32_t idx)
 {
-	if (crew->why[0] == '\0') {
-		(void)snprintf(crew->why, sizeof(crew->why), "%s %u: %.200s", who, idx,
-			       weft_last_error());
+	complain(crew, who, idx, weft_last_error());
+}
+
+static void
+look(struct fleet_seat *seat, struct wf_server *server)
+{
+	struct crew *crew = seat->fleet->run;
+	if (crew->look != NULL) {
+		crew->look(crew, server);
 	}
 }
 
 static int
 run_pserver(struct wf_env *env, void *arg)
 {
-	const struct crew_seat *seat = arg;
-	struct crew *crew = seat->crew;
+	struct fleet_seat *seat = arg;
+	struct crew *crew = seat->fleet->run;
 	struct wf_server_opts opts;
-	struct wf_server *server = NULL;
-	wf_server_opts_init(&opts);
-	opts.env = env;
-	opts.session.transport = crew->transport;
-	(void)snprintf(opts.listen.name, sizeof(opts.listen.name), "0.0.0.0");
+	fleet_server_opts(env, crew->transport, &opts);
 	opts.session.ports_num = crew->sparse != NULL ? 1 : crew->lanes;
 	opts.session.ports_num_for_sparse = crew->sparse != NULL ? crew->lanes : 0;
 	opts.sparse = crew->sparse;
-	opts.inline_lanes = true;
-	opts.once = true;
 	opts.slot_count = crew->slot_count != 0 ? crew->slot_count : opts.slot_count;
 	opts.inbox_bytes = crew->inbox_bytes;
 	opts.slot_bytes_max = 4096;
@@ -77,56 +86,46 @@ run_pserver(struct wf_env *env, void *arg)
 	if (crew->fill_server != NULL) {
 		crew->fill_server(crew, &opts);
 	}
-	enum weft_status st = wf_server_create(&opts, &server);
-	if (st == WEFT_OK) {
-		st = wf_server_run(server);
+	fleet_serve(seat, &opts, look);
+	if (seat->end->status != WEFT_OK && !crew->kills && !crew->ends_badly) {
+		complain(crew, "pserver", seat->idx, seat->end->text);
 	}
-	if (st != WEFT_OK && !crew->kills && !crew->ends_badly) {
-		crew_complain(crew, "pserver", seat->idx);
-	} else if (st == WEFT_OK && crew->look != NULL) {
-		crew->look(crew, server);
-	}
-	wf_server_destroy(server);
 	return 0;
 }
 
-/* Process i: pservers, then trainers. */
-static enum weft_status
-spawn(struct crew *crew, struct wf_world *world, uint32_t i, struct crew_seat *seat)
+static int
+run_trainer(struct wf_env *env, void *arg)
 {
-	bool trains = i >= crew->pservers;
-	struct wf_proc *proc = NULL;
-	struct wf_rng rng;
-	char host[16];
-	*seat = (struct crew_seat){.crew = crew, .idx = trains ? i - crew->pservers : i};
-	(void)snprintf(host, sizeof(host), "%s%u", trains ? "tr" : "ps", seat->idx);
-	enum weft_status st = wf_world_spawn(world, host, i * WF_NS_PER_MS,
-					     trains ? crew->run_trainer : run_pserver, seat, &proc);
-	if (st == WEFT_OK && crew->kills && trains && seat->idx == 0) {
-		wf_rng_init(&rng, crew->seed, KILL_STREAM);
-		wf_world_kill_at(world, proc, 1 + wf_rng_below(&rng, 400 * WF_NS_PER_MS));
-	}
-	return st;
+	const struct fleet_seat *seat = arg;
+	struct crew *crew = seat->fleet->run;
+	struct crew_seat own = {.crew = crew, .idx = seat->idx};
+	return crew->run_trainer(env, &own);
 }
 
 enum weft_status
 crew_play(struct crew *crew, struct wf_world_stats *stats)
 {
-	struct crew_seat seat[CREW_PSERVERS_MAX + CREW_TRAINERS_MAX];
-	struct wf_world *world = NULL;
-	WF_ASSERT(crew->pservers >= 1 && crew->pservers <= CREW_PSERVERS_MAX);
-	WF_ASSERT(crew->trainers >= 1 && crew->trainers <= CREW_TRAINERS_MAX);
-	enum weft_status st = wf_world_create(&crew->world, &world);
-	for (uint32_t i = 0; i < crew->pservers + crew->trainers && st == WEFT_OK; i++) {
-		st = spawn(crew, world, i, &seat[i]);
+	struct wf_rng rng;
+	struct fleet fleet = {
+		.world = crew->world,
+		.pservers = crew->pservers,
+		.trainers = crew->trainers,
+		.run_pserver = run_pserver,
+		.run_trainer = run_trainer,
+		.run = crew,
+		.until_ns = UNTIL_NS,
+		.kill_pserver = FLEET_NOBODY,
+		.kill_trainer = 0,
+	};
+	WF_ASSERT(crew->pservers <= CREW_PSERVERS_MAX && crew->trainers <= CREW_TRAINERS_MAX);
+	if (crew->kills) {
+		wf_rng_init(&rng, crew->seed, KILL_STREAM);
+		fleet.kill_ns = 1 + wf_rng_below(&rng, 400 * WF_NS_PER_MS);
 	}
-	if (st == WEFT_OK) {
-		st = wf_world_run(world, UNTIL_NS);
-	}
+	enum weft_status st = fleet_run(&fleet);
 	if (st != WEFT_OK) {
 		crew_complain(crew, "world", 0);
 	}
-	wf_world_stats(world, stats);
-	wf_world_destroy(world);
+	*stats = fleet.stats;
 	return st;
 }

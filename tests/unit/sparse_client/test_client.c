@@ -11,55 +11,38 @@
 
 #include <cmocka.h>
 
-#include "base/assert.h"
 #include "fake_lane.h"
 #include "sparse_job.h"
-#include "tests/double/sim/world.h"
-
-#define PSERVERS_MAX 2u
+#include "tests/support/fleet.h"
 
 /* One job in a simulated world. */
 struct rig {
+	struct fleet fleet;
 	struct sparse_job job;
 	struct fake_opts fake;
-	struct wf_world_opts world;
-	uint32_t pservers;
-	struct fake_seen seen[PSERVERS_MAX];
+	struct fake_seen seen[FLEET_PSERVERS_MAX];
 	struct sparse_seen trainer[SPARSE_TRAINERS_MAX];
 	uint32_t ended; /* trainers */
 	bool stop;
-	/* A test of its own instead of the job. */
-	enum weft_status (*run)(struct rig *rig, struct wf_env *env);
-	char why[512];
-};
-
-struct member {
-	struct rig *rig;
-	uint32_t idx;
 };
 
 static int
 run_pserver(struct wf_env *env, void *arg)
 {
-	const struct member *member = arg;
-	struct fake_opts opts = member->rig->fake;
-	opts.pserver_idx = member->idx;
-	fake_pserver(env, &opts, &member->rig->stop, &member->rig->seen[member->idx]);
+	const struct fleet_seat *seat = arg;
+	struct rig *rig = seat->fleet->run;
+	struct fake_opts opts = rig->fake;
+	opts.pserver_idx = seat->idx;
+	fake_pserver(env, &opts, &rig->stop, &rig->seen[seat->idx]);
 	return 0;
 }
 
 static int
 run_trainer(struct wf_env *env, void *arg)
 {
-	const struct member *member = arg;
-	struct rig *rig = member->rig;
-	struct sparse_seen *seen = &rig->trainer[member->idx];
-	if (rig->run != NULL) {
-		seen->status = rig->run(rig, env);
-		(void)snprintf(seen->why, sizeof(seen->why), "%.250s", weft_last_error());
-	} else {
-		sparse_job_train(&rig->job, env, member->idx, seen);
-	}
+	const struct fleet_seat *seat = arg;
+	struct rig *rig = seat->fleet->run;
+	sparse_job_train(&rig->job, env, seat->idx, &rig->trainer[seat->idx]);
 	rig->stop = ++rig->ended == rig->job.trainers;
 	return 0;
 }
@@ -73,7 +56,6 @@ make_rig(struct rig *rig, uint64_t seed)
 	rig->job.pservers = "ps0";
 	rig->job.ports_num = 1;
 	rig->job.ports_num_for_sparse = 2;
-	rig->pservers = 1;
 	rig->fake = (struct fake_opts){
 		.trainers = rig->job.trainers,
 		.lanes = 2,
@@ -81,37 +63,32 @@ make_rig(struct rig *rig, uint64_t seed)
 		.slot_bytes = 4096,
 		.held_bytes = 1 << 20,
 	};
-	rig->world = (struct wf_world_opts){
-		.seed = seed,
-		.delay_min_ns = WF_NS_PER_US,
-		.delay_max_ns = 500 * WF_NS_PER_US,
-		.log_level = WF_LOG_WARN,
-		.log_fd = getenv("WEFT_CLUSTER_LOG") != NULL ? 2 : -1,
+	rig->fleet = (struct fleet){
+		.world =
+			{
+				.seed = seed,
+				.delay_min_ns = WF_NS_PER_US,
+				.delay_max_ns = 500 * WF_NS_PER_US,
+				.log_level = WF_LOG_WARN,
+				.log_fd = getenv("WEFT_CLUSTER_LOG") != NULL ? 2 : -1,
+			},
+		.pservers = 1,
+		.run_pserver = run_pserver,
+		.run_trainer = run_trainer,
+		.until_ns = 600 * WF_NS_PER_S,
 	};
 }
 
 static void
 run_rig(struct rig *rig)
 {
-	struct member member[PSERVERS_MAX + SPARSE_TRAINERS_MAX];
-	struct wf_world *world = NULL;
-	struct wf_proc *proc;
-	char host[16];
-	assert_int_equal(wf_world_create(&rig->world, &world), WEFT_OK);
-	for (uint32_t i = 0; i < rig->pservers + rig->job.trainers; i++) {
-		bool pserver = i < rig->pservers;
-		member[i] = (struct member){rig, pserver ? i : i - rig->pservers};
-		(void)snprintf(host, sizeof(host), "%s%u", pserver ? "ps" : "tr", member[i].idx);
-		assert_int_equal(wf_world_spawn(world, host, 0, pserver ? run_pserver : run_trainer,
-						&member[i], &proc),
-				 WEFT_OK);
-	}
-	enum weft_status st = wf_world_run(world, 600 * WF_NS_PER_S);
+	rig->fleet.run = rig;
+	rig->fleet.trainers = rig->job.trainers;
+	enum weft_status st = fleet_run(&rig->fleet);
 	if (st != WEFT_OK) {
 		print_error("seed %llu: %s\n", (unsigned long long)rig->job.seed,
 			    weft_last_error());
 	}
-	wf_world_destroy(world);
 	assert_int_equal(st, WEFT_OK);
 }
 
@@ -168,8 +145,8 @@ seeds(uint64_t *first, uint64_t count)
 static void
 vary(struct rig *rig, uint64_t seed)
 {
-	rig->pservers = 1 + seed % 2;
-	rig->job.pservers = rig->pservers == 1 ? "ps0" : "ps0,ps1";
+	rig->fleet.pservers = 1 + seed % 2;
+	rig->job.pservers = rig->fleet.pservers == 1 ? "ps0" : "ps0,ps1";
 	rig->fake.lanes = 1 + (uint32_t)(seed / 2) % 3;
 	rig->job.ports_num_for_sparse = rig->fake.lanes;
 	rig->fake.slot_count = 1u << (seed / 3) % 4;
@@ -206,11 +183,11 @@ cuts_and_refusals_change_nothing(void **state)
 		struct rig rig;
 		make_rig(&rig, seed);
 		vary(&rig, seed);
-		rig.world.cut_per_million = 20000;
-		rig.world.cut_max = 20;
-		rig.world.refuse_per_mille = 100;
-		rig.world.split_per_mille = 300;
-		rig.world.down_delay_max_ns = (seed % 20) * WF_NS_PER_MS;
+		rig.fleet.world.cut_per_million = 20000;
+		rig.fleet.world.cut_max = 20;
+		rig.fleet.world.refuse_per_mille = 100;
+		rig.fleet.world.split_per_mille = 300;
+		rig.fleet.world.down_delay_max_ns = (seed % 20) * WF_NS_PER_MS;
 		run_and_check(&rig);
 		for (uint32_t t = 0; t < rig.job.trainers; t++) {
 			pulls += rig.trainer[t].pulls_repeated;
