@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* backends: the backends that are built in, in the order in which they are named to users, and
- * which of them --transport makes paths of. A test program that brings backends of its own links
- * lists of its own in the place of this file, which therefore holds nothing else. Thread: any;
- * constant. */
+ * which of them --transport makes paths of. A test program with backends of its own links lists of
+ * its own in place of this file, which therefore holds nothing else. Thread: any; constant. */
 #include "transport/ops.h"
 
 const struct wf_backend *const wf_backends[] = {

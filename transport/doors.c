@@ -48,7 +48,7 @@ wf_doors_add(struct wf_doors *doors, const int *fd, unsigned fd_count, const str
 	if (st != WEFT_OK) {
 		doors->count = before;
 		for (unsigned i = 0; i < fd_count; i++) {
-			(void)close(fd[i]); /* epoll forgets it */
+			(void)close(fd[i]); /* closing it removes it from epoll */
 		}
 	}
 	return st;
@@ -62,8 +62,8 @@ wf_doors_close(struct wf_doors *doors)
 	}
 }
 
-/* accept(2) said no, for want of descriptors or memory most likely, and nobody's can be had: look
- * again later, and say so. */
+/* accept(2) failed, most likely for lack of descriptors or memory, and no newcomer could be
+ * dropped: retries later, and logs it. */
 static void
 accept_later(struct wf_door *door, int err)
 {
@@ -79,7 +79,7 @@ accept_later(struct wf_door *door, int err)
 	}
 }
 
-/* Only that one connection failed, before it was accepted. */
+/* Whether only that one connection failed, before it was accepted. */
 static bool
 is_of_the_peer(int err)
 {
@@ -88,7 +88,8 @@ is_of_the_peer(int err)
 	       err == ENONET || err == ENOPROTOOPT || err == EOPNOTSUPP || err == ETIMEDOUT;
 }
 
-/* Want of descriptors is found before it is looked whether anybody waits. */
+/* accept(2) fails for lack of descriptors before it checks whether a connection waits, so poll(2)
+ * is asked. */
 static bool
 somebody_waits(int fd)
 {
@@ -96,8 +97,8 @@ somebody_waits(int fd)
 	return poll(&ready, 1, 0) > 0;
 }
 
-/* Those who were refused and stay are sent away for it. If it is shut after that it waits for
- * DOWNs, which come with the polls that follow. */
+/* Refused connections that stay are dropped to make room. If the doors are still closed after that,
+ * they wait for DOWNs, which come with later polls. */
 static bool
 is_open(struct wf_medium *medium)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* grants: making keys, and holding a PUT against this end's own books.
- * Thread: the transport's owner. */
+/* grants: making keys, and checking PUTs against this end's own table. Thread: the transport's
+ * owner. */
 #include "transport/grants.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ wf_grants_init(struct wf_grants *grants, struct wf_env *env, const struct wf_reg
 	*grants = (struct wf_grants){.env = env, .regions = regions, .peer = peer};
 }
 
-/* One end grants places or slots, and slots once. */
+/* One end grants either places or slots, and slots once. */
 static enum weft_status
 check_kind(const struct wf_grants *grants, enum wf_grant_kind kind)
 {

@@ -62,7 +62,7 @@ wf_medium_stranger(struct wf_medium *medium, const char *why)
 	snprintf(medium->info.last_stranger, sizeof(medium->info.last_stranger), "%s", why);
 }
 
-/* The loop's list lets go of it with the next visit. */
+/* The loop's list releases it at the next visit. */
 static bool
 is_held(struct wf_life *life)
 {
@@ -205,13 +205,13 @@ wf_life_decide(struct wf_life *life, const void *blob, size_t blob_bytes, bool i
 	life->blob_bytes = blob_bytes;
 	life->verdict_is_no = is_no;
 	life->state = WF_LIFE_DECIDED;
-	life->deadline_ns = WF_NEVER; /* nobody is late whose word is here */
+	life->deadline_ns = WF_NEVER; /* a connection whose answer has arrived is not late */
 	if (life->incoming) {
 		wf_places_keep(&life->medium->places, &life->place);
 	}
 }
 
-/* DECIDED: deliver UP. */
+/* DECIDED: delivers UP. */
 static void
 show(struct wf_life *life, struct wf_events *events)
 {
@@ -248,7 +248,7 @@ show(struct wf_life *life, struct wf_events *events)
 	}
 }
 
-/* To DRAINING, from where it ends within WF_LIFE_DRAIN_NS. */
+/* Enters DRAINING, which ends within WF_LIFE_DRAIN_NS. */
 static void
 drain(struct wf_life *life)
 {
@@ -285,7 +285,7 @@ wf_life_answer(struct wf_conn *conn, bool accept, const void *verdict, size_t ve
 	if (life->state >= WF_LIFE_DYING) {
 		return wf_fail(life->down_status, "%s", life->why);
 	}
-	st = check_waiting(life); /* its end may have come with it */
+	st = check_waiting(life); /* its end may have arrived together with it */
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -354,13 +354,14 @@ go_down(struct wf_life *life, enum weft_status status, const char *text)
 {
 	struct wf_medium *medium = life->medium;
 	enum wf_life_state before = life->state;
-	/* A name may be as long as the line: the text gets what it leaves, and more than half. */
+	/* A name may be as long as the line: it is cut, so that more than half is left for the
+	 * text. */
 	int named = snprintf(life->why, sizeof(life->why), "%.110s: ", life->peer);
 	snprintf(life->why + named, sizeof(life->why) - (size_t)named, "%.*s",
 		 (int)sizeof(life->why) - named - 1, text);
 	life->down_status = status;
 	life->deadline_ns = WF_NEVER;
-	wf_life_enter(life, WF_LIFE_DYING); /* before the cut, which may look around */
+	wf_life_enter(life, WF_LIFE_DYING); /* before the cut, which may read the state */
 	medium->ops->cut(life, before);
 	wf_grants_drop(&life->grants);
 	count_down(life);
@@ -450,7 +451,7 @@ wf_life_disconnect(struct wf_conn *conn, enum wf_disconnect how)
 	bool drains = how == WF_DISCONNECT_DRAIN && life->state >= WF_LIFE_UP &&
 		      life->state < WF_LIFE_ENDING;
 	if (drains && life->state > WF_LIFE_UP) {
-		return; /* it does so already */
+		return; /* it is ending already */
 	}
 	life->disconnected = true;
 	if (drains) {
@@ -460,7 +461,7 @@ wf_life_disconnect(struct wf_conn *conn, enum wf_disconnect how)
 	}
 }
 
-/* DYING: deliver what is left, and DOWN behind it. */
+/* DYING: delivers the remaining events, and then DOWN. */
 static void
 report_down(struct wf_life *life, struct wf_events *events)
 {
@@ -488,7 +489,7 @@ report_down(struct wf_life *life, struct wf_events *events)
 void
 wf_life_ready(struct wf_life *life)
 {
-	if (life->state != WF_LIFE_DEAD) { /* else it is about to be freed */
+	if (life->state != WF_LIFE_DEAD) { /* otherwise it is about to be freed */
 		wf_loop_push(&life->medium->loop, &life->ready);
 	}
 }
@@ -507,7 +508,7 @@ wf_life_visit(struct wf_life *life, struct wf_events *events)
 		} else if (before == WF_LIFE_DYING) {
 			report_down(life, events);
 		} else {
-			life->medium->dead_waiting = true; /* nothing visits it any more */
+			life->medium->dead_waiting = true; /* it is not visited any more */
 		}
 	} while (life->state != before && !wf_events_full(events));
 	if (life->state != before && life->state != WF_LIFE_DEAD) {
@@ -515,7 +516,8 @@ wf_life_visit(struct wf_life *life, struct wf_events *events)
 	}
 }
 
-/* Nobody is late whose word is here, though nobody has looked: this end may have been away. */
+/* Whether something has arrived that was not read yet: such a connection is not late, because this
+ * end may not have been running. */
 static bool
 is_heard(struct wf_life *life)
 {
@@ -528,7 +530,7 @@ is_heard(struct wf_life *life)
 	return life->state != WF_LIFE_SHAKING;
 }
 
-/* An attempt has several tries, whose share of its time may be over. */
+/* An attempt makes several tries; the time of one of them may be over. */
 static void
 expire(struct wf_life *life)
 {
@@ -536,7 +538,7 @@ expire(struct wf_life *life)
 	uint64_t attempt_ms = opts->connect_timeout_ns / WF_NS_PER_MS;
 	const char *missing = "connected, but not answered";
 	if (life->state == WF_LIFE_DRAINING || life->state == WF_LIFE_LINGERING) {
-		/* What was to be sent, or the peer's end, did not come. */
+		/* Not everything was sent in time, or the peer did not close. */
 		if (life->medium->ops->end != NULL) {
 			life->medium->ops->end(life);
 		} else {
@@ -568,7 +570,8 @@ wf_medium_expire(struct wf_medium *medium, uint64_t now_ns)
 		if (late && !is_heard(life)) {
 			expire(life);
 		}
-		/* Who dies, or ends, looks at its deadline itself, once it has come. */
+		/* A connection that is dying or ending checks its deadline itself, once it has
+		 * passed. */
 		if (life->deadline_ns > now_ns) {
 			wf_loop_timer_before(&medium->loop, life->deadline_ns);
 		}

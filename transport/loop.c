@@ -31,7 +31,7 @@ wf_loop_init(struct wf_loop *loop, struct wf_env *env, void (*on_wake)(struct wf
 		.wake_fd = -1,
 		.wake_source = {.notify = notify_wake},
 		.on_wake = on_wake,
-		.turn = 1, /* the clock was not read yet */
+		.turn = 1, /* so that the clock counts as not read */
 		.timer_ns = WF_NEVER,
 		.armed_ns = WF_NEVER,
 	};
@@ -85,7 +85,7 @@ wf_loop_close(struct wf_loop *loop)
 		(void)close(loop->epoll_fd);
 	}
 	if (loop->wake_fd >= 0) {
-		(void)close(loop->wake_fd); /* epoll forgets it */
+		(void)close(loop->wake_fd); /* closing it removes it from epoll */
 	}
 	loop->epoll_fd = -1;
 	loop->wake_fd = -1;
@@ -107,7 +107,7 @@ wf_loop_watch_change(struct wf_loop *loop, int fd, uint32_t mask, struct wf_loop
 {
 	struct epoll_event event = {.events = mask, .data.ptr = source};
 	int err = epoll_ctl(loop->epoll_fd, EPOLL_CTL_MOD, fd, &event);
-	WF_ASSERT(err == 0); /* it is in there, and nothing needs memory */
+	WF_ASSERT(err == 0); /* it is watched already, and the call allocates nothing */
 }
 
 void
@@ -116,20 +116,21 @@ wf_loop_unwatch(struct wf_loop *loop, int fd)
 	(void)epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 }
 
-/* A look of `loop` found something of another one. False: that one is to look itself. */
+/* A look of `loop` found something for another loop. Returns false if that one has to look itself.
+ */
 static __attribute__((noinline)) bool
 notice(struct wf_loop *loop, struct wf_loop_source *source)
 {
 	struct wf_loop *other = source->loop;
 	if (other == loop->owner) {
-		return true; /* it has nothing but kicks, and they have done what they are for */
+		return true; /* the owner gets only kicks, which have served their purpose */
 	}
 	other->member.noticed = true;
 	if (loop->member.told != NULL) {
 		*loop->member.told = true;
 	}
 	if (other->member.apart &&
-	    source == &other->wake_source) { /* which nobody will be told again */
+	    source == &other->wake_source) { /* which is not reported again */
 		other->member.woken = true;
 		other->state = wf_loop_is_armed(other) ? WF_LOOP_LOOKING : WF_LOOP_ASLEEP;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* open: which backend a name is, and what its options are where they are not given. Thread: any. */
+/* open: finds the backend with a name, and fills in default options. Thread: any. */
 #include <stdio.h>
 #include <string.h>
 

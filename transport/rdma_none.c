@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rdma_none: what transport/rdma.h says where the backend "verbs" is not built in. Thread: any. */
+/* rdma_none: transport/rdma.h for builds without the backend "verbs". Thread: any. */
 #include "transport/ops.h"
 #include "transport/rdma.h"
 #include "wire/path.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* regions: a table of WF_REGIONS_MAX; who asks names a number that may be wrong.
- * Thread: the transport's owner. */
+/* regions: a table of WF_REGIONS_MAX; callers may pass a number that does not exist. Thread: the
+ * transport's owner. */
 #include "transport/regions.h"
 
 #include "base/assert.h"

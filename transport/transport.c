@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* transport: checks the arguments of every call, once for all backends, and hands it on.
- * Thread: the transport's owner. */
+/* transport: checks the arguments of every call, once for all backends, and passes it on. Thread:
+ * the transport's owner. */
 #include "transport/transport.h"
 
 #include <inttypes.h>
@@ -213,7 +213,7 @@ wf_transport_post(struct wf_conn *conn, const struct wf_op *ops, unsigned op_cou
 		valid++;
 	}
 	*taken = 0;
-	/* Also with nothing valid: CLOSED goes before INVALID. */
+	/* Called also if no operation is valid: CLOSED takes precedence over INVALID. */
 	enum weft_status st = conn->ops->post(conn->carrier, ops, valid, taken);
 	WF_ASSERT(*taken <= valid);
 	if (st != WEFT_OK || valid == op_count) {

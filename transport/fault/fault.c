@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fault: the transport that wraps another: opening by name, the turn that poll is, and sleeping.
+/* fault: the transport that wraps another: opening by name, poll and sleep.
  *
- * A poll hands out what was held back and is due, or, where that is nothing, polls within: so what
- * the events of either point to lives until the next poll. Thread: the transport's owner. */
+ * A poll delivers held events that are due or, if there are none, polls the inner transport: so
+ * what the events of either point to is valid until the next poll. Thread: the transport's owner.
+ */
 #include "transport/fault/fault.h"
 
 #include <stdio.h>
@@ -13,8 +14,8 @@
 
 #define PREFIX "fault"
 
-/* The longest sleep. A poll that looks empty may have taken in what is held back, or is not shown:
- * the descriptor does not wake for that again, so the caller looks by the clock. */
+/* The longest sleep. A poll that returns nothing may have consumed an event that is held back or
+ * not shown: the descriptor does not wake for that again, so the caller polls by the clock. */
 #define NAP_NS (5 * WF_NS_PER_MS)
 
 static void
@@ -122,7 +123,7 @@ hand_out_held(struct wf_fault *f, struct wf_events *events)
 	}
 }
 
-/* How many events to ask for, of at most so many. */
+/* How many events to request, of at most `most`. */
 static unsigned
 draw_room(struct wf_fault *f, unsigned most)
 {
@@ -143,7 +144,8 @@ poll_within(struct wf_fault *f, struct wf_events *events)
 	most = events->max < most ? events->max : most;
 	unsigned room = draw_room(f, most);
 	enum weft_status st = wf_transport_poll(f->inner, events->at, room, &got);
-	f->base.told |= f->inner->told; /* its look may have found something for another path */
+	/* The inner look may have found something for another path. */
+	f->base.told |= f->inner->told;
 	f->inner->told = false;
 	if (st != WEFT_OK) {
 		return st;
@@ -158,7 +160,7 @@ poll_within(struct wf_fault *f, struct wf_events *events)
 			events->at[events->count++] = event;
 		}
 	}
-	/* By polls that bring something, so that spinning does not stall for ever. */
+	/* Drawn for polls that bring something, so that spinning does not stall for ever. */
 	if (got > 0 && wf_fault_strikes(f, WF_FAULT_STALL, WF_FAULT_AT_POLL)) {
 		wf_fault_stall(f, f->spec.lasts_ns[WF_FAULT_STALL]);
 	}
@@ -253,7 +255,7 @@ wf_fault_is_name(const char *name)
 	       (name[bytes] == '(' || name[bytes] == '+' || name[bytes] == '\0');
 }
 
-/* Take "fault(SPEC)+NAME" apart: the SPEC into `out`, `*rest` is NAME. */
+/* Splits "fault(SPEC)+NAME": parses the SPEC into `out`, `*rest` is NAME. */
 static enum weft_status
 parse_name(const char *name, struct wf_fault_spec *out, const char **rest)
 {
@@ -286,7 +288,7 @@ parse_name(const char *name, struct wf_fault_spec *out, const char **rest)
 	return wf_fault_spec_parse(spec, spec_bytes, out);
 }
 
-/* Behind all "fault(SPEC)+" at the front; NULL: one of them is written wrongly. */
+/* The name behind all leading "fault(SPEC)+"; NULL if one of them is malformed. */
 static const char *
 skip_wrappers(const char *name)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fault_conn: one end: how it comes about, what it reports, and its end.
+/* fault_conn: one end: its beginning, its events and its end.
  *
- * The connection within has this one as its user. It goes with its DOWN, which may be held back
- * here: from then on this end stands alone. Thread: the transport's owner. */
+ * The inner connection has this one as its user. The inner connection ends with its DOWN, which may
+ * be held back here: from then on this end exists alone. Thread: the transport's owner. */
 #include <stdio.h>
 #include <string.h>
 
@@ -55,7 +55,7 @@ wf_fault_conn_cut(struct wf_fault_conn *c)
 
 /* --- coming about --- */
 
-/* It never reaches the peer; its DOWN is all that comes. */
+/* Refuses a connect: it never reaches the peer, and its DOWN is its only event. */
 static void
 refuse_own(struct wf_fault_conn *c, const struct wf_host *to)
 {
@@ -100,7 +100,8 @@ wf_fault_connect(struct wf_transport *transport, const struct wf_host *to, const
 	return WEFT_OK;
 }
 
-/* NULL: nobody above hears of it, and what follows of it is swallowed. */
+/* Wraps an incoming connection. NULL: it is not shown to the user, and its further events are
+ * dropped. */
 static struct wf_fault_conn *
 adopt(struct wf_fault *f, struct wf_conn *inner)
 {
@@ -158,7 +159,7 @@ point_of(enum wf_event_kind kind)
 	return WF_FAULT_AT_DONE;
 }
 
-/* An attempt that did not come UP ends otherwise than a connection. */
+/* Records the status of DOWN; that of an attempt that did not come UP differs. */
 static void
 note_down(struct wf_fault_conn *c, const struct wf_event *event)
 {
@@ -181,13 +182,14 @@ note_down(struct wf_fault_conn *c, const struct wf_event *event)
 	}
 }
 
-/* When the event may go up. */
+/* When the event may be delivered. */
 static uint64_t
 draw_due(struct wf_fault_conn *c, const struct wf_event *event, enum wf_fault_point point)
 {
 	struct wf_fault *f = c->fault;
 	uint64_t delay_ns = wf_fault_draw_delay(f, point);
-	/* The bytes of a slot may go with the next poll within: this DOWN cannot wait. */
+	/* The bytes of a slot may become invalid with the next inner poll: this DOWN cannot wait.
+	 */
 	bool waits = event->kind != WF_EVENT_DOWN || c->slots_out == 0;
 	if (delay_ns > 0 && waits) {
 		wf_fault_count(f, WF_FAULT_DELAY);
@@ -310,7 +312,7 @@ wf_fault_path(struct wf_conn *base, struct wf_path_info *out)
 	*out = (struct wf_path_info){.name = c->fault->inner->ops->name, .why = ""};
 	if (c->inner != NULL) {
 		wf_transport_path(c->inner, out);
-		/* What is within may go before this does. */
+		/* The inner connection may be freed before this one. */
 		(void)snprintf(c->path_why, sizeof(c->path_why), "%s", out->why);
 		out->why = c->path_why;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fault_draw: scripts and chances: what is to happen now. All chance is drawn from one generator,
- * in the order of the calls, and nothing is drawn for a fault of which there is no chance. Thread:
+/* fault_draw: decides by scripts and chances what happens now. All random numbers come from one
+ * generator, in the order of the calls, and nothing is drawn for a fault whose chance is 0. Thread:
  * the transport's owner. */
 #include "base/assert.h"
 #include "transport/fault/fault_internal.h"

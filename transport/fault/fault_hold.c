@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fault_hold: events that are held back, copied with what they point to, in one list by the time at
- * which they are due. All memory is taken at open, but for each DOWN, which has its place in its
+/* fault_hold: events that are held back, copied with what they point to, in one list ordered by due
+ * time. All memory is allocated at open, except for each DOWN, which has its place in its
  * connection. Thread: the transport's owner. */
 #include <string.h>
 
@@ -77,7 +77,7 @@ unlink_held(struct wf_fault_hold *h, struct wf_fault_held *held)
 	held->conn->kept.ordered_count -= is_ordered(held) ? 1 : 0;
 }
 
-/* What the event points to lives until the next poll within: copy it. */
+/* Copies what the event points to, which is valid until the next inner poll. */
 static void
 copy_pointed(struct wf_fault_hold *h, struct wf_fault_held *held)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fault_post: what post takes: fewer than given (short), in several posts (split), and where a cut
- * falls between two operations. Thread: the transport's owner. */
+/* fault_post: post accepts fewer operations than given (short) or passes them on in several posts
+ * (split), and a cut may fall between two operations. Thread: the transport's owner. */
 #include "base/assert.h"
 #include "transport/fault/fault_internal.h"
 
-/* How many at most; never none while no DONE is to come, and never above op_max. */
+/* How many operations to accept at most; at least one while no DONE is outstanding, and never more
+ * than op_max. */
 static unsigned
 draw_limit(struct wf_fault_conn *c, unsigned op_count)
 {
@@ -20,7 +21,8 @@ draw_limit(struct wf_fault_conn *c, unsigned op_count)
 	return limit;
 }
 
-/* One post within. A cut is drawn for each operation, and falls when the last of them was taken. */
+/* Makes one inner post. A cut is drawn for each operation, and happens when the last of them was
+ * accepted. */
 static enum weft_status
 post_part(struct wf_fault_conn *c, const struct wf_op *ops, unsigned part, unsigned *taken)
 {
@@ -78,7 +80,9 @@ wf_fault_post(struct wf_conn *base, const struct wf_op *ops, unsigned op_count, 
 	wf_fault_see(f, WF_FAULT_AT_POST);
 	st = post_parts(c, ops, draw_limit(c, op_count), taken);
 	if (st == WEFT_CLOSED && *taken > 0) {
-		st = WEFT_AGAIN; /* those have their DONE before DOWN; CLOSED takes none */
+		/* Operations accepted so far get their DONE before DOWN; CLOSED would mean that
+		 * none was accepted. */
+		st = WEFT_AGAIN;
 	}
 	if (st == WEFT_OK && *taken < op_count) {
 		st = WEFT_AGAIN;

@@ -10,7 +10,7 @@
 #define DURATION_MAX_NS (60 * WF_NS_PER_S)
 #define COUNT_MAX 1000000000000ull
 #define STALL_NS_DEFAULT (20 * WF_NS_PER_MS)
-#define CHANCE_DIGITS 4 /* after the point of a percentage */
+#define CHANCE_DIGITS 4 /* digits after the point of a percentage */
 
 #define AT(point) (1u << WF_FAULT_AT_##point)
 
@@ -23,7 +23,7 @@ struct piece {
 struct kind {
 	const char *name;
 	bool lasts;      /* it has a duration */
-	unsigned points; /* where a script may put it */
+	unsigned points; /* points at which a script may place it */
 	const char *chance_form, *script_form;
 };
 
@@ -86,7 +86,7 @@ fail_item(const struct piece *item, const char *what, const char *form)
 		       item->at, what, form);
 }
 
-/* Cut off what stands before the first `mark`, which goes too; false: there is none. */
+/* Splits off what precedes the first `mark`, and drops the mark. Returns false if there is none. */
 static bool
 split_at(struct piece *rest, char mark, struct piece *before)
 {
@@ -106,7 +106,7 @@ is_text(const struct piece *piece, const char *text)
 	return piece->bytes == strlen(text) && memcmp(piece->at, text, piece->bytes) == 0;
 }
 
-/* Takes digits off the front; false: there are none, or the number is above `max`. */
+/* Parses digits at the front. Returns false if there are none, or if the number is above `max`. */
 static bool
 parse_number(struct piece *piece, uint64_t max, uint64_t *out)
 {

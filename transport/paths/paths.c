@@ -82,7 +82,8 @@ paths_region_remove(struct wf_transport *transport, uint32_t region)
 	}
 }
 
-/* A path cannot go on, for the last error: it is left out from now on, and what it carries ends. */
+/* A path failed with the last error: it is left out from now on, and the connections that it
+ * carries end. */
 static void
 lose(struct wf_paths *t, struct wf_path *path)
 {
@@ -97,8 +98,8 @@ lose(struct wf_paths *t, struct wf_path *path)
 	}
 }
 
-/* Every inner transport gives out the lowest free number, so they agree on it. A path that has no
- * memory for it (what RDMA devices use is locked) is left out, unless it must be. */
+/* Every inner transport assigns the lowest free number, so they agree on it. A path that has no
+ * memory for the region (RDMA devices lock it) is left out, unless it is required. */
 static enum weft_status
 paths_region_add(struct wf_transport *transport, const struct wf_region *region, uint32_t *out)
 {
@@ -241,7 +242,7 @@ paths_open(const struct wf_transport_opts *opts, struct wf_transport **out)
 		paths_close(&t->transport);
 		return st;
 	}
-	t->wait_fd = wf_transport_wait_fd(t->path[0].inner); /* all share it, or have none */
+	t->wait_fd = wf_transport_wait_fd(t->path[0].inner); /* all paths share it, or have none */
 	*out = &t->transport;
 	return WEFT_OK;
 }

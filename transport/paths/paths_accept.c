@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* paths_accept: the accepting end, from the hello on the bootstrap to UP: whether there is a better
- * path for the two, the ticket with which the peer comes in on it, and the answer.
- * Thread: the transport's owner. */
+/* paths_accept: the accepting end, from the hello on the bootstrap to UP: the choice of a faster
+ * path, the ticket with which the peer connects over it, and the answer. Thread: the transport's
+ * owner. */
 #include "transport/paths/paths_internal.h"
 
 #include <stdio.h>
@@ -20,7 +20,8 @@ add_offer(const struct wf_path *path, const char *host, bool is_up, struct wf_pa
 	}
 }
 
-/* All rails, for they are numbered; one that is down is said once. Returns how many are up. */
+/* Adds all rails, because they are numbered; one that is down is logged once. Returns how many are
+ * up. */
 static unsigned
 add_rails(const struct wf_paths *t, struct wf_path *path, struct wf_path_head *out)
 {
@@ -41,7 +42,8 @@ add_rails(const struct wf_paths *t, struct wf_path *path, struct wf_path_head *o
 	return up;
 }
 
-/* One for each address at which it listens. False: none of them can be reached. */
+/* Adds an offer for each address at which the path listens. Returns false if none can be reached.
+ */
 static bool
 add_offers(const struct wf_paths *t, struct wf_path *path, struct wf_path_head *out)
 {
@@ -54,14 +56,14 @@ add_offers(const struct wf_paths *t, struct wf_path *path, struct wf_path_head *
 	return out->offer_count > before;
 }
 
-/* What this end can offer to who says `hello`: fills offers, or reason and text. */
+/* Chooses what this end offers to the sender of `hello`: fills in offers, or reason and text. */
 static void
 choose(struct wf_paths *t, const struct wf_path_head *hello, struct wf_path_head *out)
 {
 	bool same_host = memcmp(hello->id, t->host_id, sizeof(hello->id)) == 0;
 	for (size_t i = 0, zeroes = 0; i < sizeof(hello->id); i++) {
 		zeroes += hello->id[i] == 0;
-		same_host = same_host && zeroes < sizeof(hello->id); /* else unknown */
+		same_host = same_host && zeroes < sizeof(hello->id); /* otherwise unknown */
 	}
 	out->reason = t->path_count == 1 ? WF_PATH_ONLY : WF_PATH_PEER_LEFT;
 	for (unsigned i = 1; i < t->path_count; i++) {
@@ -104,7 +106,8 @@ explain_bootstrap(struct wf_paths_conn *m, const struct wf_path_head *verdict)
 	}
 }
 
-/* Nobody above hears of it; it is counted as a stranger when it has gone. */
+/* Refuses a connection that is not shown to the user; it is counted as a stranger when it has gone.
+ */
 static void
 turn_away(struct wf_paths_conn *m, struct wf_conn *inner, struct wf_path_head *no)
 {
@@ -144,8 +147,9 @@ fill_full(const struct wf_paths *t, struct wf_path_head *no)
 		       t->places.conn_count);
 }
 
-/* Of those that were offered a path and have not come there, who has waited for longest goes; whom
- * the user knows, only if it knows all of them. False: `m` is the one. */
+/* Drops the connection that has waited longest of those that were offered a path and have not
+ * connected over it; one that the user knows only if it knows all of them. Returns false if that is
+ * `m`. */
 static bool
 make_room(struct wf_paths *t, const struct wf_paths_conn *m)
 {
@@ -168,7 +172,8 @@ make_room(struct wf_paths *t, const struct wf_paths_conn *m)
 	return true;
 }
 
-/* Who goes to an RDMA device may have to register memory first, and tries several rails. */
+/* How long to wait for the ticket. Over an RDMA device the peer may have to register memory first,
+ * and tries several rails. */
 static uint64_t
 patience_ns(const struct wf_paths *t, const struct wf_path_head *verdict)
 {
@@ -180,7 +185,7 @@ patience_ns(const struct wf_paths *t, const struct wf_path_head *verdict)
 	return t->opts.handshake_timeout_ns;
 }
 
-/* A ticket of this end's chance; the offers are complete. */
+/* Issues a random ticket; the offers are complete. */
 static void
 offer_upgrade(struct wf_paths_conn *m, struct wf_path_head *verdict)
 {
@@ -204,7 +209,7 @@ offer_upgrade(struct wf_paths_conn *m, struct wf_path_head *verdict)
 	}
 }
 
-/* One end demands what the other has not: what both log. */
+/* One end requires a path that the other lacks: the text that both log. */
 static void
 explain_demand(struct wf_paths *t, const struct wf_path_head *hello, struct wf_path_head *no)
 {
@@ -237,7 +242,7 @@ explain_demand(struct wf_paths *t, const struct wf_path_head *hello, struct wf_p
 	}
 }
 
-/* A hello on the bootstrap. */
+/* Handles a hello on the bootstrap. */
 static bool
 accept_boot(struct wf_paths *t, struct wf_paths_conn *m, struct wf_event *event)
 {
@@ -287,7 +292,7 @@ accept_boot(struct wf_paths *t, struct wf_paths_conn *m, struct wf_event *event)
 	return true;
 }
 
-/* A ticket on one of the paths: it must be out, and is good once. */
+/* Handles a ticket on one of the paths: it must have been issued, and is valid once. */
 static bool
 accept_fast(struct wf_paths *t, struct wf_path *path, struct wf_event *event)
 {
@@ -386,7 +391,7 @@ wf_paths_answer(struct wf_conn *conn, bool accept, const void *verdict, size_t v
 	}
 	wf_places_refuse(&m->t->places, &m->place);
 	wf_places_end(&m->t->places, &m->place);
-	if (m->fast != NULL) { /* its end on the path may be put off by the peer */
+	if (m->fast != NULL) { /* the peer may delay its end on the path */
 		wf_paths_abandon(m->boot, WF_DISCONNECT_NOW);
 		m->boot = NULL;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* paths_broken: the paths, and rails, that broke: towards whom, why, and until when they are left
- * out. Thread: the transport's owner. */
+/* paths_broken: the paths, and rails, that broke: towards which peer, why, and until when they are
+ * left out. Thread: the transport's owner. */
 #include "transport/paths/paths_internal.h"
 
 #include <stdio.h>
@@ -32,7 +32,7 @@ wf_paths_is_broken(const struct wf_paths *t, const struct wf_path *path, const s
 	return broken != NULL && wf_now_ns(t->transport.env) < broken->until_ns;
 }
 
-/* A free place, or that of who broke longest ago. */
+/* A free entry, or the oldest one. */
 static struct wf_paths_broken *
 place_for(struct wf_paths_broken_list *list)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* paths_conn: the states of a connection, and what it leaves behind. The other files decide when
- * one state follows another.
+/* paths_conn: the states of a connection, and its cleanup. The other files decide when one state
+ * follows another.
  *
  *   BOOTING - UP                             connecting end, the bootstrap carries
  *   BOOTING - UPGRADING - UP                 connecting end, another path carries
@@ -8,8 +8,8 @@
  *             OFFERED - ASKED - UP           accepting end; without offer: ASKED - UP
  *   UP - DYING - GONE; any - DYING - GONE; any - FAILED - GONE
  *
- * DOWN is delivered together with that of the inner connection that carries, or would have: what is
- * lent in its memory is good for exactly as long. The bootstrap of an upgraded connection was never
+ * DOWN is delivered together with that of the inner connection that carries, or would have: memory
+ * that it lent is valid for exactly as long. The bootstrap of an upgraded connection was never
  * granted anything; it may end later. Thread: the transport's owner. */
 #include "transport/paths/paths_internal.h"
 
@@ -168,16 +168,17 @@ wf_paths_conn_up(struct wf_paths_conn *m, struct wf_conn *carry, struct wf_path 
 	m->path = path;
 	m->was_up = true;
 	m->up_ns = wf_now_ns(m->t->transport.env);
-	if (m->boot != NULL) { /* else it lingers */
+	if (m->boot != NULL) { /* otherwise it lingers */
 		m->deadline_ns = WF_NEVER;
 	}
 	path->conns_up++;
 	m->t->info.conns_up++;
 }
 
-/* All that is left is the bootstrap of a connection whose DOWN is delivered. Where the path broke
- * it stays a while: if it ends by itself, the path was not to blame. The accepting end lets the
- * other one judge. Who was refused gets no second for its end: its place is another one's. */
+/* Only the bootstrap of a connection is left, whose DOWN is delivered. If the path broke, the
+ * bootstrap stays for a while: if it ends by itself, the path was not to blame. The accepting end
+ * keeps it for the other end's judgement. A refused connection does not linger: its place is
+ * needed. */
 static void
 settle_boot(struct wf_paths_conn *m, bool in_order)
 {
@@ -216,7 +217,7 @@ set_down(struct wf_paths_conn *m, struct wf_event *event)
 void
 wf_paths_conn_report(struct wf_paths_conn *m, struct wf_event *event)
 {
-	/* Its own text names the peer, but by the address of the path. */
+	/* The inner connection's text names the peer by the address of the path. */
 	if (m->end.cause == WEFT_OK && m->attempt.peer[0] != '\0' &&
 	    event->down.status != WEFT_REFUSED) {
 		if (strncmp(event->down.why, m->attempt.peer, strlen(m->attempt.peer)) != 0) {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* paths_connect: the connecting end, from connect to UP: to the bootstrap, from there to the path
- * that is offered, and to the bootstrap once more without that path where it cannot be had. Thread:
- * the transport's owner. */
+/* paths_connect: the connecting end, from connect to UP: over the bootstrap, then over the path
+ * that is offered, and over the bootstrap again without that path if it cannot be established.
+ * Thread: the transport's owner. */
 #include "transport/paths/paths_internal.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Go to the bootstrap with the paths that are left. */
+/* Connects over the bootstrap with the remaining paths. */
 static enum weft_status
 begin(struct wf_paths_conn *m)
 {
@@ -61,7 +61,7 @@ wf_paths_connect(struct wf_transport *transport, const struct wf_host *to, const
 	return WEFT_OK;
 }
 
-/* The path is not to be had; what is there says why. */
+/* The path cannot be established: adds the recorded reason to those of paths that are left out. */
 static void
 leave_out(struct wf_paths_conn *m)
 {
@@ -69,7 +69,8 @@ leave_out(struct wf_paths_conn *m)
 	m->attempt.paths &= ~wf_paths_bit(m->path);
 	(void)snprintf(text, sizeof(text), "%s: %.110s", m->path->kind->name, m->end.why);
 	wf_paths_left_out(m->meeting.left_out, text);
-	if (m->path->kind->rdma) { /* a remedy, of too little locked memory, say, is long */
+	/* A remedy, such as that for too little locked memory, is long. */
+	if (m->path->kind->rdma) {
 		wf_log(m->t->transport.env, WF_LOG_WARN, "%s is left out: %s", m->path->kind->name,
 		       m->end.why);
 	}
@@ -93,8 +94,8 @@ wf_paths_connect_again(struct wf_paths_conn *m)
 	leave_out(m);
 	wf_paths_abandon(m->boot, WF_DISCONNECT_NOW);
 	m->boot = NULL;
-	/* Registering for devices is not counted there, and no fault of the bootstrap's. Once in an
-	 * attempt: the path is left out of it. */
+	/* Registering memory for devices does not count there, and is not the bootstrap's fault.
+	 * This happens once in an attempt, because the path is then left out. */
 	uint64_t now_ns = wf_now_ns(m->t->transport.env);
 	if (may_outlast && now_ns >= m->attempt.end_ns) {
 		m->attempt.end_ns = now_ns + m->t->opts.connect_timeout_ns;
@@ -141,7 +142,7 @@ explain_path(struct wf_paths_conn *m)
 	}
 }
 
-/* The verdict of the user, behind the path head. */
+/* Delivers UP with the user's verdict, which follows the path head. */
 static bool
 up(struct wf_paths_conn *m, struct wf_event *event, size_t used)
 {
@@ -203,7 +204,7 @@ wf_paths_connect_up(struct wf_paths_conn *m, struct wf_event *event)
 	return up(m, event, used);
 }
 
-/* One of the two ends demands what the other has not. */
+/* One of the two ends requires a path that the other lacks. */
 static void
 explain_refusal(struct wf_paths_conn *m, const struct wf_path_head *head)
 {
@@ -229,7 +230,7 @@ explain_refusal(struct wf_paths_conn *m, const struct wf_path_head *head)
 	}
 }
 
-/* The verdict of a refusal: is it of the path, or the user's? False: neither. */
+/* Reads the verdict of a refusal: the path's, or the user's. Returns false if it is neither. */
 static bool
 read_refusal(struct wf_paths_conn *m, struct wf_event *event)
 {
@@ -253,8 +254,8 @@ read_refusal(struct wf_paths_conn *m, struct wf_event *event)
 	return false;
 }
 
-/* The user's verdict, or FULL: then there is no room on the bootstrap either. Else it is of
- * the ticket. */
+/* Whether it is the user's verdict, or FULL, which means that the bootstrap has no room either;
+ * otherwise only the ticket was refused. */
 static bool
 is_final_refusal(const struct wf_event *event)
 {
@@ -281,7 +282,7 @@ wf_paths_connect_path_down(struct wf_paths_conn *m, struct wf_event *event)
 	enum weft_status status = event->down.status;
 	bool is_final = status == WEFT_REFUSED && is_final_refusal(event);
 	if (is_final || m->boot != NULL) {
-		wf_paths_conn_excuse(m); /* says more than that the bootstrap has gone, too */
+		wf_paths_conn_excuse(m); /* it tells more than that the bootstrap has gone too */
 	}
 	if (is_final) {
 		(void)read_refusal(m, event);

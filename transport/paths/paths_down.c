@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* paths_down: what it means for a connection that one of its inner ones is DOWN, that a deadline
- * has come, or that the user disconnects. Thread: the transport's owner. */
+/* paths_down: what happens to a connection when an inner connection is DOWN, a deadline passes, or
+ * the user disconnects. Thread: the transport's owner. */
 #include "transport/paths/paths_internal.h"
 
 #include <stdio.h>
@@ -30,7 +30,7 @@ wf_paths_conn_expire(struct wf_paths_conn *m)
 		wf_paths_abandon(m->boot, WF_DISCONNECT_NOW);
 		m->boot = NULL;
 		break;
-	case WF_PATHS_UP: /* the bootstrap has gone, and there was time for what was on its way */
+	case WF_PATHS_UP: /* the bootstrap has gone, and data in flight has had time to arrive */
 		wf_paths_conn_kill(m);
 		break;
 	case WF_PATHS_GONE:
@@ -60,15 +60,17 @@ carry_down(struct wf_paths_conn *m, struct wf_event *event)
 			wf_paths_broke(m, event->down.why);
 		}
 	}
-	/* What this end of the path found out itself is worth more than how the bootstrap ended;
-	 * how that ended in disorder, more than how the peer then ended the path. */
+	/* What this end of the path found out itself takes precedence over how the bootstrap ended;
+	 * a disorderly end of the bootstrap takes precedence over how the peer then ended the path.
+	 */
 	if (m->end.cause == WEFT_CLOSED || (status != WEFT_LOST && status != WEFT_CLOSED)) {
 		wf_paths_conn_excuse(m);
 	}
 }
 
-/* The bootstrap of an upgraded connection is DOWN: so is the host, the process or the connection.
- * What was sent before is delivered first, and the path says itself when that is done. */
+/* The bootstrap of an upgraded connection is DOWN, so the host, the process or the connection has
+ * ended. What was sent before is delivered first, and the path reports its own end when that is
+ * done. */
 static void
 boot_down_in_up(struct wf_paths_conn *m, const struct wf_event *event)
 {
@@ -81,7 +83,7 @@ boot_down_in_up(struct wf_paths_conn *m, const struct wf_event *event)
 	}
 }
 
-/* The bootstrap is DOWN, and another inner connection is there, is wanted or was. */
+/* The bootstrap is DOWN, and there is, will be or was another inner connection. */
 static bool
 boot_down(struct wf_paths_conn *m, struct wf_event *event)
 {
@@ -89,7 +91,7 @@ boot_down(struct wf_paths_conn *m, struct wf_event *event)
 	enum weft_status status = event->down.status;
 	uint64_t linger_ns = wf_now_ns(t->transport.env) + WF_PATHS_LINGER_NS;
 	switch (m->state) {
-	case WF_PATHS_UPGRADING: /* an answer may be on its way over the path */
+	case WF_PATHS_UPGRADING: /* an answer may be in flight over the path */
 		wf_paths_conn_cause(m, status == WEFT_TIMEOUT ? status : WEFT_UNAVAILABLE, "%s",
 				    event->down.why);
 		wf_paths_conn_deadline(m, linger_ns < m->attempt.end_ns ? linger_ns

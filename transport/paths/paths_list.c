@@ -46,10 +46,10 @@ open_inner(struct wf_paths *t, struct wf_path *path, const char *item)
 {
 	struct wf_transport_opts opts = t->opts;
 	opts.blob_max = WF_BLOB_ROOM;
-	/* Those that were offered a better path have been let in there. */
+	/* Room for connections that were accepted by the bootstrap and offered a faster path. */
 	uint32_t spare = opts.newcomer_max + WF_PATHS_SPARE_CONNS;
 	opts.conn_max += opts.conn_max < 65536 - spare ? spare : 0;
-	opts.knows = NULL; /* it is asked of the user's hello, which lies within */
+	opts.knows = NULL; /* this transport calls it itself, with the user's hello */
 	opts.loop = t->shares ? &t->loop : NULL;
 	enum weft_status st = path->kind->rdma ? wf_rdma_present() : WEFT_OK;
 	path->quiet = st == WEFT_UNAVAILABLE;
@@ -61,7 +61,7 @@ open_inner(struct wf_paths *t, struct wf_path *path, const char *item)
 	return st;
 }
 
-/* A fast path that cannot be opened is left out, unless it is the one that must be. */
+/* Opens a path. A fast path that cannot be opened is left out, unless it is required. */
 static enum weft_status
 open_path(struct wf_paths *t, const char *item)
 {
@@ -159,8 +159,9 @@ keep_ipv4(struct wf_rdma_addresses *at)
 	at->count = kept;
 }
 
-/* Where the bootstrap listens if that leads to a device, else at all addresses that do: networks of
- * RDMA devices are often networks of their own. Who names devices means all of those. */
+/* Listens at the bootstrap's address if that leads to a device, otherwise at all addresses that do:
+ * RDMA devices often have networks of their own. If the settings name devices, all of those are
+ * used. */
 static enum weft_status
 listen_rdma(struct wf_paths *t, struct wf_path *path, struct wf_host *where)
 {
@@ -192,7 +193,7 @@ listen_rdma(struct wf_paths *t, struct wf_path *path, struct wf_host *where)
 			return st;
 		}
 	}
-	keep_ipv4(at); /* that, or a host without IPv6 */
+	keep_ipv4(at); /* the bootstrap listens on IPv4, or the host has no IPv6 */
 	(void)snprintf(where->name, sizeof(where->name), "0.0.0.0");
 	return wf_transport_listen(path->inner, where, &path->port);
 }
@@ -217,7 +218,7 @@ wf_paths_listen_all(struct wf_paths *t, const struct wf_host *at)
 	for (unsigned i = 1; i < t->path_count; i++) {
 		struct wf_path *path = &t->path[i];
 		if (path->inner == NULL || path->port != 0 || path->lost) {
-			continue; /* one listener serves all that the bootstrap has */
+			continue; /* one listener serves all of the bootstrap's addresses */
 		}
 		enum weft_status st = listen_path(t, path, at);
 		if (st != WEFT_OK && t->must) {

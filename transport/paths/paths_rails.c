@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* paths_rails: the connecting end, from offers to an attempt. A path over RDMA devices is offered
- * once for each device of the peer that serves the lane: these are the rails. One after the other
- * is tried, the peer's order first; what cannot be had is said in one line, and left out for a
- * while, as is what breaks in use. Thread: the transport's owner. */
+ * once for each device of the peer that serves the lane: these are the rails. They are tried one
+ * after the other, in the peer's order; a rail that cannot be established is logged in one line and
+ * left out for a while, and so is one that breaks in use. Thread: the transport's owner. */
 #include "transport/paths/paths_internal.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
 
-/* What is remembered of a rail that broke stands under its address. */
+/* A rail that broke is recorded under its address. */
 static struct wf_host
 rail_host(const struct wf_paths_conn *m, const struct wf_path_offer *offer)
 {
@@ -28,7 +28,8 @@ is_broken(const struct wf_paths_conn *m, const struct wf_path_offer *offer)
 	return offer->port == 0 || wf_paths_is_broken(m->t, m->path, &host);
 }
 
-/* As bytes, so that the order is that of numbers. 0: not an address of that family. */
+/* Converts an address to bytes, so that the order is numeric. Returns their number; 0: not an
+ * address of that family. */
 static size_t
 address_bytes(const char *text, uint8_t out[16])
 {
@@ -38,8 +39,8 @@ address_bytes(const char *text, uint8_t out[16])
 	return inet_pton(AF_INET6, text, out) == 1 ? 16 : 0;
 }
 
-/* Which rail it is: its place among the offered addresses of its family, by number. So it is the
- * same for every lane, however the peer has ordered them. */
+/* The number of a rail: its rank among the offered addresses of its family, in numeric order. So it
+ * is the same for every lane, however the peer has ordered them. */
 static unsigned
 rail_number(const struct wf_paths_conn *m, unsigned idx)
 {
@@ -54,7 +55,7 @@ rail_number(const struct wf_paths_conn *m, unsigned idx)
 	return number;
 }
 
-/* Those of the peer's that lie in a network of this host come first, those that broke last. */
+/* Offers in a network of this host come first, and those that broke come last. */
 static void
 sort_offers(struct wf_paths_conn *m)
 {
@@ -97,7 +98,7 @@ try_offer(struct wf_paths_conn *m, unsigned idx)
 		if (device[0] != '\0') {
 			(void)snprintf(to.name, sizeof(to.name), "%s%%%s", offer->host, device);
 		}
-		/* Its own limit leaves out how long registering memory takes. */
+		/* The inner attempt's own limit does not count the time to register memory. */
 		wf_paths_conn_deadline(m, WF_NEVER);
 	}
 	uint8_t blob[WF_BLOB_ROOM];
@@ -110,8 +111,8 @@ try_offer(struct wf_paths_conn *m, unsigned idx)
 	return st;
 }
 
-/* A rail's own limit leaves out how long registering takes; further ones are not begun behind that
- * of the whole attempt. */
+/* Whether the limit of the whole attempt has passed, after which no further rail is tried; a rail's
+ * own limit does not count the time to register memory. */
 static bool
 is_late(struct wf_paths_conn *m)
 {
@@ -132,9 +133,9 @@ wf_paths_rails_next(struct wf_paths_conn *m)
 			return false;
 		}
 		unsigned idx = m->rails.next++;
-		bool is_down = m->rails.offer[idx].port == 0; /* the peer says that */
+		bool is_down = m->rails.offer[idx].port == 0; /* as the peer reports */
 		if (is_down || (is_broken(m, &m->rails.offer[idx]) && !m->t->must)) {
-			continue; /* that was said when it broke */
+			continue; /* logged when it broke */
 		}
 		m->rails.idx = idx;
 		wf_paths_conn_excuse(m);
@@ -159,7 +160,7 @@ wf_paths_rails_begin(struct wf_paths_conn *m, const struct wf_path_head *head)
 		const struct wf_path_offer *offer = &head->offer[i];
 		bool may = offer->path < 32 && (m->attempt.paths & 1u << offer->path) != 0 &&
 			   wf_paths_find(m->t, offer->path) != NULL;
-		if (may && m->path == NULL) { /* if one is down, another one is not */
+		if (may && m->path == NULL) { /* another rail may be up when one is down */
 			m->path = wf_paths_find(m->t, offer->path);
 		}
 		if (may && offer->path == m->path->kind->path_id) {

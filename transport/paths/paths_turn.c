@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* paths_turn: the turn that poll is, and sleeping.
+/* paths_turn: poll and sleep.
  *
- * What carries data is polled on every turn, straight into the caller's array, and its events are
- * made this transport's where they lie. What is quiet (listeners, the bootstraps of connections
- * that another path carries) sleeps until a look of another path notices it, or its deadline has
- * come. A path without descriptors, in a simulated world, is looked at by the clock instead, and in
- * the poll after an arm.
- * Thread: the transport's owner. */
+ * A path that carries data is polled on every turn, directly into the caller's array, and its
+ * events are translated in place. A quiet path (listeners, the bootstraps of connections that
+ * another path carries) sleeps until a look of another path notices it, or its deadline has passed.
+ * A path without descriptors, in a simulation, is polled by the clock instead, and in the poll
+ * after an arm. Thread: the transport's owner. */
 #include "transport/paths/paths_internal.h"
 
 #include <stdio.h>
 
-/* UP, DOWN, and what does not belong where it came from. False: it is not for the caller. */
+/* Handles UP, DOWN, and events of inner connections that are not shown. Returns false if the event
+ * is not for the caller. */
 static bool
 on_event(struct wf_paths *t, struct wf_path *path, struct wf_event *event)
 {
@@ -25,7 +25,7 @@ on_event(struct wf_paths *t, struct wf_path *path, struct wf_event *event)
 			       "%.150s; no memory for a connection", event->down.why);
 	}
 	if (m == NULL || m == &t->no_room) {
-		return false; /* abandoned */
+		return false; /* it was abandoned */
 	}
 	if (event->kind == WF_EVENT_UP) {
 		return wf_paths_connect_up(m, event);
@@ -41,7 +41,7 @@ on_event(struct wf_paths *t, struct wf_path *path, struct wf_event *event)
 	return false;
 }
 
-/* Some of the events from `first` on are not those of connections of this transport. Returns how
+/* Some of the events from `first` on are not events of this transport's connections. Returns how
  * many of `count` are left. */
 static __attribute__((noinline)) unsigned
 sort_out(struct wf_paths *t, struct wf_path *path, struct wf_event *at, unsigned first,
@@ -52,7 +52,7 @@ sort_out(struct wf_paths *t, struct wf_path *path, struct wf_event *at, unsigned
 		struct wf_event *event = &at[i];
 		bool inner = event->conn->transport != &t->transport;
 		if (inner && event->kind > WF_EVENT_DOWN && event->conn->shown != event->conn) {
-			event->conn = event->conn->shown; /* came with its UP */
+			event->conn = event->conn->shown; /* arrived together with its UP */
 		} else if (inner && !on_event(t, path, event)) {
 			continue;
 		}
@@ -68,7 +68,7 @@ sort_out(struct wf_paths *t, struct wf_path *path, struct wf_event *at, unsigned
 	return kept;
 }
 
-/* Make the events of an inner transport this one's, where they lie. Returns how many are left. */
+/* Translates the events of an inner transport in place. Returns how many are left. */
 static inline unsigned
 translate(struct wf_paths *t, struct wf_path *path, struct wf_event *at, unsigned count)
 {
@@ -81,8 +81,9 @@ translate(struct wf_paths *t, struct wf_path *path, struct wf_event *at, unsigne
 	return count;
 }
 
-/* What has to be polled on every turn: what carries, or is being made or unmade. If there is none
- * of it, everything is. And what changed may have called for work of a transport that sleeps. */
+/* Finds the paths that have to be polled on every turn: those with connections that carry, or are
+ * beginning or ending. If there are none, all are. The change may also have given work to a path
+ * that sleeps. */
 static void
 find_hot(struct wf_paths *t)
 {
@@ -125,10 +126,10 @@ run_timers(struct wf_paths *t)
 			wf_paths_conn_expire(m);
 		}
 	}
-	t->turn.changed = true; /* and with it, when the next one is due */
+	t->turn.changed = true; /* and so when the next one is due */
 }
 
-/* A turn that is none of the usual. True: everything is to be looked at. */
+/* Does the extra work of a turn. Returns true if all paths have to be polled. */
 static bool
 attend(struct wf_paths *t)
 {
@@ -151,7 +152,7 @@ attend(struct wf_paths *t)
 	return true;
 }
 
-/* DOWN of those that no inner connection tells of. */
+/* Reports DOWN of connections that no inner connection reports. */
 static unsigned
 report_failed(struct wf_paths *t, struct wf_event *at, unsigned max)
 {
@@ -164,7 +165,7 @@ report_failed(struct wf_paths *t, struct wf_event *at, unsigned max)
 	return count;
 }
 
-/* By any thread. */
+/* May be called by any thread. */
 static void
 wake(struct wf_paths *t)
 {
@@ -175,8 +176,8 @@ wake(struct wf_paths *t)
 	}
 }
 
-/* A caller that armed sleeps after an empty poll, and does not know that this poll used something
- * up, or that there is something to be done earlier than it was told. */
+/* A caller that armed sleeps after an empty poll. It does not know that this poll consumed an
+ * event, or that something is due earlier than arm returned. */
 static __attribute__((noinline)) void
 wake_if_due(struct wf_paths *t)
 {
@@ -198,19 +199,19 @@ settle_armed(struct wf_paths *t, unsigned event_count)
 	t->turn.slept = true;
 }
 
-/* One that slept on is looked at in a poll that a sleep may follow: what it then leaves over, it
- * tells of only if it was armed. */
+/* A path that was asleep is polled in a poll after which the caller may sleep: it reports work that
+ * it leaves only if it was armed. */
 static void
 arm_again(struct wf_paths *t, struct wf_path *path)
 {
 	(void)path->inner->ops->arm(path->inner, &path->armed_ns);
 	if (t->turn.armed && path->armed_ns < t->turn.armed_ns) {
-		t->turn.hidden = true; /* the caller was told otherwise */
+		t->turn.hidden = true; /* the caller got a later deadline */
 		t->turn.attention = true;
 	}
 }
 
-/* What is quiet is put to sleep as soon as it has nothing, whatever the caller does. */
+/* Polls a path. A quiet one is put to sleep as soon as it has nothing, whatever the caller does. */
 static enum weft_status
 poll_path(struct wf_paths *t, struct wf_path *path, struct wf_event *events, unsigned max,
 	  unsigned *count)
@@ -225,13 +226,14 @@ poll_path(struct wf_paths *t, struct wf_path *path, struct wf_event *events, uns
 	}
 	enum weft_status st =
 		path->inner->ops->poll(path->inner, events + *count, max - *count, &got);
-	bool ran = path->armed_ns <= t->turn.now_ns; /* a timer did: it may have another one now */
+	/* A timer has run: there may be another one now. */
+	bool ran = path->armed_ns <= t->turn.now_ns;
 	path->asleep = (t->turn.armed || quiet) && got == 0 && !ran;
 	*count += translate(t, path, events + *count, got);
 	return st;
 }
 
-/* `all`: also those that nobody notices. */
+/* Whether the path has to be polled; `all` includes those that no look notices. */
 static bool
 is_wanted(const struct wf_paths *t, const struct wf_path *path, bool all)
 {
@@ -276,8 +278,8 @@ is_any_noticed(const struct wf_paths *t)
 	return any;
 }
 
-/* If nothing is to be looked at but `only`, for the others sleep and what comes is noticed, calls
- * go there from now on. */
+/* If only `only` has to be polled, because the others sleep and would be noticed, calls go directly
+ * to it from now on. */
 static void
 try_to_rest(struct wf_paths *t)
 {
@@ -294,11 +296,11 @@ try_to_rest(struct wf_paths *t)
 		t->transport.active = t->turn.only->inner;
 		t->transport.rest_ns = soonest_ns;
 		t->transport.passes_left = WF_PASSED_MAX;
-		t->turn.only->asleep = false; /* nobody knows from now on */
+		t->turn.only->asleep = false; /* unknown from now on */
 	}
 }
 
-/* A look of one may have noticed another one whose turn had passed. */
+/* The look of a path may have noticed another one whose turn had passed. */
 static void
 poll_soon_if_noticed(struct wf_paths *t)
 {
@@ -313,7 +315,7 @@ wf_paths_poll(struct wf_transport *transport, struct wf_event *events, unsigned 
 	      unsigned *event_count)
 {
 	struct wf_paths *t = wf_paths_of(transport);
-	if (t->turn.slept) { /* a deadline of one that is quiet may have ended that */
+	if (t->turn.slept) { /* the deadline of a quiet path may have ended that sleep */
 		t->turn.now_ns = wf_now_ns(transport->env);
 	}
 	bool all = (t->turn.attention || ++t->turn.turns >= WF_PATHS_LOOK_TURNS) && attend(t);
@@ -321,7 +323,7 @@ wf_paths_poll(struct wf_transport *transport, struct wf_event *events, unsigned 
 	unsigned count = t->failed_count > 0 ? report_failed(t, events, max) : 0;
 	enum weft_status st = poll_each(t, all, events, max, &count);
 	if (t->turn.slept && !t->turn.armed && !all && count == 0 && st == WEFT_OK) {
-		if (t->shares) { /* who else woke the caller? */
+		if (t->shares) { /* something else may have woken the caller */
 			(void)wf_loop_collect(&t->loop);
 		}
 		st = poll_each(t, true, events, max, &count);
@@ -336,8 +338,8 @@ wf_paths_poll(struct wf_transport *transport, struct wf_event *events, unsigned 
 	return st;
 }
 
-/* At rest: what `only` brought has UP or DOWN among it, or its look noticed another one, or a
- * deadline may have come. */
+/* At rest: the events of `only` include UP or DOWN, or its look noticed another path, or a deadline
+ * may have passed. */
 unsigned
 wf_paths_sift(struct wf_transport *transport, struct wf_event *events, unsigned count)
 {
@@ -353,7 +355,7 @@ wf_paths_sift(struct wf_transport *transport, struct wf_event *events, unsigned 
 		poll_soon_if_noticed(t);
 	}
 	if (kept == 0 && t->turn.attention) {
-		wake_if_due(t); /* the caller may sleep for that */
+		wake_if_due(t); /* the caller may be sleeping on this */
 	}
 	return kept;
 }
@@ -373,7 +375,7 @@ wf_paths_arm(struct wf_transport *transport, uint64_t *deadline_ns)
 	}
 	t->turn.armed_ns = soonest_ns;
 	*deadline_ns = soonest_ns;
-	return false; /* one that sleeps on may have been posted to since */
+	return false; /* a connection of a sleeping path may have been posted to since */
 }
 
 void

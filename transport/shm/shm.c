@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shm: the backend over shared memory: open and close, the turn that poll is, and sleeping.
+/* shm: the backend over shared memory: open, close, poll and sleep.
  *
- * Connections that are up are looked at in memory, all of them at each poll; sockets are looked at
- * after a sleep, by the clock (1 ms), and while nothing is up. While all there are are up, only one
- * of 16 polls looks at the clock: a poll of a busy transport is a look at one word of each.
+ * Each poll reads the memory of all connections that are UP; sockets are checked after a sleep, by
+ * the clock (1 ms), and while no connection is UP. While all connections are UP, only one of 16
+ * polls reads the clock: a poll of a busy transport reads one word of each.
  *
- * Who means to sleep raises its flag in each segment, then looks once more; who has filled or
- * emptied a cell looks at the flag, and if it is up sends one byte on the socket. Thread: the
- * transport's owner. */
+ * An end that is about to sleep raises its flag in each segment, then checks once more; an end that
+ * has filled or emptied a cell reads the flag, and sends one byte on the socket if it is up.
+ * Thread: the transport's owner. */
 #include "transport/shm/shm_internal.h"
 #include "wire/path.h"
 
-#define LOOK_TURNS 16u /* how often a busy transport looks at the clock */
+#define LOOK_TURNS 16u /* polls between two readings of the clock of a busy transport */
 
 static void
 shm_close(struct wf_transport *transport)
@@ -40,7 +40,7 @@ run_timers(struct wf_shm *t)
 	wf_doors_expire(&t->doors, now_ns);
 }
 
-/* The flag in each segment is down in state AWAKE of the loop, and up else. */
+/* Raises the flag in each segment. It is down in state AWAKE of the loop, and up in all others. */
 static void
 raise_flags(struct wf_shm *t)
 {
@@ -57,7 +57,8 @@ raise_flags(struct wf_shm *t)
 	}
 }
 
-/* True: somebody had taken a flag back, so that a byte is on its socket, or about to be. */
+/* Lowers the flags. Returns true if a peer had cleared one, so that a byte is on its socket, or
+ * about to be. */
 static bool
 lower_flags(struct wf_shm *t)
 {
@@ -94,8 +95,8 @@ visit_all(struct wf_shm *t, struct wf_events *events)
 	t->visit_next = begun != NULL ? begun->next : NULL;
 }
 
-/* All but the memory of connections that are up. Not inlined: most polls of a busy transport do not
- * come here. */
+/* Checks everything except the memory of connections that are UP. Not inlined: most polls of a busy
+ * transport do not come here. */
 __attribute__((noinline)) static void
 look_around(struct wf_shm *t)
 {
@@ -107,12 +108,12 @@ look_around(struct wf_shm *t)
 		wf_medium_reap(&t->medium);
 	}
 	bool due = now_ns >= loop->timer_ns;
-	/* Who has rung ended the sleep: then nothing else has to be looked for at once. */
+	/* A peer that rang ended the sleep: then nothing else has to be checked at once. */
 	bool rung = woken && !armed && lower_flags(t);
-	/* What an armed poll would find on a socket ends the sleep anyway. */
+	/* Anything that an armed poll would find on a socket ends the sleep anyway. */
 	bool idle = t->medium.up_count == 0 && !armed;
 	if ((woken && !rung) || due || idle || now_ns >= t->look_ns) {
-		collect(t); /* before timers: nobody is late whose word is here */
+		collect(t); /* before timers: a connection whose answer has arrived is not late */
 	}
 	if (due) {
 		run_timers(t);
@@ -121,7 +122,7 @@ look_around(struct wf_shm *t)
 	loop->left |= wf_doors_are_due(&t->doors);
 }
 
-/* Nothing but memory has to be looked at. */
+/* Whether only memory has to be checked. */
 static inline bool
 is_busy(const struct wf_shm *t)
 {
@@ -150,7 +151,7 @@ shm_poll(struct wf_transport *transport, struct wf_event *at, unsigned max, unsi
 		loop->left |= t->medium.dead_waiting;
 		wf_loop_rest(loop);
 	} else if (armed) {
-		(void)lower_flags(t); /* nobody has to wake who is awake */
+		(void)lower_flags(t); /* peers need not wake an end that is awake */
 	}
 	return WEFT_OK;
 }
@@ -163,7 +164,7 @@ shm_arm(struct wf_transport *transport, uint64_t *deadline_ns)
 	raise_flags(t);
 	*deadline_ns = loop->left ? 0 : loop->timer_ns;
 	wf_loop_arm(loop, false, *deadline_ns);
-	return false; /* what came before the flag was set wakes nobody */
+	return false; /* what arrived before the flag was raised wakes nobody */
 }
 
 static const struct wf_transport_ops shm_ops = {

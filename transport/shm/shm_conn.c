@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shm_conn: what a connection has, how it wakes its peer, and how it ends. What it does in each
- * state is shm_life.c's. Thread: the transport's owner. */
+/* shm_conn: a connection's buffers, how it wakes its peer, and how it ends. Its behaviour in each
+ * state is in shm_life.c. Thread: the transport's owner. */
 #include "transport/shm/shm_internal.h"
 
 static void

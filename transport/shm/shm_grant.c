@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shm_grant: regions and grants of this backend (transport/regions.h, transport/grants.h): sealing
- * what peers will map, and where a PUT's bytes are. Thread: the transport's owner. */
+ * memory that peers will map, and finding a PUT's bytes. Thread: the transport's owner. */
 #include "transport/shm/shm_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
 
-/* Peers are given the descriptor, so nobody who holds it may cut the memory short, or write it; the
- * mapping that is there stays writable. */
+/* Peers receive the descriptor, so its holders must not be able to truncate the memory, or to write
+ * to it; the existing mapping stays writable. */
 static enum weft_status
 seal(const struct wf_region *region)
 {
@@ -51,7 +51,7 @@ wf_shm_release(struct wf_conn *conn, uint32_t number)
 	struct wf_shm_conn *c = wf_shm_conn_of(conn);
 	uint32_t buffer = 0;
 	if (!wf_grants_release(&c->life.grants, number, &buffer)) {
-		return; /* down: the grants have gone */
+		return; /* the connection is down: its grants were dropped */
 	}
 	struct wf_shm_slot *slot = &c->slot[buffer];
 	if (slot->foreign != NULL) {
@@ -62,7 +62,7 @@ wf_shm_release(struct wf_conn *conn, uint32_t number)
 	}
 }
 
-/* Where the bytes of a published PUT are. */
+/* Finds the bytes of a published PUT. */
 static enum weft_status
 find_source(struct wf_shm_conn *c, const struct wf_shm_put *put, const struct wf_put_claim *claim)
 {
@@ -78,7 +78,7 @@ find_source(struct wf_shm_conn *c, const struct wf_shm_put *put, const struct wf
 	return WEFT_OK;
 }
 
-/* A published PUT lies where it is until the slot is released. */
+/* A published PUT stays where it is until its slot is released. */
 static void
 hold_in_place(struct wf_shm_conn *c, const struct wf_shm_put *put)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shm_handshake: from connect(2) or accept(2) to UP. The connecting end makes the segment and sends
- * it with its hello; the accepting end answers with its verdict. Each looks at who the other is
- * before it says or maps anything. Thread: the transport's owner. */
+/* shm_handshake: from connect(2) or accept(2) to UP. The connecting end creates the segment and
+ * sends it with its hello; the accepting end answers with its verdict. Each checks the other's
+ * identity before it sends or maps anything. Thread: the transport's owner. */
 #include "transport/shm/shm_internal.h"
 
 #include <errno.h>
@@ -63,7 +63,7 @@ unreachable(struct wf_shm_conn *c, int err)
 	}
 }
 
-/* The socket is connected: see who is there, and say hello. */
+/* The socket is connected: checks the peer's identity, and sends the hello. */
 static void
 send_hello(struct wf_shm_conn *c)
 {
@@ -79,7 +79,7 @@ send_hello(struct wf_shm_conn *c)
 		unreachable(c, err);
 		return;
 	}
-	/* Who closed at once may have said why: reading finds it. */
+	/* A peer that closed at once may have sent the reason: reading finds it. */
 	(void)close(c->segment_fd);
 	c->segment_fd = -1;
 	wf_life_enter(&c->life, WF_LIFE_SHAKING);
@@ -118,7 +118,7 @@ wf_shm_deny(struct wf_life *life, const char *why)
 	(void)wf_shm_send(wf_shm_conn_of(&life->conn)->fd, &packet, -1);
 }
 
-/* Accepting end: the first packet. */
+/* Accepting end: handles the first packet. */
 static void
 on_hello(struct wf_shm_conn *c, const struct wf_shm_mail *mail)
 {
@@ -159,7 +159,7 @@ on_hello(struct wf_shm_conn *c, const struct wf_shm_mail *mail)
 	wf_life_decide(&c->life, c->shake.blob, c->shake.blob_bytes, false);
 }
 
-/* Connecting end: the answer. */
+/* Connecting end: handles the answer. */
 static void
 on_answer(struct wf_shm_conn *c, const struct wf_shm_mail *mail)
 {
@@ -219,7 +219,7 @@ wf_shm_shake_read(struct wf_shm_conn *c)
 			(void)close(mail.fd);
 		}
 	}
-	if (c->readable) { /* who floods it with wake-ups */
+	if (c->readable) { /* a peer that floods it with wake-ups */
 		c->t->medium.loop.left = true;
 	}
 }
@@ -231,7 +231,7 @@ wf_shm_answer(struct wf_life *life, bool accept, const void *verdict, size_t ver
 	struct wf_shm_packet packet = {0};
 	set_blob(&packet, accept ? WF_SHM_ACCEPT : WF_SHM_REFUSE, verdict, verdict_bytes);
 	if (wf_shm_send(c->fd, &packet, -1) != 0) {
-		c->readable = true; /* reading finds how it ended */
+		c->readable = true; /* reading finds out how it ended */
 	}
 	return true;
 }

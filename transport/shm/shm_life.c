@@ -2,8 +2,8 @@
 /* shm_life: what a connection does in each state (transport/life.h), and how it ends.
  *
  * The socket stays open, and the peer's memory mapped, until the connection is freed, by the poll
- * after the one that delivered DOWN: that the socket closes is how the peer knows that nothing of
- * its memory is looked at any more. Thread: the transport's owner. */
+ * after the one that delivered DOWN: the peer learns from the end of the socket that its memory is
+ * not read any more. Thread: the transport's owner. */
 #include "transport/shm/shm_internal.h"
 
 #include <unistd.h>
@@ -17,7 +17,7 @@ shm_fini(struct wf_life *life)
 	wf_shm_foreign_close(c);
 	wf_shm_segment_close(c);
 	if (c->fd >= 0) {
-		(void)close(c->fd); /* epoll forgets it */
+		(void)close(c->fd); /* closing it removes it from epoll */
 	}
 	if (t->visit_next == life) {
 		t->visit_next = life->next;
@@ -30,10 +30,10 @@ static void
 shm_ready(struct wf_life *life)
 {
 	wf_shm_of(life->conn.transport)->medium.loop.left =
-		true; /* each poll visits all that do not rest */
+		true; /* each poll visits all connections that do not rest */
 }
 
-/* Tell the peer. */
+/* Reports the end to the peer. */
 static void
 publish_closing(struct wf_shm_conn *c, enum wf_shm_closing closing)
 {
@@ -65,7 +65,7 @@ shm_cut(struct wf_life *life, enum wf_life_state before)
 		(void)close(c->fd);
 		c->fd = -1;
 	}
-	if (life->visible) { /* how long to wait for slots that the peer holds */
+	if (life->visible) { /* the longest wait for slots that the peer holds */
 		wf_life_deadline(life, wf_now_ns(c->t->medium.transport.env) +
 					       c->t->medium.opts.peer_timeout_ns);
 	}
@@ -103,7 +103,7 @@ serve(struct wf_shm_conn *c, struct wf_events *events)
 	}
 }
 
-/* What the peer still reads may take until it has gone, or stood still for too long. */
+/* Waits for what the peer still reads, until it has gone or has not been running for too long. */
 static bool
 shm_finish(struct wf_life *life, struct wf_events *events)
 {
@@ -143,7 +143,7 @@ shm_visit(struct wf_life *life, struct wf_events *events)
 void
 wf_shm_conn_visit(struct wf_shm_conn *c, struct wf_events *events)
 {
-	if (c->life.state == WF_LIFE_UP) { /* as most visits find it, and leave it */
+	if (c->life.state == WF_LIFE_UP) { /* the most frequent case */
 		serve(c, events);
 	}
 	if (c->life.state != WF_LIFE_UP && !wf_events_full(events)) {
@@ -157,7 +157,7 @@ wf_shm_conn_visit(struct wf_shm_conn *c, struct wf_events *events)
 	}
 }
 
-/* The listener's queue was full, or the time is over. */
+/* The listener's queue was full, or the time has passed. */
 static const char *
 shm_late(struct wf_life *life)
 {

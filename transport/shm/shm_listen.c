@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shm_listen: listeners, and who comes in through them. Thread: the transport's owner. */
+/* shm_listen: listeners, and the connections that they accept. Thread: the transport's owner. */
 #include "transport/shm/shm_internal.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* Port 0: the range that systems pick from, too. */
+/* Port 0 picks from the range that systems use for this as well. */
 #define PORT_FIRST 32768u
 #define PORT_COUNT 28232u
 
@@ -33,7 +33,7 @@ listen_one(uint16_t port)
 	return -err;
 }
 
-/* As listen_one; a port that nobody has. */
+/* As listen_one, on a free port. */
 static int
 listen_any(struct wf_shm *t, uint16_t *port)
 {
@@ -83,7 +83,7 @@ wf_shm_listen(struct wf_transport *transport, const struct wf_host *at, uint16_t
 	return WEFT_OK;
 }
 
-/* Memory comes with its hello, in a descriptor of its own: one is had from those who say nothing.
+/* A hello brings a second descriptor, for memory: obtains one by dropping a silent newcomer.
  */
 static void
 keep_a_descriptor(struct wf_shm *t, int fd)
@@ -120,7 +120,7 @@ static void
 let_in(struct wf_medium *medium, int fd, const struct sockaddr_storage *peer,
        const struct wf_door *door)
 {
-	(void)peer; /* has no name */
+	(void)peer; /* the peer's socket has no name */
 	wf_shm_adopt(wf_shm_of(&medium->transport), fd, &door->at);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shm_name: which names mean this host, what a port is called among Unix sockets, and who may share
- * memory with whom. Thread: the transport's owner. */
+/* shm_name: names of this host, the Unix socket name of a port, and which processes may share
+ * memory. Thread: the transport's owner. */
 #include "transport/shm/shm_internal.h"
 
 #include <arpa/inet.h>
@@ -64,8 +64,8 @@ wf_shm_name_check(const char *what, const struct wf_host *host, bool any_too)
 unsigned
 wf_shm_address(uint16_t port, struct sockaddr_un *out)
 {
-	/* A name that begins with 0 is abstract: no file, gone with its socket, and known in its
-	 * network namespace only. */
+	/* A name that begins with 0 is abstract: it has no file, disappears with its socket, and is
+	 * known only in its network namespace. */
 	memset(out, 0, sizeof(*out));
 	out->sun_family = AF_UNIX;
 	int bytes = snprintf(out->sun_path + 1, sizeof(out->sun_path) - 1, "weft/shm/%u", port);
@@ -88,7 +88,7 @@ is_own_group(gid_t gid)
 	return false;
 }
 
-/* Of its supplementary groups. */
+/* Whether one of the peer's supplementary groups is shared. */
 static bool
 shares_group(int fd)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shm_recv: from cells to events. A note is copied out of its cell before anything in it is looked
- * at, and a message's body before it is shown to anybody: the peer may write there at any time.
+/* shm_recv: from cells to events. A note is copied out of its cell before anything in it is read,
+ * and a message's body before it is shown to the user: the peer may write there at any time.
  *
- * A published PUT is read where the peer has it. Its bytes are good as long as the peer is bound by
- * what it posted; with WF_SHM_NOW it is so no more. So each is consumed first, and then the peer's
- * word is looked at once more: either this end sees the word and drops the PUT, or the peer sees
- * that it was consumed, and waits (shm_send.c, wf_shm_give_up). Thread: the transport's owner. */
+ * A published PUT is read in the peer's memory. Its bytes are valid as long as the peer has to keep
+ * what it posted, which ends with WF_SHM_NOW. So each PUT is marked as consumed first, and then the
+ * peer's `closing` word is read once more: either this end sees the word and drops the PUT, or the
+ * peer sees that it was consumed, and waits (shm_send.c, wf_shm_give_up). Thread: the transport's
+ * owner. */
 #include "transport/shm/shm_internal.h"
 
 #include <string.h>
@@ -18,8 +19,8 @@ WF_STATIC_ASSERT(RING_BYTES + 3 * WF_SHM_CHUNK_BYTES <= WF_SHM_DATA_BYTES,
 		 "more lies in data without room, whatever its ends leave over");
 
 enum step {
-	STEP_ON,   /* something was used up: look again */
-	STEP_NONE, /* no cell is here */
+	STEP_ON,   /* something was consumed: continue */
+	STEP_NONE, /* no cell has arrived */
 	STEP_ROOM, /* room for events is needed, or another turn */
 	STEP_DOWN,
 };
@@ -34,8 +35,9 @@ wf_shm_completion_write(struct wf_shm_conn *c, uint32_t op)
 	c->tx.dirty = true;
 }
 
-/* There is room again. A peer that waits for it has filled all cells, or most of the data, so it
- * is enough to ring for a part of either: who waits for an answer is not woken for less. */
+/* There is room again. A peer that waits for room has filled all cells, or most of the data, so it
+ * is enough to ring after a part of either: a peer that waits for an answer is not woken for less.
+ */
 static void
 make_room(struct wf_shm_conn *c, uint64_t bytes)
 {
@@ -50,7 +52,8 @@ make_room(struct wf_shm_conn *c, uint64_t bytes)
 	}
 }
 
-/* All cells before `next` are used up, and the peer may not take a published PUT back. */
+/* All cells before `next` are consumed, and from here on the peer must not take a published PUT
+ * back. */
 static void
 consume(struct wf_shm_conn *c)
 {
@@ -67,7 +70,7 @@ peer_closing(const struct wf_shm_conn *c)
 	return word > WF_SHM_BROKEN ? WF_SHM_BROKEN : (enum wf_shm_closing)word;
 }
 
-/* The whole PUT is here. */
+/* The PUT is complete. */
 static enum step
 put_finish(struct wf_shm_conn *c, struct wf_events *events)
 {
@@ -79,7 +82,7 @@ put_finish(struct wf_shm_conn *c, struct wf_events *events)
 	return STEP_ON;
 }
 
-/* Of a published PUT everything has been read, or lent: it stands if the peer is still bound. */
+/* A published PUT was read completely, or is lent: it is valid if the peer still has to keep it. */
 static enum step
 ref_finish(struct wf_shm_conn *c, struct wf_events *events)
 {
@@ -97,7 +100,7 @@ ref_finish(struct wf_shm_conn *c, struct wf_events *events)
 	return put_finish(c, events);
 }
 
-/* Copy a published PUT into its place, some of it a turn. */
+/* Copies a published PUT into its place, a part in each turn. */
 static enum step
 ref_step(struct wf_shm_conn *c, struct wf_events *events, uint64_t budget)
 {
@@ -122,7 +125,7 @@ bad_cell(struct wf_shm_conn *c, const char *what)
 	return STEP_DOWN;
 }
 
-/* Payload of a cell; NULL: the note says what cannot be. */
+/* The payload of a cell; NULL: the note is invalid. */
 static const uint8_t *
 payload(const struct wf_shm_conn *c, const struct wf_shm_cell *cell, uint8_t where, uint64_t at,
 	uint32_t bytes)
@@ -191,7 +194,7 @@ msg_step(struct wf_shm_conn *c, struct wf_events *events, const struct wf_shm_ce
 	return STEP_ON;
 }
 
-/* A part of a PUT that comes through the way. */
+/* Handles a part of a PUT that comes through the way. */
 static enum step
 part_step(struct wf_shm_conn *c, struct wf_events *events, const struct wf_shm_cell *cell,
 	  const struct wf_shm_put *put)
@@ -209,7 +212,8 @@ part_step(struct wf_shm_conn *c, struct wf_events *events, const struct wf_shm_c
 	return rx->put.left > 0 ? STEP_ON : put_finish(c, events);
 }
 
-/* The peer is still bound by it, and its region is here: it was sent before the PUT. */
+/* Whether the peer still has to keep the PUT, and its region, which is sent before it, has arrived.
+ */
 static bool
 ref_may_begin(struct wf_shm_conn *c, const struct wf_shm_put *put)
 {
@@ -251,7 +255,7 @@ put_step(struct wf_shm_conn *c, struct wf_events *events, const struct wf_shm_ce
 	return c->rx.put_src == NULL ? ref_finish(c, events) : STEP_ON;
 }
 
-/* Nobody is told: the PUT is complete, the message gone. */
+/* Discards without an event: the PUT is completed, the message dropped. */
 static enum step
 discard_step(struct wf_shm_conn *c, const union wf_shm_note *note)
 {
@@ -296,7 +300,7 @@ cell_step(struct wf_shm_conn *c, struct wf_events *events, bool discard)
 	return bad_cell(c, "neither a message nor a PUT");
 }
 
-/* Nothing is here; will anything come? */
+/* Nothing has arrived: finds out whether anything can still arrive. */
 static void
 look_for_end(struct wf_shm_conn *c, enum wf_shm_closing closing, bool eof)
 {
@@ -308,7 +312,7 @@ look_for_end(struct wf_shm_conn *c, enum wf_shm_closing closing, bool eof)
 void
 wf_shm_receive(struct wf_shm_conn *c, struct wf_events *events, bool discard)
 {
-	/* Before the cells: who has said its last word has filled its last cell. */
+	/* Read before the cells: a peer that has set `closing` has filled its last cell. */
 	bool eof = c->eof;
 	enum wf_shm_closing closing = peer_closing(c);
 	uint64_t before = c->rx.next;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shm_segment: memory that two processes map. What a peer hands over is mapped only if it is a
- * memfd of ordinary pages whose size is sealed: then no access to the mapping can fault, and none
- * beyond it finds anything but a guard. Thread: the transport's owner. */
+/* shm_segment: memory that two processes map. A peer's descriptor is mapped only if it is a memfd
+ * of ordinary pages whose size is sealed: then no access to the mapping can fault, and an access
+ * beyond it reaches only a guard page. Thread: the transport's owner. */
 #include "transport/shm/shm_internal.h"
 
 #include <errno.h>

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shm_send: what post takes goes into the way at once if there is room and nothing waits before it,
- * else into a queue. A message, and a PUT that is small or of memory that cannot be shared, is
- * copied: its buffer is free then. A longer PUT is published: the peer reads it where it is, and
- * completes it. Thread: the transport's owner. */
+/* shm_send: an accepted operation goes into the way at once if there is room and nothing waits
+ * before it, otherwise into a queue. A message, and a PUT that is small or of memory that cannot be
+ * shared, is copied: its buffer is then free. A longer PUT is published: the peer reads it where it
+ * is, and completes it. Thread: the transport's owner. */
 #include "transport/shm/shm_internal.h"
 
 #include <string.h>
 
 #include "base/crc32c.h"
 
-/* post rings at once when so many bytes came; less goes with the next poll, together. */
+/* post rings at once after this many bytes; less is announced together by the next poll. */
 #define KICK_BYTES (16u << 10)
 #define LOG_PERIOD_NS WF_NS_PER_S
 
@@ -75,12 +75,12 @@ has_cell(const struct wf_shm_tx *tx)
 	return tx->published - tx->consumed < WF_SHM_CELLS;
 }
 
-/* Position for `bytes` in one piece; false: no room now. */
+/* Finds a position for `bytes` in one piece. Returns false if there is no room now. */
 static bool
 find_data(struct wf_shm_tx *tx, uint64_t bytes, uint64_t *at)
 {
 	if (tx->consumed == tx->published) {
-		tx->data_head = 0; /* stay where the cache is warm */
+		tx->data_head = 0; /* reuse the part that is in cache */
 		tx->data_tail = 0;
 	}
 	uint64_t from = tx->data_head;
@@ -95,7 +95,8 @@ find_data(struct wf_shm_tx *tx, uint64_t bytes, uint64_t *at)
 	return true;
 }
 
-/* Room for a cell with `bytes` of payload? `*at`: where they go, if not into the cell. */
+/* Whether there is room for a cell with `bytes` of payload. `*at` is their position if they do not
+ * fit into the cell. */
 static bool
 find_room(struct wf_shm_conn *c, uint64_t bytes, uint64_t *at)
 {
@@ -108,7 +109,7 @@ find_room(struct wf_shm_conn *c, uint64_t bytes, uint64_t *at)
 	return wf_shm_tx_look(c) && has_cell(tx) && (inlined || find_data(tx, bytes, at));
 }
 
-/* Fill the next cell; find_room has found room. `payload_bytes` 0: none beside the note. */
+/* Fills the next cell, for which find_room has found room. `payload_bytes` 0: only the note. */
 static void
 publish(struct wf_shm_conn *c, const union wf_shm_note *note, const void *payload,
 	uint64_t payload_bytes, uint64_t at)
@@ -165,7 +166,7 @@ publish_msg(struct wf_shm_conn *c, const struct wf_head *head, const void *body,
 	return true;
 }
 
-/* The peer has the memfd of the entry's region, or gets it now. */
+/* Makes sure that the peer has the memfd of the entry's region. */
 static bool
 export_region(struct wf_shm_conn *c, const struct wf_shm_entry *entry)
 {
@@ -208,7 +209,7 @@ note_of(const struct wf_shm_entry *entry)
 	};
 }
 
-/* Once it is published the peer may read the source until its completion. */
+/* Publishes a PUT: from now on the peer may read the source, until its completion. */
 static bool
 publish_ref(struct wf_shm_conn *c, struct wf_shm_entry *entry)
 {
@@ -232,7 +233,7 @@ publish_ref(struct wf_shm_conn *c, struct wf_shm_entry *entry)
 	return true;
 }
 
-/* Through the way, part by part. true: all of it. */
+/* Writes a PUT to the way, part by part. Returns true if all of it is written. */
 static bool
 publish_parts(struct wf_shm_conn *c, struct wf_shm_entry *entry)
 {
@@ -318,7 +319,7 @@ wf_shm_flush(struct wf_shm_conn *c)
 {
 	struct wf_shm_tx *tx = &c->tx;
 	while (tx->queue.first != NULL && c->life.state < WF_LIFE_DYING) {
-		/* Out of the queue first: it joins another list when it is done. */
+		/* Removed from the queue first, because it joins another list when it is done. */
 		struct wf_shm_entry *entry = tx->queue.first;
 		struct wf_shm_entry *next = entry->next;
 		if (!publish_queued(c, entry)) {
@@ -451,7 +452,7 @@ wf_shm_tx_idle(const struct wf_shm_conn *c)
 	return c->tx.queue.first == NULL && c->tx.ref_count == 0;
 }
 
-/* How far the peer is, whatever it has said before. */
+/* How far the peer has consumed now, regardless of earlier readings. */
 static uint64_t
 consumed_now(const struct wf_shm_conn *c)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shm_socket: packets, descriptors and wake-ups on the Unix socket of a connection. Every call says
- * MSG_DONTWAIT itself: flags of a descriptor that two processes share may be changed by the other.
- * Thread: the transport's owner. */
+/* shm_socket: packets, descriptors and wake-ups on the Unix socket of a connection. Every call
+ * passes MSG_DONTWAIT itself, because the other process may change the flags of a shared
+ * descriptor. Thread: the transport's owner. */
 #include "transport/shm/shm_internal.h"
 
 #include <errno.h>
@@ -39,10 +39,10 @@ wf_shm_send_wake(int fd)
 {
 	uint8_t byte = 1;
 	ssize_t n = send(fd, &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-	(void)n; /* EAGAIN: there is enough to wake it; else its end is found by reading */
+	(void)n; /* EAGAIN: enough bytes are queued to wake it; otherwise reading finds its end */
 }
 
-/* Keep one descriptor, close what came beside it. */
+/* Keeps one descriptor, and closes any others that came with it. */
 static int
 keep_fd(struct msghdr *msg)
 {
@@ -114,7 +114,8 @@ wf_shm_receive_mail(int fd, struct wf_shm_mail *out)
 	ssize_t n = -1;
 	out->fd = -1;
 	out->wake = false;
-	/* ECONNRESET comes once, before what the peer had sent: it closed with mail unread. */
+	/* ECONNRESET is reported once, before what the peer had sent: it closed with unread mail.
+	 */
 	for (int tries = 0; tries < 3 && n < 0; tries++) {
 		n = receive(fd, out);
 		if (n < 0 && errno != EINTR && errno != ECONNRESET) {
@@ -164,7 +165,7 @@ on_packet(struct wf_shm_conn *c, const struct wf_shm_mail *mail)
 	}
 }
 
-/* True: it was a byte that wakes. */
+/* Reads one mail. Returns true if it was a byte that wakes. */
 static bool
 read_mail(struct wf_shm_conn *c)
 {
@@ -192,7 +193,7 @@ wf_shm_read_ring(struct wf_shm_conn *c)
 	bool more = c->readable || c->life.state != WF_LIFE_UP;
 	c->readable = true;
 	if (!more && read_mail(c)) {
-		c->readable = false; /* what may be behind it, epoll tells of */
+		c->readable = false; /* epoll reports anything that follows it */
 	}
 }
 

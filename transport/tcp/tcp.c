@@ -1,32 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tcp: the backend over TCP sockets: open and close, the turn that poll is, and sleeping.
+/* tcp: the backend over TCP sockets: open, close, poll and sleep.
  *
- * Edge-triggered epoll says once that a socket has something; the connection then stays in the
- * ready list until the socket has run dry, so a busy one costs no epoll_wait. All that can wake a
- * sleeper is behind the loop's epoll descriptor (transport/loop.h). Thread: the transport's owner.
+ * Edge-triggered epoll reports once that a socket has something; the connection then stays in the
+ * ready list until the socket is empty, so a busy one costs no epoll_wait. Everything that can end
+ * a sleep is behind the loop's epoll descriptor (transport/loop.h). Thread: the transport's owner.
  */
 #include "transport/tcp/tcp_internal.h"
 #include "wire/path.h"
 
 #include <stdio.h>
 
-/* While some are busy the others are looked at so often. */
+/* While some connections are busy, epoll is called after this many polls. */
 #define TURNS_WITHOUT_EPOLL_MAX 8u
-/* Where there is one connection, the others are only listeners and the eventfd. */
+/* The same if there is only one connection, so that epoll has only listeners and the eventfd
+ * besides. */
 #define TURNS_OF_ONE_MAX 64u
 
 static void
 tcp_close(struct wf_transport *transport)
 {
 	struct wf_tcp *t = wf_tcp_of(transport);
-	wf_medium_end_all(&t->medium); /* the ready list is not looked at any more */
+	wf_medium_end_all(&t->medium); /* the ready list is not used any more */
 	wf_look_up_reap(t->medium.transport.env, &t->orphans, true);
 	wf_doors_close(&t->doors);
 	wf_loop_close(&t->medium.loop);
 	wf_free(transport->env, t, sizeof(*t));
 }
 
-/* A task of the helper thread has ended, or poll left something over. */
+/* A task of the helper thread has ended, or a poll left work. */
 static void
 on_wake(struct wf_loop *loop)
 {
@@ -58,15 +59,15 @@ visit_ready(struct wf_tcp *t, struct wf_events *events)
 	}
 }
 
-/* What a poll with nothing at hand, or too long without, asks for. Not inlined: the empty poll
- * before a sleep does not come here, and should be short. */
+/* Calls epoll, for a poll that has nothing to do or has not called it for too long. Not inlined:
+ * the empty poll before a sleep does not come here, and should be short. */
 __attribute__((noinline)) static void
 look_around(struct wf_tcp *t, bool due)
 {
 	bool emptied;
 	do {
 		emptied = wf_loop_collect(&t->medium.loop);
-	} while (!emptied && due); /* nobody is late whose bytes are here */
+	} while (!emptied && due); /* a connection whose bytes have arrived is not late */
 	if (due) {
 		run_timers(t);
 	}
@@ -78,8 +79,8 @@ look_around(struct wf_tcp *t, bool due)
 	}
 }
 
-/* The only connection, if it can be read without asking epoll first. Not one that epoll also tells
- * of room for: there an old edge, which nobody has fetched, would end every sleep. */
+/* The only connection, if it can be read without calling epoll first. Not one for which epoll also
+ * reports room to send: there an old edge, never fetched, would end every sleep. */
 static struct wf_tcp_conn *
 find_only(const struct wf_tcp *t)
 {
@@ -91,7 +92,7 @@ find_only(const struct wf_tcp *t)
 	return only->room_watched ? NULL : only;
 }
 
-/* Fills the ready list. False: it may have been something else that ended the sleep. */
+/* Fills the ready list. Returns false if something else may have ended the sleep. */
 static bool
 find_work(struct wf_tcp *t, bool due)
 {
@@ -104,7 +105,7 @@ find_work(struct wf_tcp *t, bool due)
 	}
 	if (loop->state == WF_LOOP_ARMED ||
 	    (loop->state == WF_LOOP_AWAKE && loop->ready_count > 0)) {
-		return true; /* if there were more, epoll_fd would be readable */
+		return true; /* epoll_fd would be readable if there were more */
 	}
 	if (only == NULL) {
 		look_around(t, false);
@@ -136,7 +137,8 @@ tcp_poll(struct wf_transport *transport, struct wf_event *at, unsigned max, unsi
 		wf_medium_reap(&t->medium);
 	}
 	bool found = find_work(t, wf_loop_timer_is_due(loop));
-	if (t->doors.readable) { /* tcp_wait may have heard of it, and nothing else looks */
+	/* tcp_wait may have been notified of it, and nothing else checks. */
+	if (t->doors.readable) {
 		wf_doors_accept(&t->doors);
 	}
 	visit_ready(t, &events);
@@ -151,7 +153,7 @@ tcp_poll(struct wf_transport *transport, struct wf_event *at, unsigned max, unsi
 	return WEFT_OK;
 }
 
-/* Send what was posted. True: the ready have nothing left but DONEs. */
+/* Sends what was posted. Returns true if the ready connections have nothing left but DONEs. */
 static bool
 flush_ready(struct wf_tcp *t)
 {
@@ -169,7 +171,7 @@ flush_ready(struct wf_tcp *t)
 	return true;
 }
 
-/* Quiet: what epoll has not told makes its descriptor readable. */
+/* Quiet: anything that epoll has not reported makes its descriptor readable. */
 static bool
 tcp_arm(struct wf_transport *transport, uint64_t *deadline_ns)
 {

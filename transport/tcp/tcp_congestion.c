@@ -14,7 +14,7 @@
 #define AVAILABLE "/proc/sys/net/ipv4/tcp_available_congestion_control"
 #define ALLOWED "/proc/sys/net/ipv4/tcp_allowed_congestion_control"
 
-/* The kernel's list, on one line. */
+/* Reads the kernel's list, as one line. */
 static void
 read_list(const char *path, char *out, size_t bytes)
 {
@@ -52,7 +52,7 @@ wf_tcp_congestion_check(const char *name)
 	if (bytes == 0) {
 		return WEFT_OK;
 	}
-	if (bytes >= WF_TCP_CONGESTION_BYTES) { /* the kernel would look up its beginning */
+	if (bytes >= WF_TCP_CONGESTION_BYTES) { /* the kernel would look up a truncated name */
 		return fail_congestion(name, ENOENT);
 	}
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

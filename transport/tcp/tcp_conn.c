@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tcp_conn: what a connection has, what epoll tells of it, and how its stream ends. What it does in
- * each state is tcp_life.c's. Thread: the transport's owner. */
+/* tcp_conn: a connection's buffers, its events from epoll, and the end of its stream. Its behaviour
+ * in each state is in tcp_life.c. Thread: the transport's owner. */
 #include "transport/tcp/tcp_internal.h"
 
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
-/* What epoll told of a connection. */
+/* Records the events of a connection. */
 static void
 notify(struct wf_loop_source *source, uint32_t mask)
 {
@@ -57,7 +57,7 @@ void
 wf_tcp_conn_close(struct wf_tcp_conn *c)
 {
 	if (c->fd >= 0) {
-		close(c->fd); /* epoll forgets it */
+		close(c->fd); /* closing it removes it from epoll */
 		c->fd = -1;
 	}
 }

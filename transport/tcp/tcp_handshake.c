@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tcp_handshake: from connect(2) or accept(2) to UP. The connecting end says HELLO, the accepting
+/* tcp_handshake: from connect(2) or accept(2) to UP. The connecting end sends HELLO, the accepting
  * end ACCEPT or REFUSE; until then exactly the bytes of that one frame are read, into memory that
  * the connection has anyway. Thread: the transport's owner. */
 #include "transport/tcp/tcp_internal.h"
@@ -45,7 +45,7 @@ fail:
 	return st;
 }
 
-/* 0: under way. Else errno. */
+/* Returns 0 if the connect is under way, otherwise errno. */
 static int
 connect_one(struct wf_tcp_conn *c, const struct sockaddr_storage *address)
 {
@@ -98,7 +98,8 @@ wf_tcp_connect_next(struct wf_tcp_conn *c)
 		     strerror(c->connect_error), c->addresses.count);
 }
 
-/* A connect to a port of our own host that nobody listens on can meet itself. */
+/* Whether the socket is connected to itself, which can happen with a port of our own host on which
+ * nothing listens. */
 static bool
 is_self_connected(int fd)
 {
@@ -111,7 +112,7 @@ is_self_connected(int fd)
 	       our_bytes == their_bytes && memcmp(&ours, &theirs, our_bytes) == 0;
 }
 
-/* Look whether the helper thread has finished. */
+/* Checks whether the helper thread has finished. */
 static void
 resolve_visit(struct wf_tcp_conn *c)
 {
@@ -132,7 +133,7 @@ wf_tcp_connect_visit(struct wf_tcp_conn *c)
 		return;
 	}
 	if (!c->tx.writable && !c->rx.hung_up) {
-		return; /* epoll has said nothing yet */
+		return; /* epoll has reported nothing yet */
 	}
 	int err = 0;
 	socklen_t err_bytes = sizeof(err);
@@ -169,7 +170,7 @@ check_first_head(const struct wf_tcp_conn *c)
 	return WEFT_OK;
 }
 
-/* The peer closes instead of answering, and says why in the body. */
+/* Whether the peer closes instead of answering, with the reason in the body. */
 static bool
 is_farewell(const struct wf_tcp_conn *c)
 {
@@ -187,8 +188,8 @@ on_farewell(struct wf_tcp_conn *c)
 		     text[0] != '\0' ? ": " : "", text);
 }
 
-/* The head is complete. A farewell may be as long as there is room: blob_max bounds what is for the
- * caller. */
+/* The head is complete. A farewell may fill the buffer: blob_max bounds only blobs for the caller.
+ */
 static void
 shake_head(struct wf_tcp_conn *c)
 {
@@ -218,13 +219,13 @@ shake_whole(struct wf_tcp_conn *c)
 	wf_life_decide(&c->life, c->shake + WF_HEAD_BYTES, c->shake_head.body_bytes,
 		       c->shake_head.type == WF_TCP_REFUSE);
 	if (c->life.incoming) {
-		/* Room for the head of a CLOSE; the hello stays where it is, behind it. */
+		/* Makes room for the head of a CLOSE; the hello behind it stays where it is. */
 		c->shake_got = 0;
 		c->shake_need = WF_HEAD_BYTES;
 	}
 }
 
-/* As far as the frame goes. Returns the bytes that came. */
+/* Reads at most to the end of the frame. Returns the bytes read. */
 static uint32_t
 shake_recv(struct wf_tcp_conn *c)
 {
@@ -292,7 +293,7 @@ wf_tcp_answer(struct wf_life *life, bool accept, const void *verdict, size_t ver
 		c->last_queued = true;
 		return false;
 	}
-	/* What came early is the beginning of a frame like any other. */
+	/* Bytes that arrived early are the beginning of an ordinary frame. */
 	memcpy(c->rx.buffer, c->shake, c->shake_got);
 	c->rx.end = c->shake_got;
 	return false;

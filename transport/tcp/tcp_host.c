@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tcp_host: is the peer's host there? On a stream with nothing under way the kernel's keepalive
- * asks. Where bytes wait it does not: there the kernel repeats them, or asks a window that is
- * closed, and here is looked whether anything answers. TCP_USER_TIMEOUT would do that, but it ends
- * as well the stream of a host that answers all the while with a closed window, as it does for a
- * process that is stopped, and it would do so without a look at who else stood still.
+/* tcp_host: detects that the peer's host does not answer. On a stream with nothing under way the
+ * kernel's keepalive probes it. While bytes wait there is no keepalive: the kernel retransmits
+ * them, or probes a closed window, and this file checks whether anything answers. TCP_USER_TIMEOUT
+ * would do that, but it also ends the stream of a host that answers all the time with a closed
+ * window, as for a stopped process, and it would do so even if this end itself was not running.
  * Thread: the transport's owner. */
 #include <errno.h>
 #include <linux/sockios.h>
@@ -12,14 +12,14 @@
 
 #include "transport/tcp/tcp_internal.h"
 
-/* Looks in a peer_timeout, and of them those in a row that find it silent. */
+/* Checks in a peer_timeout, and the number of consecutive silent ones that end a connection. */
 #define LOOKS 8u
 #define SILENT_LOOKS 5u
-/* So often in vain: a packet may be lost, and two probes within half a second get one answer
- * (tcp_invalid_ratelimit). */
+/* The least number of probes without an answer: a packet may be lost, and two probes within half a
+ * second get one answer (tcp_invalid_ratelimit). */
 #define ASKED_MIN 3u
 
-/* The kernel holds bytes that the peer's has not acknowledged. */
+/* Whether the kernel holds bytes that the peer's kernel has not acknowledged. */
 static bool
 awaits_host(struct wf_tcp_conn *c)
 {

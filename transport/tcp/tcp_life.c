@@ -21,7 +21,7 @@ tcp_fini(struct wf_life *life)
 	wf_free(env, c->rx.buffer, WF_TCP_RX_BYTES);
 }
 
-/* Right now, as far as the kernel has room. */
+/* Sends it at once, as far as the kernel has room. */
 static void
 send_control(struct wf_tcp_conn *c)
 {
@@ -34,7 +34,7 @@ static void
 tcp_deny(struct wf_life *life, const char *why)
 {
 	struct wf_tcp_conn *c = wf_tcp_conn_of(&life->conn);
-	if (c->tx.control_bytes == 0) { /* else it has had its verdict */
+	if (c->tx.control_bytes == 0) { /* otherwise it has got its verdict */
 		wf_tcp_control(c, WF_TCP_CLOSE, why, strlen(why));
 	}
 	send_control(c);
@@ -46,10 +46,10 @@ tcp_on_handshake(struct wf_life *life)
 	struct wf_tcp_conn *c = wf_tcp_conn_of(&life->conn);
 	c->rx.readable = true;
 	wf_tcp_shake_read(c);
-	wf_tcp_conn_ready(c); /* if it is all there */
+	wf_tcp_conn_ready(c); /* in case the whole hello has arrived */
 }
 
-/* Where this end closes at once: a CLOSE, if the stream is between two frames. */
+/* If this end closes at once, sends a CLOSE if the stream is between two frames. */
 static void
 tcp_cut(struct wf_life *life, enum wf_life_state before)
 {
@@ -154,7 +154,7 @@ has_work(const struct wf_tcp_conn *c)
 void
 wf_tcp_conn_visit(struct wf_tcp_conn *c, struct wf_events *events)
 {
-	if (c->life.state == WF_LIFE_UP) { /* as most visits find it, and leave it */
+	if (c->life.state == WF_LIFE_UP) { /* the most frequent case */
 		visit_up(c, events);
 	}
 	if (c->life.state != WF_LIFE_UP && !wf_events_full(events)) {
@@ -165,7 +165,7 @@ wf_tcp_conn_visit(struct wf_tcp_conn *c, struct wf_events *events)
 	}
 }
 
-/* The time of one address is over. */
+/* The time for one address is over. */
 static const char *
 tcp_late(struct wf_life *life)
 {
@@ -187,7 +187,7 @@ tcp_up(struct wf_life *life)
 {
 	struct wf_tcp_conn *c = wf_tcp_conn_of(&life->conn);
 	life->medium->loop.timer_ns =
-		0; /* the handshake's was the only one, perhaps: see what is left */
+		0; /* the handshake's deadline may have been the only one: recomputes the timer */
 	wf_tcp_host_watch(c->t);
 	if (c->tx.writable) {
 		wf_tcp_watch_room(c, false);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tcp_listen: listeners, and who comes in through them. Thread: the transport's owner. */
+/* tcp_listen: listeners, and the connections that they accept. Thread: the transport's owner. */
 #include "transport/tcp/tcp_internal.h"
 
 #include <errno.h>
@@ -22,8 +22,8 @@ option_int(int fd, int level, int name, int value)
 void
 wf_tcp_socket_options(struct wf_tcp *t, int fd)
 {
-	/* Probes go out at whole seconds; the end comes with the one after the last. Bytes that
-	 * wait are not asked about: tcp_host.c. */
+	/* Probes are sent at whole seconds; the connection ends at the one after the last. While
+	 * bytes wait there are none: tcp_host.c. */
 	uint64_t timeout_s = t->medium.opts.peer_timeout_ns / WF_NS_PER_S;
 	uint64_t part_s = timeout_s / 4;
 	int probe_s = part_s < 1 ? 1 : part_s > 32767 ? 32767 : (int)part_s;
@@ -101,8 +101,8 @@ unbind_all(struct bind_set *set)
 	}
 }
 
-/* Bind all addresses to one port. An address that this host has not (::1 where IPv6 is off) is left
- * out as long as another one can be had. */
+/* Binds all addresses to one port. An address that this host lacks (::1 if IPv6 is off) is left out
+ * as long as another one can be bound. */
 static bool
 bind_all(struct bind_set *set, uint16_t *port)
 {
@@ -143,7 +143,7 @@ listen_addresses(struct wf_tcp *t, struct bind_set *set, const struct wf_host *a
 		return fail_listen(&set->addresses.at[set->err_idx], set->err);
 	}
 	for (unsigned i = 0; i < set->fd_count; i++) {
-		wf_tcp_congestion_set(set->fd[i], t->congestion); /* what it accepts has it, too */
+		wf_tcp_congestion_set(set->fd[i], t->congestion); /* accepted sockets inherit it */
 	}
 	enum weft_status st = wf_doors_add(&t->doors, set->fd, set->fd_count, at);
 	if (st != WEFT_OK) {

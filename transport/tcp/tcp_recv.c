@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tcp_recv: from bytes of the stream to events. Heads and messages go through the receive buffer,
  * and events point into it until the next poll; the payload of a PUT goes straight to its range,
- * but for what was read together with its head. Thread: the transport's owner. */
+ * except bytes that were read together with its head. Thread: the transport's owner. */
 #include "transport/tcp/tcp_internal.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 WF_STATIC_ASSERT(WF_TCP_RX_BYTES >= 2 * (WF_HEAD_BYTES + WF_MSG_BODY_MAX), "a frame always fits");
 
 enum step {
-	STEP_ON,    /* something was used up: look again */
+	STEP_ON,    /* something was consumed: continue */
 	STEP_BYTES, /* more bytes are needed */
 	STEP_ROOM,  /* more events are needed */
 	STEP_DOWN,
@@ -37,7 +37,7 @@ wf_tcp_rx_partial(const struct wf_tcp_conn *c)
 	return c->life.state == WF_LIFE_WAITING && c->shake_got > 0;
 }
 
-/* Moves what is here of the payload of `put`, and delivers its event when that is all. */
+/* Copies the buffered payload of `put`, and delivers its event once it is complete. */
 static inline enum step
 land(struct wf_tcp_conn *c, struct wf_events *events, struct wf_landing *put)
 {
@@ -112,7 +112,7 @@ msg_step(struct wf_tcp_conn *c, struct wf_events *events, const uint8_t *at)
 	return STEP_ON;
 }
 
-/* A frame after which nothing is taken in. */
+/* A frame after which nothing is received. */
 static __attribute__((cold)) enum step
 last_step(struct wf_tcp_conn *c, struct wf_head head)
 {
@@ -136,15 +136,15 @@ open_put(struct wf_tcp_conn *c, const struct wf_head *head, struct wf_landing *o
 		.offset = head->offset,
 		.bytes = head->body_bytes,
 	};
-	bool fits = claim.bytes - 1 < c->t->medium.opts.put_bytes_max; /* 0 does not */
+	bool fits = claim.bytes - 1 < c->t->medium.opts.put_bytes_max; /* 0 does not fit */
 	if (!fits || head->flags != 0) {
 		return wf_put_claim_refuse(claim, "its length or flags are not allowed");
 	}
 	return wf_grants_open(&c->life.grants, &claim, out);
 }
 
-/* `at` is the head of a frame of the transport, which was checked. A PUT is kept only where bytes
- * of it, or room for its event, are awaited. */
+/* `at` is the head of a frame of the transport, which was checked. A PUT is kept only while it
+ * waits for bytes, or for room for its event. */
 static enum step
 frame_step(struct wf_tcp_conn *c, struct wf_events *events, const uint8_t *at)
 {
@@ -180,7 +180,7 @@ head_step(struct wf_tcp_conn *c, struct wf_events *events)
 	return is_frame ? frame_step(c, events, at) : msg_step(c, events, at);
 }
 
-/* All frames that are here, and as much of the last as there is. */
+/* Handles all frames in the buffer, and as much of the last as there is. */
 static enum step
 parse(struct wf_tcp_conn *c, struct wf_events *events)
 {
@@ -198,13 +198,14 @@ parse(struct wf_tcp_conn *c, struct wf_events *events)
 	return step;
 }
 
-/* Make room behind `end`. false: events of this poll point into what would have to move. */
+/* Makes room behind `end`. Returns false if events of this poll point into bytes that would have to
+ * move. */
 static bool
 make_room(struct wf_tcp_conn *c)
 {
 	struct wf_tcp_rx *rx = &c->rx;
 	if (rx->lent_turn == c->t->medium.loop.turn) {
-		/* Enough for whatever frame is half here? */
+		/* Whether the rest of any incomplete frame fits. */
 		return WF_TCP_RX_BYTES - rx->begin >= WF_HEAD_BYTES + WF_MSG_BODY_MAX;
 	}
 	if (buffered(rx) == 0) {
@@ -218,7 +219,8 @@ make_room(struct wf_tcp_conn *c)
 	return true;
 }
 
-/* The rest of a PUT to its place, what follows into the buffer. Returns as readv does. */
+/* Reads the rest of a PUT into its place, and what follows into the buffer. Returns as readv does.
+ */
 static ssize_t
 read_stream(struct wf_tcp_conn *c, uint64_t *asked)
 {
@@ -271,7 +273,7 @@ read_failed(struct wf_tcp_conn *c, int err)
 	}
 }
 
-/* Returns how many bytes came; 0: dry, or down. */
+/* Returns how many bytes were read; 0: the socket is empty, or the connection is down. */
 static uint64_t
 read_more(struct wf_tcp_conn *c)
 {
@@ -287,7 +289,7 @@ read_more(struct wf_tcp_conn *c)
 	}
 	took_in(c, (uint64_t)n);
 	if ((uint64_t)n < asked && !c->rx.hung_up) {
-		c->rx.readable = false; /* dry; what comes later is a new edge */
+		c->rx.readable = false; /* empty; later bytes cause a new edge */
 	}
 	return (uint64_t)n;
 }
@@ -297,7 +299,7 @@ wf_tcp_receive(struct wf_tcp_conn *c, struct wf_events *events)
 {
 	int64_t budget = WF_TCP_RX_BUDGET;
 	enum step step = STEP_BYTES;
-	bool begun = c->rx.put_open || buffered(&c->rx) > 0; /* what is here goes first */
+	bool begun = c->rx.put_open || buffered(&c->rx) > 0; /* buffered bytes are handled first */
 	while (begun || (c->rx.readable && budget > 0 && make_room(c))) {
 		uint64_t n = begun ? 0 : read_more(c);
 		if (n == 0 && !begun) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tcp_send: the queue of a connection and its way into the socket. Heads, messages and small
- * payloads of what was taken lie one behind the other in a ring of bytes; larger payloads are sent
- * from where they are. The pieces that this makes wait in order, those that are neighbours as one,
- * and several leave in one call. Thread: the transport's owner. */
+/* tcp_send: the queue of a connection and how it is sent. Heads, messages and small payloads of
+ * accepted operations are stored one behind the other in a ring of bytes; larger payloads are sent
+ * from where they are. The resulting pieces wait in order, adjacent ones are merged, and several
+ * are sent in one call. Thread: the transport's owner. */
 #include "transport/tcp/tcp_internal.h"
 
 #include <errno.h>
@@ -14,9 +14,9 @@
 #include "base/syscalls.h"
 
 #define IOV_MAX_USED 64u
-/* post sends at once when so much waits; less goes with the next poll or arm, together. */
+/* post sends at once when this much waits; less is sent together by the next poll or arm. */
 #define FLUSH_BYTES (16u << 10)
-/* A payload that is no longer is copied behind its head: cheaper than a piece of its own. */
+/* A payload up to this size is copied behind its head, which is cheaper than a piece of its own. */
 #define COPY_BYTES_MAX 256u
 
 WF_STATIC_ASSERT((WF_TCP_RING_BYTES & (WF_TCP_RING_BYTES - 1)) == 0, "a power of two");
@@ -35,8 +35,8 @@ piece_at(const struct wf_tcp_conn *c, uint64_t number)
 	return &c->tx.piece[number & c->t->piece_mask];
 }
 
-/* Frees what is out. The last that is DONE is still in its place, for there is one for another
- * entry. */
+/* Frees the space of entries that are out. The entry that was DONE last is still in the table,
+ * because there is one entry more than needed. */
 static __attribute__((noinline)) void
 reclaim(struct wf_tcp_conn *c)
 {
@@ -54,14 +54,14 @@ ring_has(const struct wf_tcp_tx *tx, uint32_t end)
 	return end - tx->ring_tail <= WF_TCP_RING_BYTES;
 }
 
-/* `bytes` of the ring, which end at its head; NULL: no room now. */
+/* Allocates `bytes` of the ring, which end at its head; NULL: there is no room now. */
 static inline uint8_t *
 ring_alloc(struct wf_tcp_conn *c, uint32_t bytes)
 {
 	struct wf_tcp_tx *tx = &c->tx;
 	if (tx->done == tx->posted) {
 		tx->freed = tx->done;
-		tx->ring_head = 0; /* stay where the cache is warm */
+		tx->ring_head = 0; /* reuse the part that is in cache */
 		tx->ring_tail = 0;
 	}
 	uint32_t at = tx->ring_head;
@@ -79,7 +79,7 @@ ring_alloc(struct wf_tcp_conn *c, uint32_t bytes)
 	return tx->ring + (at & (WF_TCP_RING_BYTES - 1));
 }
 
-/* What lies behind the last piece goes on with it. */
+/* Adds a piece; bytes that follow the last piece directly extend it. */
 static void
 add_piece(struct wf_tcp_conn *c, const uint8_t *at, uint64_t bytes)
 {
@@ -200,7 +200,7 @@ wf_tcp_control(struct wf_tcp_conn *c, enum wf_tcp_frame type, const void *body, 
 	wf_tcp_conn_ready(c);
 }
 
-/* The first entry that is not out. */
+/* Finds the first entry that is not out. */
 static uint64_t
 find_unsent(const struct wf_tcp_conn *c)
 {
@@ -220,7 +220,7 @@ wf_tcp_tx_cut(struct wf_tcp_conn *c)
 	       (cut == c->tx.posted || entry_at(c, cut)->begin >= c->tx.sent_bytes);
 }
 
-/* `bytes` of the pieces are out, and not all that were given to the kernel. */
+/* `bytes` of the pieces are out, which is less than the kernel was given. */
 static __attribute__((noinline)) void
 drop_pieces(struct wf_tcp_conn *c, uint64_t bytes)
 {
@@ -236,8 +236,8 @@ drop_pieces(struct wf_tcp_conn *c, uint64_t bytes)
 	}
 }
 
-/* Epoll says when there is some. It is asked to from the first time on, for who sends this much
- * once will do so again. */
+/* Makes epoll report room to send. This stays on from the first time, because a connection that
+ * fills its socket once will do so again. */
 static void
 wait_for_room(struct wf_tcp_conn *c)
 {
@@ -248,7 +248,7 @@ wait_for_room(struct wf_tcp_conn *c)
 }
 
 /* What could not be sent is lost, but what the peer sent before may still be read: reading finds
- * the end of the stream and says how it ended. */
+ * the end of the stream and reports how it ended. */
 static void
 flush_failed(struct wf_tcp_conn *c, int err)
 {
@@ -266,7 +266,7 @@ flush_failed(struct wf_tcp_conn *c, int err)
 	wf_tcp_conn_ready(c);
 }
 
-/* What goes before the entries. True: it is out. */
+/* Sends what precedes the entries. Returns true if it is out. */
 static bool
 flush_control(struct wf_tcp_conn *c)
 {
@@ -284,7 +284,7 @@ flush_control(struct wf_tcp_conn *c)
 	return (uint64_t)n == left;
 }
 
-/* The first `*count` pieces, `*bytes` together and up to about the budget, in one call. */
+/* Sends the first `*count` pieces in one call, `*bytes` together, up to about the budget. */
 static ssize_t
 send_pieces(struct wf_tcp_conn *c, unsigned *count, uint64_t *bytes)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verbs: the backend over RDMA devices: open and close, the turn that poll is, and sleeping.
+/* verbs: the backend over RDMA devices: open, close, poll and sleep.
  *
- * A poll looks at the completion queues, in memory; at descriptors (the connection manager, events
- * of devices) after a sleep, by the clock (1 ms), and while a connection comes or goes. To sleep,
- * the completion queues are armed, and all that can wake is behind the loop's epoll
- * descriptor (transport/loop.h). Thread: the transport's owner. */
+ * A poll reads the completion queues, in memory; it checks descriptors (the connection manager,
+ * events of devices) after a sleep, by the clock (1 ms), and while a connection comes or goes. To
+ * sleep, the completion queues are armed, and everything that can end the sleep is behind the
+ * loop's epoll descriptor (transport/loop.h). Thread: the transport's owner. */
 #include <errno.h>
 #include <fcntl.h>
 
@@ -12,7 +12,8 @@
 #include "transport/verbs/verbs_internal.h"
 #include "wire/path.h"
 
-/* A caller that spins asks for the time in so many polls: there are machines where that is slow. */
+/* Polls between two readings of the clock while the caller spins: on some machines a reading is
+ * slow. */
 #define POLLS_PER_CLOCK 16u
 
 /* A task of the helper thread may have ended. */
@@ -46,7 +47,8 @@ look(struct wf_verbs *t)
 	t->look_ns = loop->now_ns + WF_VERBS_LOOK_NS;
 }
 
-/* Free those whose DOWN went out in an earlier poll, then devices that nobody uses any more. */
+/* Frees connections whose DOWN was delivered in an earlier poll, then devices that are not used any
+ * more. */
 static void
 reap_dead(struct wf_verbs *t)
 {
@@ -67,8 +69,8 @@ reap_dead(struct wf_verbs *t)
 	}
 }
 
-/* What completes while a queue is armed has an event. What the poll behind an arm finds may have
- * been here before, and so may what that leaves. */
+/* A completion while a queue is armed has an event. Completions that the poll after an arm finds,
+ * or leaves, may have been there before. */
 static inline void
 note_owed(const struct wf_verbs *t, struct wf_verbs_cq *q, unsigned count)
 {
@@ -82,14 +84,15 @@ note_owed(const struct wf_verbs *t, struct wf_verbs_cq *q, unsigned count)
 	}
 }
 
-/* What came is delivered first: what was sent is looked at in every second poll at least, and in
- * those before and after a sleep (`all`). */
+/* Receptions are polled first; send completions at least in every second poll, and in those before
+ * and after a sleep (`all`). */
 static void
 poll_queues(struct wf_verbs *t, bool all)
 {
 	for (struct wf_verbs_queues *q = t->queues; q != NULL; q = q->next) {
 		if (wf_verbs_rx_is_due(&q->fresh)) {
-			wf_verbs_rx_flush_shared(q); /* not with the event: it may be answered */
+			/* Now and not with the event, which may cause an answer. */
+			wf_verbs_rx_flush_shared(q);
 		}
 		unsigned received = wf_verbs_poll_receive(q);
 		t->medium.loop.left |= received >= WF_VERBS_POLL_MAX;
@@ -113,8 +116,8 @@ visit_ready(struct wf_verbs *t, struct wf_events *events)
 	}
 }
 
-/* Where there are connections a sleep is short: only a process, or a host, that stood still has not
- * polled for long. */
+/* While there are connections a sleep is short: a long time without a poll means that the process,
+ * or the host, was not running. */
 static void
 read_clock(struct wf_verbs *t)
 {
@@ -146,10 +149,10 @@ verbs_poll(struct wf_transport *transport, struct wf_event *at, unsigned max, un
 	wf_verbs_rx_reclaim(t);
 	reap_dead(t);
 	poll_queues(t, woken || armed);
-	/* What an armed poll would find behind a descriptor ends the sleep anyway. */
+	/* Anything that an armed poll would find on a descriptor ends the sleep anyway. */
 	bool due = loop->now_ns >= loop->timer_ns;
 	if (woken || due || (changing && !armed) || loop->now_ns >= t->look_ns) {
-		look(t); /* before timers: nobody is late whose word is here */
+		look(t); /* before timers: a connection whose answer has arrived is not late */
 	}
 	if (loop->now_ns >= loop->timer_ns) {
 		wf_medium_expire(&t->medium, loop->now_ns);
@@ -176,12 +179,13 @@ log_lost(struct wf_verbs *t, const struct wf_verbs_device *dev)
 	}
 }
 
-/* The descriptors were looked at since, and did not tell of it: then none comes while the queue
- * counts as armed. */
+/* The descriptors were checked since, without an event: then none comes while the queue counts as
+ * armed. */
 static void
 arm_cq(struct wf_verbs *t, const struct wf_verbs_queues *queues, struct wf_verbs_cq *q)
 {
-	uint64_t looked_ns = t->look_ns - WF_VERBS_LOOK_NS; /* in a poll at least */
+	/* When a poll last checked them, or shortly before. */
+	uint64_t looked_ns = t->look_ns - WF_VERBS_LOOK_NS;
 	if (q->owed_ns > 0 && looked_ns >= q->owed_ns + WF_VERBS_EVENT_NS) {
 		log_lost(t, queues->dev);
 		q->owed_ns = 0;
@@ -206,7 +210,7 @@ verbs_arm(struct wf_transport *transport, uint64_t *deadline_ns)
 		*deadline_ns = loop->now_ns + WF_VERBS_EVENT_NS;
 	}
 	wf_loop_arm(&t->medium.loop, false, *deadline_ns);
-	return false; /* what completed before it was armed wakes nobody */
+	return false; /* what completed before the arm wakes nobody */
 }
 
 /* ---- open and close ---- */
@@ -216,7 +220,7 @@ verbs_close(struct wf_transport *transport)
 {
 	struct wf_verbs *t = wf_verbs_of(transport);
 	struct wf_env *env = transport->env;
-	wf_medium_end_all(&t->medium); /* no list is looked at any more */
+	wf_medium_end_all(&t->medium); /* no list is used any more */
 	wf_look_up_reap(env, &t->orphans, true);
 	while (t->registrations != NULL) {
 		wf_verbs_registrations_visit(t);
@@ -289,7 +293,7 @@ set_up(struct wf_verbs *t)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	t->medium.opts.verbs = NULL; /* it was the caller's */
+	t->medium.opts.verbs = NULL; /* the text was the caller's */
 	t->conn = wf_zalloc_array(t->medium.transport.env, wf_places_table(&t->medium.places),
 				  sizeof(struct wf_verbs_conn *));
 	if (t->conn == NULL) {
@@ -312,8 +316,7 @@ verbs_open(const struct wf_transport_opts *opts, struct wf_transport **out)
 	capped.conn_max = opts->conn_max < most ? opts->conn_max : most;
 	wf_medium_init(&t->medium, &verbs_ops, &wf_verbs_life_ops, &capped);
 	t->medium.loop.on_wake = on_wake;
-	t->medium.loop.member.apart =
-		true; /* its sources read events, and end connections for them */
+	t->medium.loop.member.apart = true; /* its sources read events, and may end connections */
 	(void)wf_loop_now_ns(&t->medium.loop);
 	t->cm_source.notify = notify_cm;
 	t->async_notify = wf_verbs_async_notify;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* verbs_addresses: which addresses of this host lead to RDMA devices. The connection manager knows:
- * who binds to such an address gets its device, on InfiniBand, RoCE and iWARP alike. Thread: any.
+ * binding to such an address yields its device, on InfiniBand, RoCE and iWARP alike. Thread: any.
  */
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -17,7 +17,7 @@
 #include "transport/verbs/verbs_settings.h"
 
 #define DEVICES_FOLDER "/sys/class/infiniband"
-#define BINDS_MAX 256u /* of a host with very many addresses, the first ones are looked at */
+#define BINDS_MAX 256u /* on a host with very many addresses only the first ones are tried */
 
 struct search {
 	const struct wf_verbs_lib *lib;
@@ -53,7 +53,7 @@ wf_rdma_present(void)
 	return wf_verbs_lib_get(&lib);
 }
 
-/* Who names devices has weighed them. */
+/* Reads the speed, unless the settings name devices: then the user has weighed them. */
 static void
 read_speed(const struct search *search, struct ibv_context *context, struct wf_verbs_candidate *out)
 {
@@ -69,7 +69,7 @@ read_speed(const struct search *search, struct ibv_context *context, struct wf_v
 	}
 }
 
-/* Ask where `address` leads. False: not to a device that is wanted. */
+/* Finds out where `address` leads. Returns false if not to a device that is wanted. */
 static bool
 ask(struct search *search, struct sockaddr *address, struct wf_verbs_candidate *out)
 {
@@ -96,7 +96,7 @@ ask(struct search *search, struct sockaddr *address, struct wf_verbs_candidate *
 	return true;
 }
 
-/* The address as bytes; NULL: none that another host could go to. */
+/* The address as bytes; NULL: none that other hosts could reach. */
 static const void *
 address_of(const struct ifaddrs *entry)
 {
@@ -202,7 +202,7 @@ wf_rdma_addresses(const char *settings, struct wf_rdma_addresses *out)
 	return WEFT_OK;
 }
 
-/* `a` and `b` are the same where `mask` has ones. */
+/* Whether `a` and `b` are equal where `mask` has ones. */
 static bool
 agree(const void *a, const void *b, const void *mask, size_t bytes)
 {

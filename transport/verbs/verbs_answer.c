@@ -75,7 +75,7 @@ is_iwarp(const struct wf_verbs_conn *c)
 	return c->link.id->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
 }
 
-/* iWARP does not tell that a request was withdrawn, so there it becomes a link at once. */
+/* iWARP does not report that a request was withdrawn, so there the link is made at once. */
 void
 wf_verbs_shown(struct wf_life *life)
 {
@@ -87,8 +87,9 @@ wf_verbs_shown(struct wf_life *life)
 	}
 }
 
-/* What it will be granted is being registered. The peer has its limit for an answer, so not for
- * ever: then it is up, and what needs the region waits in its queue. */
+/* Whether memory for its grants is still being registered. The peer has a limit for the answer, so
+ * this ends: then the connection comes UP, and operations that need the region wait in its queue.
+ */
 static bool
 is_held_up(struct wf_verbs_conn *c)
 {
@@ -104,14 +105,15 @@ wf_verbs_may_show(struct wf_life *life)
 		return false;
 	}
 	if (life->incoming && c->link.qp == NULL && !is_iwarp(c) && !wf_verbs_link_is_asked(c)) {
-		/* Its peer may ask once more, and what it shows above may be good only once. */
+		/* Its peer may repeat the request, and what the request carries may be valid only
+		 * once. */
 		wf_life_down(life, WEFT_LOST, "the peer gave up before it was shown");
 		return false;
 	}
 	return true;
 }
 
-/* With its request: nothing was made for it yet. */
+/* Rejects the request: nothing was created for it yet. */
 static void
 reject(struct wf_verbs_conn *c, const void *verdict, size_t verdict_bytes)
 {

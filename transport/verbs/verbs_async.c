@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verbs_async: what a device reports besides completions, and what its connections do about it.
- * Thread: the transport's owner. */
+/* verbs_async: asynchronous events of a device, and their effect on its connections. Thread: the
+ * transport's owner. */
 #include "transport/verbs/verbs_internal.h"
 
-/* The link may come back before the retries are used up; who is idle learns it from a question. */
+/* The link may come back before the retries are used up; an idle connection finds out by a probe.
+ */
 static void
 on_port_error(struct wf_verbs_device *dev, int port)
 {
@@ -45,7 +46,7 @@ on_last(struct wf_verbs_device *dev, const struct ibv_async_event *event)
 static void
 on_async(struct wf_verbs_device *dev, const struct ibv_async_event *event)
 {
-	/* The kinds that mean nothing here are many, and grow. */
+	/* Many kinds of events are irrelevant here, and new ones are added. */
 	int type = (int)event->event_type;
 	if (type == IBV_EVENT_QP_FATAL || type == IBV_EVENT_QP_REQ_ERR ||
 	    type == IBV_EVENT_QP_ACCESS_ERR) {
@@ -69,7 +70,8 @@ wf_verbs_async_read(struct wf_verbs_device *dev)
 {
 	struct ibv_async_event event;
 	while (dev->t->lib->get_async_event(dev->context, &event) == 0) {
-		dev->t->lib->ack_async_event(&event); /* who ends a queue pair would wait for it */
+		/* Destroying a queue pair would wait for it. */
+		dev->t->lib->ack_async_event(&event);
 		on_async(dev, &event);
 	}
 }

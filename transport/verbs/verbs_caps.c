@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verbs_caps: what a device can, and which of its addresses to use. Thread: the transport's owner.
+/* verbs_caps: the capabilities of a device, and which of its addresses to use. Thread: the
+ * transport's owner.
  */
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -8,12 +9,12 @@
 #include "transport/rdma.h"
 #include "transport/verbs/verbs_internal.h"
 
-/* rxe takes a receive buffer only from the queue pair's own domain, whatever the queue says, holds
- * a WRITE through a window against the region behind the window only, and does not tell when a
- * queue pair takes no more buffers of a shared queue (Linux 6.1). */
+/* rxe uses receive buffers only of the queue pair's own domain, whatever the queue's is, checks a
+ * WRITE through a window only against the region behind the window, and does not report when a
+ * queue pair uses no more buffers of a shared queue (Linux 6.1). */
 #define VENDOR_RXE 0xffffffu
-/* siw takes the address that a region is to have, and does not use it. Its library (rdma-core 44)
- * takes a queue that is mapped from offset 16 MiB for one that could not be made. */
+/* siw accepts a requested address for a region, and does not use it. Its library (rdma-core 44)
+ * mistakes a queue that is mapped at offset 16 MiB for one that could not be created. */
 #define VENDOR_SIW 0x626d74u
 #define MESSAGE_BYTES_MAX (1ull << 30)
 #define GIDS_MAX 256u
@@ -31,8 +32,8 @@ has_windows(const struct ibv_device_attr *attr)
 	return ((unsigned)attr->device_cap_flags & type_2) != 0 && attr->max_mw > 0;
 }
 
-/* One that floods a shared queue delays others where a sender that finds no buffer tries again; on
- * iWARP it would end their connections. */
+/* Whether a receive queue may be shared: a connection that floods it only delays others if a sender
+ * that finds no buffer retries; on iWARP it would end their connections. */
 static bool
 may_share(const struct wf_verbs_caps *caps, const struct ibv_device_attr *attr)
 {
@@ -67,7 +68,8 @@ wf_verbs_caps_read(struct wf_verbs_device *dev)
 	struct ibv_port_attr port;
 	memset(&attr, 0, sizeof(attr));
 	memset(&port, 0, sizeof(port));
-	/* The older of two forms of the call: it writes the beginning of the struct. */
+	/* This is the older of two forms of the call, which writes only the beginning of the
+	 * struct. */
 	int err = lib->query_device(dev->context, &attr);
 	if (err == 0) {
 		err = lib->query_port(dev->context, 1, (struct _compat_ibv_port_attr *)&port);
@@ -150,7 +152,8 @@ open_named(const struct wf_verbs_lib *lib, const char *name)
 	return context;
 }
 
-/* Of the device's table, those of the port and, if one was named, that one alone. */
+/* Reads the entries of the device's table for the port or, if the settings name one, that one
+ * alone. */
 static unsigned
 read_gids(const struct wf_verbs *t, struct ibv_context *context, struct ibv_gid_entry *out)
 {
@@ -181,7 +184,7 @@ gid_address(const union ibv_gid *gid, int family, struct sockaddr_storage *out)
 	}
 }
 
-/* On InfiniBand and iWARP the table has no addresses: the device's interfaces have. */
+/* On InfiniBand and iWARP the table has no addresses: those of the device's interfaces are used. */
 static enum weft_status
 address_of_interface(const char *device, int family, struct sockaddr_storage *out)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verbs_cm: what the connection manager reports, and what follows from it. Each event is copied
- * and acknowledged before it is acted upon: who destroys an identifier would wait for it. Thread:
- * the transport's owner. */
+/* verbs_cm: events of the connection manager. Each event is copied and acknowledged before it is
+ * handled, because destroying an identifier would wait for it. Thread: the transport's owner. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +8,7 @@
 #include "transport/verbs/verbs_internal.h"
 
 #define EVENTS_PER_LOOK 64u
-/* Reasons of a rejection, of InfiniBand; iWARP tells an errno, below 0. */
+/* InfiniBand's reasons for a rejection; iWARP reports an errno, below 0. */
 #define REJECTED_NO_QUEUE_PAIR 1
 #define REJECTED_NO_RESOURCES 3
 #define REJECTED_TIMEOUT 4
@@ -27,13 +26,13 @@ struct cm_event {
 
 /* ---- connecting end ---- */
 
-/* Both ends have their queue pairs. The connecting end speaks first: iWARP wants it so, and on
+/* Both ends have their queue pairs. The connecting end sends first: iWARP requires it, and on
  * InfiniBand it makes up for a lost RTU. */
 static void
 established(struct wf_verbs_conn *c, const struct wf_verbs_private *p)
 {
 	wf_verbs_link_connected(c);
-	wf_verbs_link_receives(c); /* on iWARP the kernel has seen to it */
+	wf_verbs_link_receives(c); /* on iWARP the kernel has done it */
 	c->may_send = true;
 	wf_verbs_conn_adopt(c, p);
 	c->rx.heard_ns = c->t->medium.loop.now_ns;
@@ -76,7 +75,7 @@ on_reply(struct wf_verbs_conn *c, const struct cm_event *event)
 	established(c, &p);
 }
 
-/* Nobody who speaks this has rejected it. */
+/* The text of a rejection that does not come from this backend. */
 static const char *
 rejection(int status)
 {
@@ -141,7 +140,8 @@ on_failure(struct wf_verbs_conn *c, const struct cm_event *event)
 		on_rejected(c, event);
 		return;
 	}
-	/* Of a device that it cannot open rdma_cm says that there is none, or "not permitted". */
+	/* For a device that it cannot open rdma_cm reports that there is none, or "not permitted".
+	 */
 	if (event->type == RDMA_CM_EVENT_ADDR_ERROR &&
 	    wf_verbs_rights(&c->t->settings) != WEFT_OK) {
 		snprintf(text, sizeof(text), "%s", weft_last_error());
@@ -164,7 +164,8 @@ on_removal(struct wf_verbs_conn *c)
 	wf_verbs_conn_end(c, WEFT_LOST, "the RDMA device was removed");
 }
 
-/* What an attempt asked for. One that ends does not go on with it. */
+/* Handles a result for which an attempt waits. An attempt that is ending does not continue with it.
+ */
 static void
 on_answer(struct wf_verbs_conn *c, const struct cm_event *event)
 {
@@ -219,7 +220,7 @@ on_conn_event(struct wf_verbs_conn *c, const struct cm_event *event)
 	}
 }
 
-/* A listener hears of nothing but the end of its device. */
+/* A listener's only event is the end of its device. */
 static void
 on_listener_event(struct wf_verbs *t, const struct cm_event *event)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verbs_conn: how a connection begins and ends. Whoever finds that one has failed, at whatever
- * level, ends it here: the queue pair is stopped at once, and what that takes besides is done at
- * the connection's next visit (verbs_life.c). Thread: the transport's owner. */
+/* verbs_conn: how a connection begins and ends. Code at any level that finds a failure ends the
+ * connection here: the queue pair is stopped at once, and the rest is done at the connection's next
+ * visit (verbs_life.c). Thread: the transport's owner. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -46,9 +46,9 @@ wf_verbs_private_of(const struct wf_verbs_conn *c, enum wf_verbs_private_type ty
 	};
 }
 
-/* On iWARP: who is connected has the answer that rdma_connect asked for, on the helper thread, so
- * that call is about to return. Until it has, nothing of the link may be touched, and bytes would
- * land in it. */
+/* On iWARP: once the connection is established, the rdma_connect on the helper thread has its
+ * answer and is about to return. Until it has returned the link must not be touched, and bytes
+ * could still land. */
 void
 wf_verbs_link_await(struct wf_verbs_conn *c)
 {
@@ -69,9 +69,9 @@ wf_verbs_link_stop(struct wf_verbs_conn *c)
 	}
 }
 
-/* The last work request of a list is signalled, and fails where it is not carried out: it is the
- * mark behind all others. A queue of its own gives each buffer back; of a shared one the device
- * says that it takes no more. On iWARP what was posted to a queue pair that had ended may be lost.
+/* The last work request of a list is signalled, and fails if it is not executed, so it marks the
+ * end of all others. A queue of its own returns each buffer; for a shared one the device reports
+ * that no more are used. On iWARP what was posted to a queue pair that had ended may be lost.
  */
 bool
 wf_verbs_link_is_drained(const struct wf_verbs_conn *c)
@@ -163,7 +163,7 @@ wf_verbs_conn_left(struct wf_verbs_conn *c)
 {
 	static const char left[] = "the peer closed without warning";
 	if (c->life.state == WF_LIFE_ENDING && c->end.verdict_waits) {
-		c->end.verdict_waits = false; /* it is here */
+		c->end.verdict_waits = false; /* it has arrived */
 		if (c->end.status == WEFT_LOST) {
 			snprintf(c->end.why, sizeof(c->end.why), "%s", left);
 		}
@@ -172,7 +172,7 @@ wf_verbs_conn_left(struct wf_verbs_conn *c)
 	if (c->life.state < WF_LIFE_ENDING) {
 		end_violated(c);
 	}
-	wf_verbs_conn_end(c, WEFT_LOST, "%s", left); /* unless it ends already */
+	wf_verbs_conn_end(c, WEFT_LOST, "%s", left); /* unless it is ending already */
 }
 
 void

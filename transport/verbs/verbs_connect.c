@@ -106,10 +106,10 @@ fill_request(struct wf_verbs_conn *c)
 	};
 }
 
-/* Requests and replies are datagrams, and may be lost. The kernel sends them again after more than
- * 4 s, which is most of an attempt, so it is not waited for: in the middle of what is left, the
- * request is made once more. Slow to answer is not lost, so not much earlier, and not at all in an
- * attempt that is short. */
+/* Requests and replies are datagrams, and may be lost. The kernel repeats them only after more than
+ * 4 s, which is most of an attempt, so this end repeats the request in the middle of the remaining
+ * time. A slow answer is not a lost one, so the repetition is not much earlier, and a short attempt
+ * has none. */
 static void
 request(struct wf_verbs_conn *c)
 {
@@ -148,8 +148,8 @@ wf_verbs_connect_repeat(struct wf_verbs_conn *c, const char *why)
 	return true;
 }
 
-/* The first connection opens the device and registers regions: no fault of the peer's, so the
- * attempt may take longer by that. */
+/* The first connection opens the device and registers regions. That is not the peer's fault, so the
+ * attempt is extended by that time. */
 void
 wf_verbs_connect_route(struct wf_verbs_conn *c)
 {
@@ -209,13 +209,15 @@ wf_verbs_connect_visit(struct wf_verbs_conn *c)
 	}
 }
 
-/* "ADDRESS%DEVICE": out of that device. Else, where devices are named, out of the first one. */
+/* "ADDRESS%DEVICE" uses that device. Otherwise, if the settings name devices, the first one is
+ * used. */
 static void
 set_target(struct wf_verbs_conn *c)
 {
 	const struct wf_verbs_settings *s = &c->t->settings;
 	char *device = strchr(c->life.to.name, '%');
-	if (device != NULL && strncmp(c->life.to.name, "fe80", 4) != 0) { /* there it is a scope */
+	/* In such an address it is a scope. */
+	if (device != NULL && strncmp(c->life.to.name, "fe80", 4) != 0) {
 		*device = '\0';
 		snprintf(c->attempt.device, sizeof(c->attempt.device), "%.*s",
 			 WF_VERBS_DEVICE_BYTES - 1, device + 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* verbs_device: opening a device for one transport. librdmacm has a context of its own that all
- * share; ours belongs to this transport, so that its events are for this transport alone. Thread:
- * the transport's owner. */
+ * share; this one belongs to the transport, so that its events are for this transport alone.
+ * Thread: the transport's owner. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,8 +17,8 @@ set_nonblocking(int fd)
 	(void)fcntl(fd, F_SETFL, flags | O_NONBLOCK);
 }
 
-/* A vector is an interrupt, and drivers hand these to the CPUs in their order: so it may be the
- * thread's own CPU, and is another one than that of other lanes while there are enough. */
+/* A vector is an interrupt, and drivers assign these to CPUs in order: so it may be the thread's
+ * own CPU, and differs from that of other lanes while there are enough. */
 int
 wf_verbs_vector(const struct wf_verbs_settings *settings, int cpu, int count)
 {
@@ -29,8 +29,9 @@ wf_verbs_vector(const struct wf_verbs_settings *settings, int cpu, int count)
 	return count > 0 ? (int)(wanted % count) : 0;
 }
 
-/* The queues of queue pairs are an even number of pages, and follow each other. Behind one page,
- * none of them begins at an even page, so at none that means something else. */
+/* The queues of queue pairs have an even number of pages, and follow each other. Behind one page
+ * none of them begins at an even page, so none begins at the offset that siw's library mistakes for
+ * a failure. */
 static void
 open_filler(struct wf_verbs_device *dev)
 {
@@ -121,7 +122,7 @@ set_up(struct wf_verbs_device *dev, const struct rdma_cm_id *id)
 	return st == WEFT_OK ? watch(dev) : st;
 }
 
-/* One that has gone may be back under its old name: the old one is not looked at. */
+/* A device that has gone may be back under its old name: the old entry is ignored. */
 static struct wf_verbs_device *
 find(const struct wf_verbs *t, const char *name)
 {
@@ -209,7 +210,7 @@ wf_verbs_device_get(struct wf_verbs *t, const struct rdma_cm_id *id, struct wf_v
 void
 wf_verbs_devices_forget(const struct wf_verbs *t)
 {
-	/* It looks for what has gone when it is asked for a list. */
+	/* librdmacm detects devices that have gone when a list is requested. */
 	int count = 0;
 	struct ibv_context **list = t->lib->get_devices(&count);
 	if (list != NULL) {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verbs_grant: what lets a peer write. The device holds each WRITE against the key: a window of
- * this queue pair, or a region in this peer's domain, of exactly what was granted. This end's own
- * books (transport/grants.h) say which notices make sense. Thread: the transport's owner. */
+/* verbs_grant: what allows a peer to write. The device checks each WRITE against the key: a window
+ * of this queue pair, or a region in this peer's domain, of exactly what was granted. This end's
+ * own table (transport/grants.h) decides which notices are valid. Thread: the transport's owner. */
 #include <errno.h>
 #include <string.h>
 
 #include "transport/verbs/verbs_internal.h"
 
-/* The range of the grant that was just made. */
+/* The range of the newest grant. */
 static struct wf_verbs_range
 granted_range(const struct wf_verbs_conn *c, const struct wf_grant *grant)
 {
@@ -22,9 +22,9 @@ granted_range(const struct wf_verbs_conn *c, const struct wf_grant *grant)
 	};
 }
 
-/* `mr` NULL: the region is being registered. The window has its key before it is bound, which may
- * also wait for room in the send queue; nothing that is posted on this connection, the key to the
- * peer included, goes before that. */
+/* `mr` NULL: the region is being registered. The window has its key before it is bound, and binding
+ * may also wait for room in the send queue; nothing that is posted on this connection, including
+ * the key for the peer, is sent before that. */
 static enum weft_status
 open_window(struct wf_verbs_conn *c, struct ibv_mr *mr, const struct wf_verbs_range *range,
 	    uint32_t *rkey)
@@ -110,8 +110,9 @@ wf_verbs_grant(struct wf_conn *conn, const struct wf_grant *grant, struct wf_gra
 	};
 	st = open_access(c, grant, &mine);
 	if (st != WEFT_OK) {
-		/* It stays in the books, under a nonce that nobody was told. What the device has
-		 * not got is no fault of the peer's or the caller's, and may be had another way. */
+		/* The grant stays in the table, under a nonce that no peer knows. A lack of
+		 * resources of the device is not the fault of the peer or the caller, and another
+		 * path may work. */
 		wf_verbs_conn_end(c, WEFT_LOST, "%s", weft_last_error());
 		return wf_fail(WEFT_CLOSED, "grant to %s: %s", c->life.peer, c->end.why);
 	}
@@ -130,7 +131,7 @@ wf_verbs_access_close(struct wf_verbs_conn *c)
 			c->access.waiting -= c->access.of[i].waits ? 1 : 0;
 			c->access.of[i].waits = false;
 		}
-		if (c->link.qp == NULL) { /* the peer may write until then */
+		if (c->link.qp == NULL) { /* the peer may write until the queue pair is destroyed */
 			wf_verbs_deregister(c->link.dev, &c->access.of[i].mr);
 		}
 	}
@@ -147,7 +148,8 @@ enum weft_status
 wf_verbs_put_notice(struct wf_verbs_conn *c, uint32_t tag, struct wf_landing *out)
 {
 	const struct wf_granted *g = &c->life.grants.granted[0];
-	/* The device has checked where it went: of a place nobody asks, a slot is named by the tag.
+	/* The device has checked where the bytes went: a place is not looked up, a slot is named by
+	 * the tag.
 	 */
 	if (c->life.grants.count > 0 && g->slot_count == 0) {
 		*out = (struct wf_landing){.put.tag = tag};
@@ -180,6 +182,6 @@ wf_verbs_put_claim(struct wf_verbs_conn *c, const struct wf_head *head, struct w
 	if ((head->flags & WF_VERBS_UNWRITTEN) != 0) {
 		return wf_put_claim_refuse(claim, "its key is not of this connection");
 	}
-	out->put.bytes = 0; /* the peer's word, and no more: the device does not tell */
+	out->put.bytes = 0; /* it is only the peer's claim: the device does not report it */
 	return WEFT_OK;
 }

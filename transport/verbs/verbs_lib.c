@@ -119,8 +119,9 @@ wf_verbs_fork_needs_care(const char *release)
 	return major < 5 || (major == 5 && minor < 12);
 }
 
-/* Before anything else of the library, as its manual asks. What is registered from then on is not
- * there in children; the library itself knows kernels to which the mend was brought back. */
+/* Called before anything else of the library, as its manual requires. Memory registered from then
+ * on is missing in children; the library itself recognises kernels to which the fix was backported.
+ */
 static enum weft_status
 prepare_for_forks(const struct wf_verbs_lib *lib)
 {

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* verbs_life: what a connection does in each state (transport/life.h).
  *
- * RESOLVING - ADDRESSING - ROUTING - PREPARING - REQUESTING are the stages of CONNECTING. SHAKING
- * is passed through by an accepting end only where the hello was too long for the request. Thread:
- * the transport's owner. */
+ * RESOLVING - ADDRESSING - ROUTING - PREPARING - REQUESTING are the stages of CONNECTING. An
+ * accepting end passes through SHAKING only if the hello was too long for the request. Thread: the
+ * transport's owner. */
 #include <stdio.h>
 #include <string.h>
 
 #include "transport/verbs/verbs_internal.h"
 
-/* Where a task is running the transport is being closed: else such a connection is held. */
+/* A task can be running here only if the transport is being closed: otherwise such a connection is
+ * held. */
 static void
 verbs_fini(struct wf_life *life)
 {
@@ -58,25 +59,25 @@ void
 wf_verbs_conn_gone(struct wf_verbs_conn *c)
 {
 	if (c->link.qp != NULL && c->life.state < WF_LIFE_ENDING) {
-		wf_verbs_poll_send(c->link.queues); /* an error of ours may be the cause */
+		wf_verbs_poll_send(c->link.queues); /* an error of this end may be the cause */
 	}
 	wf_verbs_conn_left(c);
 }
 
-/* Completions of receptions were polled, perhaps not those of sends, which may say the cause. */
+/* Receive completions were polled, but perhaps not send completions, which may show the cause. */
 static void
 judge(struct wf_verbs_conn *c)
 {
 	if (c->link.qp != NULL && c->life.state < WF_LIFE_ENDING) {
 		wf_verbs_poll_send(c->link.queues);
 	}
-	wf_verbs_conn_clear(c); /* those that were flushed say nothing new */
+	wf_verbs_conn_clear(c); /* flushed ones show nothing new */
 	wf_verbs_conn_judge(c);
 }
 
 /* ---- turns ---- */
 
-/* Credits come without one of their own, so buffers are posted also where none are owed. */
+/* CREDIT frames need no credit, so buffers are posted even if no credits are due. */
 static void
 return_buffers(struct wf_verbs_conn *c)
 {
@@ -86,8 +87,8 @@ return_buffers(struct wf_verbs_conn *c)
 	}
 }
 
-/* Windows are bound before anything else is posted: the key that tells the peer of one may be in
- * the queue. */
+/* Windows are bound before anything else is posted: a message with the key of one may be in the
+ * queue. */
 static void
 send_waiting(struct wf_verbs_conn *c)
 {
@@ -133,7 +134,7 @@ wind_up(struct wf_verbs_conn *c, struct wf_events *events)
 {
 	bool discard = c->life.disconnected || c->life.refused || !c->life.was_up;
 	bool late = c->t->medium.loop.now_ns >= c->life.deadline_ns;
-	if (late) { /* this end may have been, and not have looked since */
+	if (late) { /* this end itself may be late, and not have polled since */
 		wf_verbs_link_look(c);
 	}
 	bool drained = wf_verbs_link_is_drained(c); /* before the last look */
@@ -189,13 +190,13 @@ verbs_visit(struct wf_life *life, struct wf_events *events)
 	}
 }
 
-/* Something that no completion and no deadline will tell of. */
+/* Whether there is work that neither a completion nor a deadline announces. */
 static bool
 has_work(struct wf_verbs_conn *c)
 {
 	const struct wf_verbs_tx *tx = &c->tx;
 	if (c->life.state == WF_LIFE_DECIDED || c->life.state >= WF_LIFE_DYING) {
-		return false; /* life knows */
+		return false; /* life.c handles the other states */
 	}
 	if (c->end.suspected || c->rx.list.first != NULL) {
 		return true;
@@ -210,7 +211,7 @@ wf_verbs_conn_visit(struct wf_verbs_conn *c, struct wf_events *events)
 	if (c->end.suspected) {
 		judge(c);
 	}
-	if (c->life.state == WF_LIFE_UP) { /* as most visits find it, and leave it */
+	if (c->life.state == WF_LIFE_UP) { /* the most frequent case */
 		serve(c, events);
 	}
 	if (c->life.state != WF_LIFE_UP && !wf_events_full(events)) {
@@ -223,9 +224,9 @@ wf_verbs_conn_visit(struct wf_verbs_conn *c, struct wf_events *events)
 
 /* ---- time ---- */
 
-/* Is the peer's device there? What it owes is completions; credits, and with them slots of its
- * memory, are its process's to give, which may be stopped. On InfiniBand the device of this end
- * says when the other one is silent. */
+/* Checks that the peer's device answers. The device owes completions; credits, and so slots of its
+ * memory, come from the peer's process, which may be stopped. On InfiniBand the device of this end
+ * reports when the other one is silent. */
 static void
 expire_up(struct wf_verbs_conn *c)
 {
@@ -240,7 +241,7 @@ expire_up(struct wf_verbs_conn *c)
 		return;
 	}
 	if (tx->progress_ns == WF_NEVER) {
-		c->tx.progress_ns = now_ns; /* it begins to count */
+		c->tx.progress_ns = now_ns; /* the time begins to count */
 	}
 	if (c->link.dev->caps.iwarp && waits && now_ns > tx->progress_ns &&
 	    now_ns - tx->progress_ns >= timeout_ns) {
@@ -254,7 +255,7 @@ expire_up(struct wf_verbs_conn *c)
 	wf_life_deadline(&c->life, now_ns + timeout_ns / 4);
 }
 
-/* How far an attempt has come. */
+/* What an attempt lacks, by its stage. */
 static const char *
 what_is_missing(const struct wf_verbs_conn *c)
 {
@@ -275,7 +276,7 @@ wf_verbs_conn_give_time(struct wf_verbs_conn *c, uint64_t since_ns)
 	bool up = c->life.state == WF_LIFE_UP && c->may_send;
 	if (up && c->t->medium.loop.now_ns - since_ns >= c->t->medium.opts.peer_timeout_ns / 2) {
 		c->tx.progress_ns =
-			c->t->medium.loop.now_ns; /* what came meanwhile was not looked at */
+			c->t->medium.loop.now_ns; /* what arrived meanwhile was not read */
 		c->rx.heard_ns = c->t->medium.loop.now_ns;
 	}
 	bool handshake = c->life.state <= WF_LIFE_UP && !up;
@@ -286,7 +287,8 @@ wf_verbs_conn_give_time(struct wf_verbs_conn *c, uint64_t since_ns)
 				    ? since_ns
 				    : c->life.attempt_ns - c->t->medium.opts.connect_timeout_ns;
 	uint64_t span_ns = c->t->medium.loop.now_ns - (begun_ns > since_ns ? begun_ns : since_ns);
-	if (span_ns >= WF_VERBS_STILL_NS) { /* it did not begin at the end of that time */
+	/* Unless the handshake began only at the end of that time. */
+	if (span_ns >= WF_VERBS_STILL_NS) {
 		c->stood_still = true;
 		c->life.attempt_ns += span_ns;
 		wf_life_deadline(&c->life, c->life.deadline_ns + span_ns);
@@ -310,7 +312,7 @@ verbs_late(struct wf_life *life)
 	} else if (life->state == WF_LIFE_WAITING) {
 		wf_verbs_conn_end(c, WEFT_LOST, "the peer gave up");
 	} else {
-		wf_life_ready(&c->life); /* DECIDED, ENDING: it waited for this time */
+		wf_life_ready(&c->life); /* DECIDED, ENDING: it waited for this deadline */
 	}
 	return NULL;
 }
@@ -325,7 +327,7 @@ static void
 verbs_deny(struct wf_life *life, const char *why)
 {
 	struct wf_verbs_conn *c = wf_verbs_conn_of(&life->conn);
-	if (c->link.qp == NULL) { /* else there is a link, which ends */
+	if (c->link.qp == NULL) { /* otherwise there is a link, which ends */
 		wf_verbs_deny(c, why);
 	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verbs_link: the queue pair of a connection and what belongs to it. It is made here and not by
- * librdmacm, so that it lives in this transport's own context, and so that its timers are ours:
- * what the connection manager would set are seconds. Thread: the transport's owner. */
+/* verbs_link: the queue pair of a connection and what belongs to it. It is created here and not by
+ * librdmacm, so that it is in this transport's own context, and so that its timers are ours: those
+ * of the connection manager would be seconds. Thread: the transport's owner. */
 #include <errno.h>
 #include <string.h>
 
@@ -43,7 +43,7 @@ open_memory(struct wf_verbs_conn *c)
 	return wf_verbs_register_own(dev, c->link.pd, c->tx.ring, RING_ALL_BYTES, &c->tx.mr);
 }
 
-/* Devices refuse what they cannot inline instead of saying how much they can. */
+/* Devices refuse more inline data than they support instead of reporting how much they do. */
 static struct ibv_qp *
 create_qp(struct wf_verbs_conn *c, uint32_t inline_bytes)
 {
@@ -64,7 +64,8 @@ create_qp(struct wf_verbs_conn *c, uint32_t inline_bytes)
 	};
 	struct ibv_qp *qp = dev->t->lib->create_qp(c->link.pd, &init);
 	if (qp != NULL) {
-		/* As asked: what rounding up adds is not used on others, and not all say it. */
+		/* As requested: what rounding up adds is not used on other queue pairs, and not all
+		 * devices report it. */
 		dev->inline_bytes = inline_bytes;
 		dev->inline_known = true;
 	}
@@ -76,7 +77,7 @@ open_qp(struct wf_verbs_conn *c)
 {
 	struct wf_verbs_device *dev = c->link.dev;
 	uint32_t asked = dev->inline_known ? dev->inline_bytes : dev->t->settings.inline_bytes;
-	errno = ENOMEM; /* there are providers that leave it alone */
+	errno = ENOMEM; /* some providers do not set it */
 	c->link.qp = create_qp(c, asked);
 	while (c->link.qp == NULL && asked > 0) {
 		asked = asked >= 2 * WF_VERBS_FRAME_BYTES ? asked / 2
@@ -106,7 +107,7 @@ mtu_code(int32_t bytes)
 	return code;
 }
 
-/* What the connection manager would set, corrected. */
+/* Corrects the attributes that the connection manager would set. */
 static void
 adjust(const struct wf_verbs_conn *c, struct ibv_qp_attr *attr, int *mask)
 {
@@ -175,7 +176,7 @@ wf_verbs_link_leave(struct wf_verbs_conn *c)
 	c->link.queues = NULL;
 }
 
-/* Among the connections of the device; what an earlier address led to is left. */
+/* Joins the connections of the device; leaves the device to which an earlier address led. */
 static enum weft_status
 claim_place(struct wf_verbs_conn *c, struct wf_verbs_device *dev)
 {
@@ -195,7 +196,7 @@ claim_place(struct wf_verbs_conn *c, struct wf_verbs_device *dev)
 	return st;
 }
 
-/* There are devices that take any index, and then nothing gets through. */
+/* Some devices accept any index, and then nothing gets through. */
 static enum weft_status
 check_pkey(const struct wf_verbs_conn *c, const struct wf_verbs_device *dev)
 {
@@ -308,8 +309,8 @@ wf_verbs_link_undrained(struct wf_verbs_conn *c)
 	}
 }
 
-/* Many devices take the completions of a queue pair out of the queue when it is destroyed, and with
- * them the buffers of the shared queue that they stand for: so all of them are polled before. */
+/* Many devices remove the completions of a queue pair from the queue when it is destroyed, and with
+ * them the shared queue's buffers that they name: so all of them are polled first. */
 static void
 drain(struct wf_verbs_conn *c)
 {
@@ -333,8 +334,8 @@ drain(struct wf_verbs_conn *c)
 	}
 }
 
-/* Windows and regions hold on to what they were made of, so they go first; completions name the
- * queue pair, so they are taken in before its number is forgotten. */
+/* Windows and regions refer to what they were made from, so they are freed first; completions name
+ * the queue pair, so they are polled before its number is removed. */
 static void
 close_qp(struct wf_verbs_conn *c)
 {
@@ -366,10 +367,11 @@ wf_verbs_link_close(struct wf_verbs_conn *c)
 {
 	wf_verbs_link_await(c);
 	if (c->attempt.task.running) {
-		return; /* a thread is at it: when it has done, the connection is freed */
+		return; /* the helper thread uses it: the connection is freed when that has ended */
 	}
 	if (c->link.id != NULL && c->link.linked) {
-		(void)c->t->lib->disconnect(c->link.id); /* EINVAL: the peer was first */
+		/* EINVAL: the peer has disconnected first. */
+		(void)c->t->lib->disconnect(c->link.id);
 	}
 	if (c->link.qp != NULL) {
 		close_qp(c);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verbs_listen: listeners, and who comes in through them. A request is looked at before anything is
- * made for it but the connection's own struct. Thread: the transport's owner. */
+/* verbs_listen: listeners, and requests that arrive at them. A request is checked before anything
+ * but the connection's own struct is created for it. Thread: the transport's owner. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -69,7 +69,7 @@ listener_add(struct wf_verbs *t, struct sockaddr_storage *address, uint16_t *por
 	return WEFT_OK;
 }
 
-/* An address that no RDMA device has is left out as long as another one can be had. */
+/* An address that no RDMA device has is left out as long as another one can be used. */
 static enum weft_status
 listen_all(struct wf_verbs *t, struct wf_addresses *at, uint16_t *port)
 {
@@ -110,7 +110,7 @@ wf_verbs_listeners_close(struct wf_verbs *t)
 
 /* ---- who comes in ---- */
 
-/* Nothing was made for its request. */
+/* Rejects a request for which nothing was created. */
 static void
 reject(struct wf_verbs *t, struct rdma_cm_id *id, const char *why)
 {
@@ -155,7 +155,7 @@ wf_verbs_request(struct wf_verbs *t, struct rdma_cm_id *id, const uint8_t *data,
 	memcpy(c->blob, p.blob, p.blob_bytes);
 	c->blob_bytes = p.blob_bytes;
 	c->show_ns = t->medium.loop.now_ns +
-		     t->medium.opts.connect_timeout_ns / 4; /* it asks again later */
+		     t->medium.opts.connect_timeout_ns / 4; /* the peer repeats the request later */
 	if ((p.features & WF_VERBS_BLOB_FOLLOWS) != 0) {
 		wf_verbs_accept_link(c, NULL, 0);
 		return;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verbs_memory: registering memory with devices. What is registered is locked; how much may be is
- * looked at before, for the kernel only says ENOMEM. Thread: the transport's owner, or
- * the helper for big regions: nothing is touched here but what is constant of a device. */
+/* verbs_memory: registering memory with devices. Registered memory is locked; the limit is checked
+ * first, because the kernel only reports ENOMEM. Thread: the transport's owner, or the helper for
+ * big regions: only constant fields of a device are used here. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -14,9 +14,11 @@
 
 #include "transport/verbs/verbs_internal.h"
 
-#define IOVA_KEPT_BITS 30u /* of an address: what huge pages up to 1 GiB need */
+/* Low bits of an address that are kept, as huge pages up to 1 GiB require. */
+#define IOVA_KEPT_BITS 30u
 #define CAP_IPC_LOCK_BIT 14u
-#define FIRST_USER_NAMESPACE 0xeffffffdu /* its inode, fixed in the kernel: PROC_USER_INIT_INO */
+/* Inode of the initial user namespace, fixed in the kernel: PROC_USER_INIT_INO. */
+#define FIRST_USER_NAMESPACE 0xeffffffdu
 #define KIB 1024u
 
 /* Short: with the name of a peer it has to fit into WF_WHY_BYTES. */
@@ -25,12 +27,13 @@
 	"--ulimit memlock=-1 (container)"
 
 struct locked {
-	uint64_t bytes;       /* by this process, so far */
-	uint64_t limit_bytes; /* UINT64_MAX: none */
-	bool privileged;      /* CAP_IPC_LOCK, of the host: most devices ask no further then */
+	uint64_t bytes;       /* locked by this process so far */
+	uint64_t limit_bytes; /* UINT64_MAX: no limit */
+	/* It has the host's CAP_IPC_LOCK: most devices do not check the limit then. */
+	bool privileged;
 };
 
-/* The number behind `key` in a text of lines; 0: not there. */
+/* The number behind `key` in a text of lines; 0: the key is missing. */
 static uint64_t
 find_number(const char *text, const char *key, int base)
 {
@@ -38,8 +41,8 @@ find_number(const char *text, const char *key, int base)
 	return at == NULL ? 0 : strtoull(at + strlen(key), NULL, base);
 }
 
-/* The capability of a user namespace, a rootless container's, counts for nothing here: the kernel
- * asks for that of the host. */
+/* A capability in a user namespace, such as that of a rootless container, does not count: the
+ * kernel checks for the host's. */
 static bool
 is_of_the_host(void)
 {
@@ -85,7 +88,7 @@ wf_verbs_memlock_check(uint64_t bytes, uint64_t locked_bytes, uint64_t limit_byt
 		       (unsigned long long)(locked_bytes / KIB));
 }
 
-/* siw counts privileged processes too. */
+/* siw applies the limit to privileged processes too. */
 static bool
 is_limited(const struct wf_verbs_device *dev, const struct locked *locked)
 {
@@ -111,7 +114,7 @@ wf_verbs_fail_made(const struct wf_verbs_device *dev, int err, const char *forma
 	(void)vsnprintf(what, sizeof(what), format, args);
 	va_end(args);
 	struct locked locked = read_locked();
-	/* Providers pass on what the kernel says, or nothing. */
+	/* Providers pass on the kernel's error, or none. */
 	bool is_memory = err == ENOMEM || err == EAGAIN || err == 0;
 	if (!is_memory || !is_limited(dev, &locked)) {
 		return wf_fail_errno(WEFT_NOMEM, err == 0 ? ENOMEM : err, "%s: %s", dev->name,

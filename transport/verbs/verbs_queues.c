@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verbs_queues: the queues that some connections of a device have in common: two of completions,
- * and where the device can, one of receive buffers. Thread: the transport's owner. */
+/* verbs_queues: the queues that connections of a device share: two completion queues and, if the
+ * device supports it, one shared receive queue. Thread: the transport's owner. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -25,7 +25,8 @@ close_cq(struct wf_verbs_device *dev, struct wf_verbs_cq *q)
 		return;
 	}
 	if (q->unacked > 0) {
-		dev->t->lib->ack_cq_events(q->cq, q->unacked); /* destroy would wait for it */
+		/* Destroying the queue would wait for it. */
+		dev->t->lib->ack_cq_events(q->cq, q->unacked);
 	}
 	(void)dev->t->lib->destroy_cq(q->cq);
 	q->cq = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verbs_rails: see the header, and transport/rdma.h. What a device is near to, and whether it is
- * up, stands in /sys. Thread: any. */
+/* verbs_rails: see the header, and transport/rdma.h. The node of a device, and whether it is up,
+ * are read from /sys. Thread: any. */
 #include "transport/verbs/verbs_rails.h"
 
 #include <fcntl.h>
@@ -13,14 +13,14 @@
 #include "transport/verbs/verbs_settings.h"
 
 #define PATH_BYTES 160
-#define FAR 20u /* from one node to another, where the firmware says nothing */
+#define FAR 20u /* distance between nodes, if the firmware reports none */
 
 WF_STATIC_ASSERT(WF_RDMA_DEVICE_BYTES == WF_VERBS_DEVICE_BYTES, "names of the same length");
 
 /* ---- order ---- */
 
 struct rail {
-	unsigned first; /* of its candidates */
+	unsigned first; /* index of its first candidate */
 	unsigned count; /* they follow each other */
 	unsigned distance;
 	uint32_t mbps;
@@ -47,7 +47,7 @@ compare(const void *left, const void *right)
 	return (a->address.port > b->address.port) - (a->address.port < b->address.port);
 }
 
-/* Insertion: in place, and what is equal stays as it was found. */
+/* Insertion sort: in place, and stable. */
 static void
 sort(struct wf_verbs_candidate *list, unsigned count)
 {
@@ -75,7 +75,7 @@ find_rails(const struct wf_verbs_candidate *list, unsigned count, struct rail *r
 	return rails;
 }
 
-/* Those that are equally far and fast go round. */
+/* Rotates devices that are equally far and fast. */
 static void
 rotate(const struct rail *rail, unsigned count, unsigned lane, struct rail *out)
 {
@@ -104,7 +104,8 @@ wf_verbs_rails_mbps(unsigned speed, unsigned width)
 	return known ? lane_mbps[by_speed] * lanes[by_width] : 0;
 }
 
-/* Those that would hold up what is cut evenly go behind the others; returns how many those are. */
+/* Devices that would delay evenly divided data are moved behind the others; returns how many others
+ * there are. */
 static unsigned
 set_slow_apart(struct wf_verbs_candidate *list, unsigned count, char text[WF_RDMA_SLOW_BYTES])
 {
@@ -119,7 +120,7 @@ set_slow_apart(struct wf_verbs_candidate *list, unsigned count, char text[WF_RDM
 	uint32_t best_mbps = best == NULL ? 0 : best->mbps;
 	text[0] = '\0';
 	for (unsigned i = 0; i < count; i++) {
-		/* What a port without link says of its speed is a placeholder. */
+		/* The speed of a port without link is a placeholder. */
 		if (list[i].active && list[i].mbps > 0 &&
 		    list[i].mbps < best_mbps / WF_SEAT_SLOWER) {
 			slow[i - kept] = list[i];
@@ -241,7 +242,7 @@ wf_rdma_settings_for_lane(const char *settings, unsigned lane, int node,
 	if (node >= 0) {
 		(void)snprintf(where, sizeof(where), ",node=%d", node);
 	}
-	/* Of two the last one counts. */
+	/* If a key occurs twice the last one counts. */
 	bool any = settings != NULL && settings[0] != '\0';
 	int bytes = snprintf(out, WF_RDMA_SETTINGS_BYTES, "lane=%u%s%s%s", lane, where,
 			     any ? "," : "", any ? settings : "");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verbs_recv: what comes in receive buffers. A completion hangs its buffer on its connection; a
- * visit delivers in order. Thread: the transport's owner. */
+/* verbs_recv: frames in receive buffers. A completion appends its buffer to its connection's list;
+ * a visit delivers in order. Thread: the transport's owner. */
 #include <arpa/inet.h>
 #include <string.h>
 
@@ -39,7 +39,7 @@ on_receive(struct wf_verbs_device *dev, const struct ibv_wc *wc)
 	if (c == NULL) {
 		c = wf_verbs_device_find(dev, wc->qp_num);
 	} else if (--c->rx.posted == 0) {
-		wf_life_ready(&c->life); /* that may be all that it waited for */
+		wf_life_ready(&c->life); /* it may have waited only for this */
 	}
 	if (wc->status != IBV_WC_SUCCESS) {
 		on_error(dev, c, rx, wc);
@@ -99,7 +99,7 @@ violation(struct wf_verbs_conn *c, const char *text)
 	return STEP_DOWN;
 }
 
-/* What the peer says of this end's frames. */
+/* Handles the peer's report on this end's frames. */
 static bool
 on_credits(struct wf_verbs_conn *c, const struct wf_verbs_frame *frame)
 {
@@ -109,7 +109,7 @@ on_credits(struct wf_verbs_conn *c, const struct wf_verbs_frame *frame)
 		return false;
 	}
 	if (frame->kind == WF_VERBS_CREDIT && returned < c->peer.credits / 2) {
-		return false; /* such frames cost no credit, so they come when they must */
+		return false; /* such frames need no credit, so they are never delayed */
 	}
 	if (returned > 0) {
 		tx->frames_returned = frame->credits;
@@ -120,12 +120,13 @@ on_credits(struct wf_verbs_conn *c, const struct wf_verbs_frame *frame)
 	return true;
 }
 
-/* A frame that needed a credit; the peer knows of no more than were returned. */
+/* Counts a frame that needed a credit. The peer can have no more credits than were reported to it.
+ */
 static bool
 count_frame(struct wf_verbs_conn *c, struct wf_verbs_rx *rx)
 {
 	if (rx->counted) {
-		return true; /* it was looked at before, and there was no room */
+		return true; /* it was counted in an earlier poll that had no room */
 	}
 	rx->counted = true;
 	c->rx.frames_taken++;
@@ -196,7 +197,7 @@ on_message(struct wf_verbs_conn *c, struct wf_events *events, struct wf_verbs_rx
 	return STEP_ON;
 }
 
-/* Hello or verdict. */
+/* Copies a hello or verdict. */
 static enum step
 copy_blob(struct wf_verbs_conn *c, const struct wf_verbs_rx *rx)
 {
@@ -228,7 +229,7 @@ static enum step
 on_close(struct wf_verbs_conn *c)
 {
 	if (c->life.disconnected || c->life.refused) {
-		c->peer_closed = true; /* what this end still has to say is said */
+		c->peer_closed = true; /* this end still sends what it has to send */
 		return STEP_ON;
 	}
 	if (!c->life.incoming && c->life.state == WF_LIFE_SHAKING) {
@@ -239,7 +240,7 @@ on_close(struct wf_verbs_conn *c)
 	return STEP_DOWN;
 }
 
-/* Frames of the handshake and of the end. The buffer goes back in any case. */
+/* Handles frames of the handshake and of the end. The buffer is freed in any case. */
 static enum step
 on_control(struct wf_verbs_conn *c, struct wf_verbs_rx *rx)
 {

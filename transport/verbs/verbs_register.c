@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verbs_register: the transport's regions, as devices know them. Registering locks each page, and
- * zeroes those that nobody has touched: with gigabytes that takes seconds. So what is not small
- * goes to the env's helper thread. Who connects waits for it before the request; operations of
- * connections that are UP wait in their queue. Thread: the transport's owner, but for `run`, which
- * touches its own struct and what is constant of the device. */
+/* verbs_register: the transport's regions, as registered with devices. Registering locks each page,
+ * and zeroes those that were never touched: gigabytes take seconds. So regions that are not small
+ * are registered on the env's helper thread. A connect waits for it before the request; operations
+ * of connections that are UP wait in their queue. Thread: the transport's owner, except for `run`,
+ * which touches only its own struct and constant fields of the device. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "transport/verbs/verbs_internal.h"
 
-#define AT_ONCE_BYTES (1u << 20) /* up to here it takes less than a millisecond */
+#define AT_ONCE_BYTES (1u << 20) /* registering up to this size takes less than a millisecond */
 
 struct wf_verbs_registration {
 	struct wf_task task; /* first */
 	struct wf_verbs_registration *next;
 	struct wf_verbs_device *dev;
-	struct wf_verbs_conn *conn; /* whose domain it is; NULL: the device's */
+	struct wf_verbs_conn *conn; /* the connection in whose domain it is; NULL: the device's */
 	struct ibv_pd *pd;
 	struct wf_verbs_range range;
 	uint32_t idx; /* of the region */
-	bool wanted;  /* else region or connection have gone, and it is undone when it ends */
-	/* What came of it. */
+	bool wanted;  /* false: region or connection have gone, and it is undone when it ends */
+	/* The result. */
 	enum weft_status status;
 	struct ibv_mr *mr;
 	char why[WF_WHY_BYTES];
@@ -33,7 +33,7 @@ table_of(struct wf_verbs_device *dev, struct wf_verbs_conn *conn)
 	return conn == NULL ? dev->region_mr : conn->regions.mr;
 }
 
-/* In which domain `c` has its regions. */
+/* The connection in whose domain the regions for `c` are; NULL: the device's. */
 static struct wf_verbs_conn *
 owner_of(struct wf_verbs_conn *c)
 {
@@ -46,8 +46,8 @@ wf_verbs_region_mr(struct wf_verbs_conn *c, uint32_t region)
 	return table_of(c->link.dev, owner_of(c))[region - 1];
 }
 
-/* For PUTs that are read from it and, with windows, for those that are bound to it: without one
- * nobody can write into it. */
+/* The range is for PUTs that are read from it and, with windows, for windows that are bound to it:
+ * without a window no peer can write into it. */
 static struct wf_verbs_range
 range_of(const struct wf_verbs_device *dev, uint32_t idx)
 {
@@ -94,7 +94,7 @@ start(struct wf_verbs_device *dev, struct wf_verbs_conn *conn, uint32_t idx)
 	if (range.bytes <= AT_ONCE_BYTES) {
 		return wf_verbs_register(dev, pd, &range, &table_of(dev, conn)[idx]);
 	}
-	/* What is known to be too much is refused at once. */
+	/* A size that is known to be too much is refused at once. */
 	enum weft_status st = wf_verbs_memlock_room(dev, range.bytes);
 	if (st != WEFT_OK) {
 		return st;
@@ -163,7 +163,7 @@ wf_verbs_regions_check(struct wf_verbs_conn *c)
 	return are_here(c->link.dev, owner_of(c)) ? WEFT_OK : WEFT_AGAIN;
 }
 
-/* A request has its device before it has a link. */
+/* Whether `c` is on the device. A request has its device before it has a link. */
 static bool
 is_on(const struct wf_verbs_conn *c, const struct wf_verbs_device *dev)
 {
@@ -199,7 +199,7 @@ wf_verbs_regions_hold_up(struct wf_verbs_conn *c)
 
 /* ---- the end of one ---- */
 
-/* The connections that wait for it, or may. */
+/* Whether the connection waits for the registration, or may wait for it. */
 static bool
 concerns(const struct wf_verbs_registration *r, const struct wf_verbs_conn *c)
 {
@@ -219,14 +219,14 @@ notify(struct wf_verbs *t, const struct wf_verbs_registration *r)
 			wf_life_ready(&c->life);
 		} else if (wf_verbs_conn_is_at(c, WF_VERBS_PREPARING)) {
 			snprintf(c->regions.why, sizeof(c->regions.why), "%s", r->why);
-			wf_life_ready(&c->life); /* which goes on with its other addresses */
+			wf_life_ready(&c->life); /* which continues with its other addresses */
 		} else {
 			wf_verbs_conn_end(c, WEFT_LOST, "%s", r->why);
 		}
 	}
 }
 
-/* The domain of a connection that has gone: with the last of its registrations. */
+/* Releases the domain of a connection that has gone, with the last of its registrations. */
 static void
 release_domain(struct wf_verbs *t, const struct wf_verbs_registration *r)
 {
@@ -238,7 +238,7 @@ release_domain(struct wf_verbs *t, const struct wf_verbs_registration *r)
 			return;
 		}
 	}
-	if (r->conn == NULL) { /* it has left it behind */
+	if (r->conn == NULL) { /* the connection has gone */
 		(void)t->lib->dealloc_pd(r->pd);
 	}
 }
@@ -269,7 +269,8 @@ wf_verbs_registrations_visit(struct wf_verbs *t)
 		if (atomic_load_explicit(&r->task.done, memory_order_acquire)) { /* env's release */
 			*at = r->next;
 			finish(t, r);
-			at = &t->registrations; /* an ended connection may have changed others */
+			/* A connection that ended may have changed other registrations. */
+			at = &t->registrations;
 		} else {
 			at = &r->next;
 		}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verbs_rx: receive buffers: their chunks, and their way to the device and back. Buffers that
- * events point into go back with the next poll, the others at once, all of them in lists. Thread:
- * the transport's owner. */
+/* verbs_rx: receive buffers: their chunks, posting them, and getting them back. Buffers into which
+ * events point are posted again with the next poll, the others at once, all of them in lists.
+ * Thread: the transport's owner. */
 #include <errno.h>
 #include <string.h>
 
@@ -114,7 +114,7 @@ wr_id_of(const struct wf_verbs_rx *rx)
 	return (uint64_t)rx->chunk->generation << 32 | rx->chunk->idx << WF_VERBS_RX_IDX_BITS | idx;
 }
 
-/* How many of a list were posted; NULL: all of them. */
+/* How many of a list were posted; `bad` NULL: all of them. */
 static unsigned
 count_posted(const struct ibv_recv_wr *first, const struct ibv_recv_wr *bad)
 {
@@ -125,8 +125,8 @@ count_posted(const struct ibv_recv_wr *first, const struct ibv_recv_wr *bad)
 	return count;
 }
 
-/* Buffers of the shared queue, or of the connection's own (`c`). 0, or errno: then the device, or
- * the queue pair, is past help. */
+/* Posts buffers to the shared queue, or to the connection's own (`c`). Returns 0, or errno: then
+ * the device, or the queue pair, cannot be used any more. */
 static int
 post_list(struct wf_verbs_queues *q, struct wf_verbs_conn *c, struct wf_verbs_rx_list *list)
 {
@@ -181,7 +181,7 @@ wf_verbs_rx_open(struct wf_verbs_conn *c)
 	struct wf_verbs_queues *q = c->link.queues;
 	struct wf_verbs_chunk *chunk = NULL;
 	if (q->srq != NULL && q->conn_count <= q->shares_used) {
-		return WEFT_OK; /* a connection that has gone left its share */
+		return WEFT_OK; /* an ended connection has left its share */
 	}
 	enum weft_status st = chunk_open(q, c->link.pd, &chunk);
 	if (st != WEFT_OK) {
@@ -241,7 +241,7 @@ wf_verbs_rx_drop(struct wf_verbs_conn *c)
 		rx->conn = NULL;
 		wf_verbs_rx_forget(rx);
 	}
-	/* What events point into comes back with the next poll, for nobody. */
+	/* Buffers into which events point come back with the next poll, without a connection. */
 	for (struct wf_verbs_rx *rx = c->t->lent.first; rx != NULL; rx = rx->next) {
 		if (rx->conn == c) {
 			rx->conn = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verbs_send: operations that were taken sit in a ring of entries, frames in a ring of bytes beside
- * it. The pump turns them into work requests as far as the peer's credits and the slots of the send
- * queue allow, and hands them over in lists; the last of each list is signalled. Thread: the
+/* verbs_send: accepted operations are kept in a ring of entries, and frames in a ring of bytes
+ * beside it. The pump turns them into work requests as far as the peer's credits and the slots of
+ * the send queue allow, and posts them in lists; the last of each list is signalled. Thread: the
  * transport's owner. */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 #define FRAME_CREDITS_AT 52u
 #define FRAME_PUT_BYTES_AT 56u
-#define BIND_LOOKS 256u /* at the queue before it is looked at now and then only */
+#define BIND_LOOKS 256u /* polls of the queue before it is polled only now and then */
 #define BIND_LOOK_NS (20 * WF_NS_PER_US)
 
 WF_STATIC_ASSERT((WF_VERBS_RING_BYTES & (WF_VERBS_RING_BYTES - 1)) == 0, "a power of two");
@@ -28,12 +28,12 @@ entry_at(const struct wf_verbs_conn *c, uint64_t number)
 
 /* ---- taking ---- */
 
-/* Room for `bytes` in one piece; false: none now. */
+/* Allocates `bytes` in one piece. Returns false if there is no room now. */
 static bool
 ring_alloc(struct wf_verbs_tx *tx, uint64_t bytes, struct wf_verbs_entry *entry)
 {
 	if (tx->ring_head == tx->ring_tail) {
-		tx->ring_head = 0; /* stay where the cache is warm */
+		tx->ring_head = 0; /* reuse the part that is in cache */
 		tx->ring_tail = 0;
 	}
 	uint64_t at = tx->ring_head;
@@ -88,8 +88,8 @@ queue_send(struct wf_verbs_conn *c, const struct wf_op *op, struct wf_verbs_entr
 	return queue_frame(c, &frame, op->body, entry);
 }
 
-/* Would the peer refuse it? Then it is said and not done: a WRITE against the rules ends the queue
- * pair before the peer could say what was wrong. */
+/* Whether the peer would refuse the PUT. Then it is announced but not written, because an invalid
+ * WRITE ends the queue pair before the peer could report what was wrong. */
 static bool
 breaks_a_rule(const struct wf_verbs_conn *c, const struct wf_op *op, const struct wf_verbs_key *key)
 {
@@ -98,7 +98,7 @@ breaks_a_rule(const struct wf_verbs_conn *c, const struct wf_op *op, const struc
 	       (key->slots > 0 && op->offset != 0);
 }
 
-/* False: the region is being registered. */
+/* Finds the entry's lkey. Returns false while the region is being registered. */
 static bool
 find_lkey(struct wf_verbs_conn *c, struct wf_verbs_entry *entry)
 {
@@ -120,7 +120,7 @@ queue_put(struct wf_verbs_conn *c, const struct wf_op *op, struct wf_verbs_entry
 	entry->tag = op->tag;
 	entry->rkey = key.rkey;
 	entry->unwritten = breaks_a_rule(c, op, &key);
-	/* A notice says the tag and nothing else, so it will not do for a part of a slot. */
+	/* A notice has only the tag, which is not enough for a part of a slot. */
 	entry->claim = entry->unwritten || !c->link.dev->caps.immediate ||
 		       !c->peer.takes_immediate || (key.slots > 0 && op->offset != 0);
 	entry->remote = key.at + op->offset;
@@ -141,8 +141,8 @@ queue_put(struct wf_verbs_conn *c, const struct wf_op *op, struct wf_verbs_entry
 	return queue_frame(c, &frame, NULL, entry);
 }
 
-/* An idle queue begins to wait now. Since when that is, the next look at the clock finds: there are
- * machines where it takes as long as a post. */
+/* An idle queue begins to wait now. The next reading of the clock sets the time, because on some
+ * machines a reading takes as long as a post. */
 static void
 note_begin(struct wf_verbs_conn *c)
 {
@@ -159,7 +159,7 @@ post_op(struct wf_life *life, const struct wf_op *op)
 	if (tx->user_taken - tx->user_done == c->t->medium.opts.op_max) {
 		return false;
 	}
-	struct wf_verbs_entry *entry = entry_at(c, tx->taken); /* nobody's until it is counted */
+	struct wf_verbs_entry *entry = entry_at(c, tx->taken); /* not in use until it is counted */
 	memset(entry, 0, sizeof(*entry));
 	entry->cookie = op->cookie;
 	bool taken = op->kind == WF_OP_SEND ? queue_send(c, op, entry) : queue_put(c, op, entry);
@@ -179,7 +179,7 @@ wf_verbs_send_frame(struct wf_verbs_conn *c, enum wf_verbs_frame_kind kind, cons
 	struct wf_verbs_entry entry = {.internal = true};
 	struct wf_verbs_frame frame = {.kind = kind, .head.body_bytes = bytes};
 	WF_ASSERT(tx->taken - tx->done < tx->entry_count);
-	/* CLOSE alone may meet a full ring, and then the peer hears of the end without it. */
+	/* Only CLOSE may find the ring full; then the peer detects the end without it. */
 	if (queue_frame(c, &frame, body, &entry)) {
 		note_begin(c);
 		*entry_at(c, tx->taken) = entry;
@@ -218,9 +218,9 @@ batch_flush(struct wf_verbs_conn *c)
 	}
 }
 
-/* The next work request, of no piece of memory yet. What its opcode needs besides is the caller's.
- * There are devices that take the first piece whatever their number is (irdma, for a WRITE), so
- * there is no list either. */
+/* Adds a work request without memory. The caller sets what its opcode needs. Some devices use the
+ * first piece of the list even if their number is 0 (irdma, for a WRITE), so there is no list
+ * either. */
 static struct ibv_send_wr *
 batch_add(struct wf_verbs_conn *c, enum ibv_wr_opcode opcode, uint64_t *position)
 {
@@ -240,7 +240,7 @@ batch_add(struct wf_verbs_conn *c, enum ibv_wr_opcode opcode, uint64_t *position
 	wr->num_sge = 0;
 	wr->opcode = opcode;
 	wr->send_flags = 0;
-	wr->imm_data = 0; /* rxe looks at it where there can be none */
+	wr->imm_data = 0; /* rxe reads it even if there is none */
 	return wr;
 }
 
@@ -256,8 +256,8 @@ set_memory(struct wf_verbs_conn *c, struct ibv_send_wr *wr, uint64_t at, uint32_
 	}
 }
 
-/* No credit for a buffer that is not there: any of those that wait to be posted may be one that
- * this peer has used. */
+/* The credits that may be reported: none for a buffer that is not posted, and any of those that
+ * wait to be posted may be one that this peer used. */
 static uint32_t
 sayable(const struct wf_verbs_conn *c)
 {
@@ -287,7 +287,7 @@ has_credit(const struct wf_verbs_conn *c)
 	return c->tx.frames_sent - c->tx.frames_returned < c->peer.credits;
 }
 
-/* What a device reads for itself has its own addresses; what is inlined is read here. */
+/* A source that the device reads has the device's address; inline data is read by the process. */
 static void
 set_source(struct wf_verbs_conn *c, struct ibv_send_wr *wr, const struct wf_verbs_entry *entry,
 	   uint32_t bytes)
@@ -318,7 +318,7 @@ add_write(struct wf_verbs_conn *c, struct wf_verbs_entry *entry, uint32_t bytes,
 	c->t->medium.info.bytes_sent += bytes;
 }
 
-/* Up to the last byte; false: no slots. */
+/* Posts the remaining WRITEs of an entry. Returns false if there are no slots. */
 static bool
 post_writes(struct wf_verbs_conn *c, struct wf_verbs_entry *entry)
 {
@@ -333,7 +333,7 @@ post_writes(struct wf_verbs_conn *c, struct wf_verbs_entry *entry)
 	return true;
 }
 
-/* Writes that may be routed apart and placed in any order come before a notice of their own; a
+/* WRITEs that may take different routes and be placed in any order precede a separate notice; a
  * short one is its own notice. */
 static bool
 post_put(struct wf_verbs_conn *c, struct wf_verbs_entry *entry)
@@ -391,7 +391,7 @@ wf_verbs_pump(struct wf_verbs_conn *c)
 	batch_flush(c);
 }
 
-/* A frame beside the queue, whatever is in it. False: neither place nor slot is free. */
+/* Sends a frame that bypasses the queue. Returns false if there is no place or no slot. */
 static bool
 send_beside(struct wf_verbs_conn *c, enum wf_verbs_frame_kind kind)
 {
@@ -419,14 +419,15 @@ wf_verbs_return_credits(struct wf_verbs_conn *c)
 {
 	uint32_t unsaid = c->rx.frames_returned - c->rx.returned_said;
 	if (unsaid >= c->t->settings.credits / 2 && wf_verbs_can_send(c)) {
-		wf_verbs_rx_flush(c);                  /* all of them can be said */
-		(void)send_beside(c, WF_VERBS_CREDIT); /* each completion leads here again */
+		wf_verbs_rx_flush(c); /* so that all credits can be reported */
+		/* If it fails, each completion leads here again. */
+		(void)send_beside(c, WF_VERBS_CREDIT);
 	}
 }
 
-/* An empty WRITE is answered by the peer's device, whatever its process does, and no memory is
- * touched. On iWARP a WRITE is over when it is sent, and nothing else asks a device there (siw
- * answers an empty READ with bytes of another operation, now and then): nobody asks. */
+/* The peer's device answers an empty WRITE, whatever its process does, and no memory is touched. On
+ * iWARP a WRITE is complete when it is sent, and no other operation probes the device there (siw
+ * now and then answers an empty READ with bytes of another operation), so there is no probe. */
 void
 wf_verbs_ask_alive(struct wf_verbs_conn *c)
 {
@@ -462,14 +463,15 @@ wf_verbs_bind(struct wf_verbs_conn *c, const struct wf_verbs_access *access, str
 	return true;
 }
 
-/* What is posted behind a binding waits for it; who tells the peer in another way does not. */
+/* Operations posted behind a binding wait for it; a caller that sends the key in another way has to
+ * wait here. */
 enum weft_status
 wf_verbs_bind_settle(struct wf_verbs_conn *c)
 {
 	struct wf_env *env = c->t->medium.transport.env;
 	uint64_t limit_ns = wf_now_ns(env) + WF_VERBS_BIND_NS;
 	uint64_t position = c->tx.sq.posted;
-	unsigned looks = 0; /* a device takes microseconds; one whose peer is silent takes long */
+	unsigned looks = 0; /* a device takes microseconds, but long if its peer is silent */
 	while (position > 0 && !wf_verbs_sq_is_over(&c->tx.sq, position - 1) &&
 	       c->life.state == WF_LIFE_UP && wf_now_ns(env) < limit_ns) {
 		(void)wf_verbs_poll_send(c->link.queues);
@@ -583,7 +585,7 @@ wf_verbs_poll_send(struct wf_verbs_queues *q)
 				wf_life_ready(&c->life); /* that may be all that it waited for */
 			} else if (wf_verbs_sq_complete(&c->tx.sq, (uint32_t)wc[i].wr_id)) {
 				c->tx.progress_ns = t->medium.loop.now_ns;
-				if (!q->dev->caps.iwarp) { /* the peer's device said so */
+				if (!q->dev->caps.iwarp) { /* the peer's device acknowledged it */
 					c->rx.heard_ns = t->medium.loop.now_ns;
 				}
 				wf_life_ready(&c->life);

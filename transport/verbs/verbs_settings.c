@@ -161,8 +161,8 @@ parse_pair(struct wf_verbs_settings *out, const char *at, const char *end)
 	return set_one(out, key, value);
 }
 
-/* An ACK timeout of 16 is 268 ms: a peer that is gone shows after 7 tries, about 2 s (rdma_cm would
- * take 19, 2.1 s each). rdma_cm would leave rnr_timer at 0, which means 655 ms. */
+/* An ACK timeout of 16 is 268 ms: a peer that has gone is detected after 7 tries, about 2 s
+ * (rdma_cm would use 19, 2.1 s each). rdma_cm would leave rnr_timer at 0, which means 655 ms. */
 static const struct wf_verbs_settings defaults = {
 	.node = -1,
 	.gid = -1,
