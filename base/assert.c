@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* assert: the end of a process whose programmer was wrong, and the ownership of objects.
- * Thread: any; a struct wf_owner passes from thread to thread under its user's own order. */
+/* assert: failed assertions, and the ownership of objects. Thread: any; a struct wf_owner passes
+ * from thread to thread under its user's own order. */
 #include "base/assert.h"
 
 #include <pthread.h>
@@ -14,7 +14,7 @@ void
 wf_assert_failed(const char *condition, const char *file, int line)
 {
 	/* No stdio stream: its lock may be held, its buffer lost in abort. */
-	wf_outlets_flush(WF_OUTLET_PATIENCE_NS); /* what led here */
+	wf_outlets_flush(WF_OUTLET_PATIENCE_NS); /* the log lines that led here */
 	wf_outlet_last_words("%s:%d: assertion failed: %s", file, line, condition);
 	abort();
 }

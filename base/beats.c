@@ -12,7 +12,7 @@ void
 wf_beat_clock_look(struct wf_beat_clock *clock, uint64_t now_ns)
 {
 	if (clock->look_ns == 0) {
-		clock->turns_ns = 1; /* 0 is no time */
+		clock->turns_ns = 1; /* 0 would mean no time */
 	} else {
 		uint64_t gap_ns = now_ns - clock->look_ns;
 		clock->turns_ns += gap_ns < GAP_MAX_NS ? gap_ns : GAP_MAX_NS;
@@ -43,7 +43,8 @@ wf_beat_look(struct wf_beat *beat, const struct wf_beat_clock *clock, bool waits
 		return false;
 	}
 	beat->asked_ns = clock->turns_ns;
-	beat->left = false; /* an earlier one may have, that was answered by other traffic */
+	/* An earlier question may have been sent, and was answered by other traffic. */
+	beat->left = false;
 	beat->ask_due = true;
 	return true;
 }

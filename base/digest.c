@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* Inlined: the size of XXH3's state is no promise of the shared library, and its own allocator is
+/* Inlined: the shared library does not promise the size of XXH3's state, and its own allocator is
  * not ours. */
 #define XXH_INLINE_ALL
 #include <xxhash.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* env: what is the same for every env. Thread: any that its ops allow. */
+/* env: the parts that all envs share. Thread: any that its ops allow. */
 #include "base/env.h"
 
 #include <stdarg.h>
@@ -40,7 +40,8 @@ wf_log(struct wf_env *env, enum weft_log_level level, const char *format, ...)
 	(void)vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
 
-	/* A quoted peer or user must not write log lines of its own, nor steer a terminal. */
+	/* Quoted text of a peer or user must not form log lines of its own, or control a terminal.
+	 */
 	for (char *at = line; *at != '\0'; at++) {
 		if ((unsigned char)*at < 0x20 || *at == 0x7f) {
 			*at = ' ';

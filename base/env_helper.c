@@ -25,7 +25,7 @@ unlock(struct wf_env_helper *helper)
 	WF_ASSERT(err == 0);
 }
 
-/* NULL: stop. */
+/* Waits for the next task. NULL: the thread has to stop. */
 static struct wf_task *
 next_task(struct wf_env_helper *helper)
 {
@@ -53,11 +53,11 @@ wake(int fd)
 	do {
 		n = write(fd, &one, sizeof(one));
 	} while (n < 0 && errno == EINTR);
-	/* EAGAIN: the counter is at its end, so its reader has been woken long since. */
+	/* EAGAIN: the counter is at its maximum, so its reader was woken long ago. */
 }
 
 /* Once `done` is set the owner may free the task and close its fd at any moment. So the wake-up
- * goes through a descriptor of our own: the number of a closed one might be somebody else's. */
+ * uses a duplicate descriptor: the number of a closed one might be reused. */
 static void
 run_task(struct wf_task *task)
 {
@@ -81,7 +81,7 @@ helper_main(void *arg)
 {
 	struct wf_env_helper *helper = arg;
 	if (helper->has_cpus) {
-		/* Not where a lane is bound that happened to ask first. */
+		/* Not on the CPU of the lane that happened to submit the first task. */
 		(void)sched_setaffinity(0, sizeof(helper->cpus), helper->cpus);
 	}
 	for (;;) {
@@ -93,7 +93,8 @@ helper_main(void *arg)
 	}
 }
 
-/* Under the lock. Signals are for the program's own threads. */
+/* Starts the thread. Under the lock. Signals are blocked: they are for the program's own threads.
+ */
 static int
 start(struct wf_env_helper *helper)
 {
@@ -149,7 +150,7 @@ enum weft_status
 wf_env_helper_submit(struct wf_env_helper *helper, struct wf_task *task)
 {
 	WF_ASSERT(task->run != NULL);
-	/* Ordered before the helper's look by the lock. */
+	/* The lock orders it before the helper's read. */
 	atomic_store_explicit(&task->done, false, memory_order_relaxed);
 	task->next = NULL;
 

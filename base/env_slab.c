@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* env_slab: memory behind a memfd, so that another process can be given it; its size is sealed, so
- * that nobody who holds the descriptor can cut it short under a mapping. A guard stands behind it.
+/* env_slab: memory behind a memfd, so that it can be passed to another process; its size is sealed,
+ * so that no holder of the descriptor can truncate it under a mapping. A guard page follows it.
  * Thread: any. */
 #include "base/env_slab.h"
 
@@ -16,7 +16,7 @@
 #include "base/guard.h"
 
 #define SHMEM_ENABLED "/sys/kernel/mm/transparent_hugepage/shmem_enabled"
-#define BLOCK_BYTES 512u /* of st_blocks */
+#define BLOCK_BYTES 512u /* the unit of st_blocks */
 
 static enum weft_status
 fail_open(const char *what, size_t bytes, int err)
@@ -55,7 +55,7 @@ unlock(struct wf_env_slabs *slabs)
 	WF_ASSERT(err == 0);
 }
 
-/* What slabs that are bound to the node have not touched yet. */
+/* Bytes of slabs bound to the node whose pages are not touched yet. */
 static uint64_t
 promised_bytes(const struct wf_env_slabs *slabs, int node)
 {
@@ -196,7 +196,8 @@ wf_env_slab_open(struct wf_env_slabs *slabs, struct wf_env *env, size_t bytes, i
 		return st;
 	}
 	if (slab.bytes >= WF_SLAB_HUGE_BYTES) {
-		(void)madvise(slab.base, slab.bytes, MADV_HUGEPAGE); /* a wish; EINVAL: none here */
+		/* optional; EINVAL: the kernel has no huge pages. */
+		(void)madvise(slab.base, slab.bytes, MADV_HUGEPAGE);
 	}
 	if (numa_node >= 0) {
 		place(slabs, env, &slab, numa_node);

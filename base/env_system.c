@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* env_system: the env that asks the operating system. Thread: every op may be called by any. */
+/* env_system: the env of the operating system. Thread: every op may be called by any. */
 #include "base/env.h"
 
 #include <errno.h>
@@ -27,20 +27,20 @@
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
 #define ALIGN_MAX 4096
 #define LINE_BYTES (1024 + 32)
-#define LOG_QUEUE_BYTES ((size_t)256 << 10) /* 2,000 lines of ordinary length */
+#define LOG_QUEUE_BYTES ((size_t)256 << 10) /* about 2,000 lines */
 #define LOG_FLUSH_NS (100 * WF_NS_PER_MS)
 
-#define WAIT_MS_MAX 60000 /* of one epoll_wait; waits may end early */
+#define WAIT_MS_MAX 60000 /* the longest epoll_wait; waits may end early */
 
 struct env_system {
-	struct wf_env env; /* first: ops cast back */
+	struct wf_env env; /* first, so that ops can cast it back */
 
 	/* Fixed at creation. */
 	enum weft_log_level level;
-	struct wf_outlet *log; /* has its own lock; NULL: nowhere */
+	struct wf_outlet *log; /* has its own lock; NULL: lines are dropped */
 
 	struct wf_env_helper helper; /* has its own lock */
-	struct wf_env_slabs slabs;   /* so have they */
+	struct wf_env_slabs slabs;   /* has its own lock */
 	_Atomic bool told_pages; /* relaxed: the first thread logs it, and a line carries no data */
 };
 
@@ -74,7 +74,8 @@ system_random(struct wf_env *env)
 		n = getrandom(&value, sizeof(value), 0);
 	} while (n < 0 && errno == EINTR);
 	if (n != (ssize_t)sizeof(value)) {
-		/* No system call for it (an old sandbox): no promise depends on chance. */
+		/* The system call is missing (an old sandbox). No promise depends on these numbers.
+		 */
 		uint64_t state = clock_ns(CLOCK_REALTIME) ^ ((uint64_t)getpid() << 40) ^
 				 clock_ns(CLOCK_MONOTONIC);
 		value = wf_splitmix64(&state);
@@ -94,7 +95,8 @@ system_alloc(struct wf_env *env, size_t bytes, size_t align)
 			return NULL;
 		}
 		if (bytes >= HUGE_PAGE_BYTES) {
-			(void)madvise(memory, bytes, MADV_HUGEPAGE); /* a wish; EINVAL: none here */
+			/* optional; EINVAL: the kernel has no huge pages. */
+			(void)madvise(memory, bytes, MADV_HUGEPAGE);
 		}
 		return memory;
 	}
@@ -130,12 +132,13 @@ system_wait(struct wf_env *env, int fd, uint64_t deadline_ns)
 		timeout.tv_nsec = (long)(left_ns % WF_NS_PER_S);
 	}
 	int n = wf_sys_poll(&pollfd, fd < 0 ? 0 : 1, deadline_ns == WF_NEVER ? NULL : &timeout);
-	/* EINTR: waits may end early. Anything else means that we passed nonsense. */
+	/* EINTR: waits may end early. Any other error means that the arguments are wrong. */
 	WF_ASSERT(n >= 0 || errno == EINTR || errno == ENOMEM);
 	WF_ASSERT(n <= 0 || (pollfd.revents & POLLNVAL) == 0);
 }
 
-/* epoll's own wait is cheaper than a poll of its descriptor: one queue less to enter and leave. */
+/* epoll's own wait is cheaper than a poll of its descriptor: it enters and leaves one wait queue
+ * less. */
 static int
 system_wait_events(struct wf_env *env, int epoll_fd, uint64_t deadline_ns,
 		   struct epoll_event *events, int max)
@@ -300,7 +303,7 @@ wf_env_memory(void)
 	return &env;
 }
 
-/* Where lines go. */
+/* Opens the outlet of log lines. */
 static enum weft_status
 open_log(struct env_system *self, int log_fd)
 {
@@ -311,7 +314,7 @@ open_log(struct env_system *self, int log_fd)
 	return log_fd < 0 ? WEFT_OK : wf_outlet_open(&opts, &self->log);
 }
 
-/* What has locks of its own. */
+/* Opens the parts that have locks of their own. */
 static enum weft_status
 open_parts(struct env_system *self, int log_fd)
 {

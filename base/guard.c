@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* guard: the page behind a mapping is first part of the same mapping, so that the kernel aligns the
- * whole as it does without it (huge pages), and then of nothing. */
+/* guard: the page behind a mapping is first a part of the same mapping, so that the kernel aligns
+ * the whole as it would without it (huge pages), and is then made inaccessible. */
 #include "base/guard.h"
 
 #include <errno.h>

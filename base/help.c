@@ -22,7 +22,7 @@ wf_help_columns(FILE *out)
 					   : size.ws_col;
 }
 
-/* One word, on this line or on the next. Returns the column behind it. */
+/* Prints one word, on this line or on the next. Returns the column behind it. */
 static unsigned
 print_word(FILE *out, unsigned columns, unsigned indent, unsigned column, const char *word,
 	   unsigned bytes)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* numa: see the header. The system calls have no other library than libnuma, which nothing else
- * here needs. Thread: any. */
+/* numa: see the header. The system calls are made directly: only libnuma wraps them, and nothing
+ * else here needs it. Thread: any. */
 #include "base/numa.h"
 
 #include <fcntl.h>
@@ -56,7 +56,8 @@ wf_numa_rule_for(uint64_t bytes, uint64_t available_bytes)
 								   : WF_NUMA_PREFERRED;
 }
 
-/* Its cgroup's cpuset may leave nodes out, and containers may forbid the question. */
+/* Whether the process may use the node: the cpuset of its cgroup may exclude nodes. Containers may
+ * forbid the query. */
 static bool
 is_allowed(int node)
 {

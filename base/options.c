@@ -10,12 +10,12 @@
 #include "base/options_internal.h"
 
 #define VARIABLE_BYTES (WF_OPTION_NAME_BYTES + 16)
-#define SOURCE_BYTES 256 /* of "file:line" */
+#define SOURCE_BYTES 256 /* bytes of "file:line" */
 #define QUOTE 80         /* bytes of a refused value that an error repeats */
 
-/* An argument taken apart. */
+/* A parsed argument. */
 struct argument {
-	const struct wf_option *option; /* NULL: none of this table */
+	const struct wf_option *option; /* NULL: it is not in this table */
 	const char *name;               /* behind the dashes, not NUL-terminated */
 	size_t name_bytes;
 	const char *value; /* behind '='; NULL: no '=' */
@@ -169,7 +169,7 @@ parse_variable(struct wf_options *options, unsigned idx)
 			return refuse_value(options, option, value, variable);
 		}
 		options->origin[idx] = WF_ORIGIN_ENV;
-		/* "NAME=value" as it stands in environ: it outlives this call, `variable` does not
+		/* points into environ, which outlives this call, unlike `variable`
 		 */
 		options->env_name[idx] = value - strlen(variable) - 1;
 		return WEFT_OK;
@@ -240,7 +240,7 @@ is_short_option(const char *text)
 	       (text[1] < '0' || text[1] > '9');
 }
 
-/* One argument, and the next where it is the value; `*used` is how many. */
+/* Parses one argument, and the next one if that is its value; `*used` is their number. */
 static enum weft_status
 parse_argument(struct wf_options *options, int left, char *const *argv, int *used)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* options_name: comparing option names, and guessing which one was meant. Thread: the caller's. */
+/* options_name: comparing option names, and finding the most similar one. Thread: the caller's. */
 #include "base/options_internal.h"
 
 #include <string.h>
@@ -66,8 +66,8 @@ least(unsigned a, unsigned b)
 	return a < b ? a : b;
 }
 
-/* Insertions, deletions, replacements and swaps of neighbours between two names: dynamic
- * programming over prefixes, three rows kept ("optimal string alignment"). */
+/* The number of insertions, deletions, replacements and swaps of neighbours between two names:
+ * dynamic programming over prefixes with three rows ("optimal string alignment"). */
 static unsigned
 edit_distance(const char *a, size_t a_bytes, const char *b, size_t b_bytes)
 {
@@ -109,7 +109,7 @@ is_start_of(const char *text, size_t text_bytes, const char *name)
 	return true;
 }
 
-/* The option of `table` that is nearer than `*best` edits, which it lowers; else `nearest`. */
+/* The option of `table` with fewer than `*best` edits, which it lowers; otherwise `nearest`. */
 static const struct wf_option *
 nearer(const struct wf_option *table, unsigned count, const char *text, unsigned *best,
        const struct wf_option *nearest)
@@ -134,7 +134,8 @@ wf_option_nearest(const struct wf_options *options, const char *text, size_t tex
 		  bool with_builtins)
 {
 	char name[WF_OPTION_NAME_BYTES];
-	unsigned limit = text_bytes < 3 ? 1 : (unsigned)text_bytes / 3; /* more is another word */
+	/* More edits make another word. */
+	unsigned limit = text_bytes < 3 ? 1 : (unsigned)text_bytes / 3;
 	unsigned best = limit + 1;
 	if (text_bytes == 0 || text_bytes >= sizeof(name)) {
 		return NULL;

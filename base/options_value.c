@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* options_value: values of options as text, both ways. Thread: the caller's. */
+/* options_value: converting values of options to text and back. Thread: the caller's. */
 #include "base/options_internal.h"
 
 #include <inttypes.h>
@@ -16,7 +16,7 @@ struct unit {
 	uint64_t factor;
 };
 
-/* Largest first, the spelling to print first among equals. */
+/* The largest first; among equals, the spelling that is printed first. */
 static const struct unit byte_units[] = {
 	{"GiB", 1ull << 30},
 	{"G", 1ull << 30},
@@ -39,7 +39,7 @@ is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* Reads digits at *at and moves it behind them. false: none, or more than 64 bits. */
+/* Reads digits at *at and advances it. Returns false if there are none, or more than 64 bits. */
 static bool
 read_digits(const char **at, uint64_t *out)
 {
@@ -75,7 +75,7 @@ parse_u64(const char *text, uint64_t *out)
 	return read_digits(&text, out) && *text == '\0';
 }
 
-/* A sign in front of up to 10 digits. */
+/* Parses up to 10 digits with an optional sign. */
 static bool
 parse_i32(const char *text, int32_t *out)
 {
@@ -104,7 +104,7 @@ parse_bytes(const char *text, uint64_t *out)
 	return false;
 }
 
-/* ".25" of a unit, in nanoseconds; finer digits than the unit has are dropped. */
+/* Reads ".25" of a unit, in nanoseconds; digits below a nanosecond are dropped. */
 static uint64_t
 read_fraction(const char **at, uint64_t unit_ns)
 {
@@ -116,7 +116,7 @@ read_fraction(const char **at, uint64_t unit_ns)
 	return sum;
 }
 
-/* Integers all the way: "0.1" is 100,000,000 ns on every machine. */
+/* Uses integers only: "0.1" is 100,000,000 ns on every machine. */
 static bool
 parse_duration(const char *text, uint64_t *out)
 {
@@ -148,7 +148,7 @@ parse_duration(const char *text, uint64_t *out)
 static bool
 parse_f64(const char *text, double *out)
 {
-	/* strtod would take blanks, "inf", "nan" and hexadecimal too. */
+	/* strtod would also accept blanks, "inf", "nan" and hexadecimal. */
 	if (*text == '\0' || text[strspn(text, "0123456789+-.eE")] != '\0') {
 		return false;
 	}
@@ -161,7 +161,7 @@ parse_f64(const char *text, double *out)
 	return true;
 }
 
-/* Which of the words of `choices` it is, from 0. */
+/* Finds the number of the word in `choices`, from 0. */
 static bool
 parse_choice(const char *choices, const char *text, uint64_t *out)
 {
@@ -180,7 +180,7 @@ parse_choice(const char *choices, const char *text, uint64_t *out)
 	}
 }
 
-/* A word of `choices`, and how long it is; NULL: there are fewer. */
+/* The idx-th word of `choices`, and its length; NULL: there are fewer. */
 static const char *
 find_choice(const char *choices, uint64_t idx, size_t *bytes)
 {
@@ -220,7 +220,7 @@ wf_option_bytes(const struct wf_option *option)
 	return 0;
 }
 
-/* The largest value; 0: no limit but that of 64 bits. */
+/* The largest value; 0: only the limit of 64 bits. */
 static uint64_t
 max_of(const struct wf_option *option)
 {
@@ -420,7 +420,7 @@ format_u64(const struct wf_option *option, uint64_t value, char *out, size_t byt
 	}
 }
 
-/* As short as it can be and still be the same number when it is read again. */
+/* Formats the shortest text that yields the same number when it is read again. */
 static void
 format_f64(double value, char *out, size_t bytes)
 {
@@ -438,7 +438,7 @@ format_choice(const char *choices, uint64_t idx, char *out, size_t bytes)
 {
 	size_t length = 0;
 	const char *word = find_choice(choices, idx, &length);
-	if (word == NULL) { /* what a program has put there */
+	if (word == NULL) { /* a program has set a value that is no choice */
 		(void)snprintf(out, bytes, "%" PRIu64, idx);
 	} else {
 		(void)snprintf(out, bytes, "%.*s", (int)length, word);
@@ -479,7 +479,7 @@ wf_option_value(const struct wf_option *option, const void *target, char *out, s
 	}
 }
 
-/* Whether the place holds a value that may be stored there. */
+/* Whether the field holds a value that may be stored there. */
 static bool
 is_allowed(const struct wf_option *option, const void *target)
 {
@@ -521,11 +521,11 @@ wf_option_check(const struct wf_option *table, unsigned count, const void *targe
 	return WEFT_OK;
 }
 
-/* Limits of a type, not of the thing: the help does not name them. */
+/* Limits that come only from the type: the help does not show them. */
 #define NO_LIMIT_U64 (UINT64_C(0xffffffff) - 1)
 #define NO_LIMIT_F64 1e29
 
-/* `limit`: the largest value; 0: none. */
+/* Appends the range. `limit`: the largest value; 0: none. */
 static void
 append_range(const struct wf_option *option, uint64_t limit, char *out, size_t bytes)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* outlet: see outlet.h. Thread: any; the struct says which fields belong to whom. */
+/* outlet: see outlet.h. Thread: any; the struct's comments say which fields belong to which thread.
+ */
 #include "base/outlet.h"
 
 #include <errno.h>
@@ -21,21 +22,21 @@
 #include "base/assert.h"
 #include "base/env.h"
 
-#define OUTLETS_MAX 32  /* that a failed assertion finds; more work as well */
-#define LOOK_MS 100     /* of one poll of a descriptor that takes nothing */
-#define PATIENCES_MAX 5 /* of one flush that goes on, but slowly */
+#define OUTLETS_MAX 32  /* outlets that a failed assertion can find; others work as well */
+#define LOOK_MS 100     /* the timeout of one poll of a descriptor that accepts nothing */
+#define PATIENCES_MAX 5 /* the most patiences in one flush that progresses slowly */
 #define SAID_BYTES 256
 #define LAST_WORDS_BYTES 2048
 
 struct head {
-	uint64_t bytes;   /* of the line behind it */
-	uint64_t dropped; /* lines, right before this one */
+	uint64_t bytes;   /* of the line that follows it */
+	uint64_t dropped; /* lines dropped directly before this one */
 };
 WF_STATIC_ASSERT(sizeof(struct head) == WF_OUTLET_HEAD_BYTES, "as callers reckon with it");
 
-/* What is written at a time. */
+/* The lines of one write. */
 struct batch {
-	uint64_t dropped; /* to be reported first */
+	uint64_t dropped; /* dropped lines that are reported first */
 	uint64_t lines;
 	size_t bytes;
 	char text[WF_OUTLET_LINE_BYTES];
@@ -47,37 +48,38 @@ struct wf_outlet {
 	pid_t pid;
 	size_t map_bytes;
 	bool has_cpus;
-	cpu_set_t cpus; /* where the opener could run */
+	cpu_set_t cpus; /* the CPUs on which the opener could run */
 
 	pthread_mutex_t lock;
 	/* Under the lock. */
-	pthread_cond_t changed; /* the writer waits: lines, or the end */
-	pthread_cond_t moved;   /* others wait: lines are out, or the writer has ended */
+	pthread_cond_t changed; /* the writer waits on it for lines, or the end */
+	pthread_cond_t moved;   /* others wait on it until lines are out, or the writer has ended */
 	pthread_t thread;
 	bool started;
-	bool helped; /* there is no thread, and who waits for lines writes them */
+	bool helped; /* there is no thread: a thread that waits for lines writes them */
 	bool closing;
 	bool ended;           /* nothing is written any more */
-	bool abandoned;       /* nobody waits for the writer: it gives the memory back */
+	bool abandoned;       /* nothing waits for the writer: it frees the memory */
 	bool broken;          /* the last write failed */
 	int error;            /* errno of the first that did */
-	uint64_t taken_at;    /* byte of the queue's history: what lies before is free */
-	uint64_t dropped;     /* since the last line that was put */
-	uint64_t unsaid;      /* lines taken out of the queue and lost */
-	uint64_t progress_ns; /* when something was last written, or there was nothing to write */
+	uint64_t taken_at;    /* position in the queue's history: bytes before it are free */
+	uint64_t dropped;     /* lines dropped since the last line that was put */
+	uint64_t unsaid;      /* lines that were removed from the queue and lost */
+	uint64_t progress_ns; /* when something was last written, or the queue was empty */
 	uint64_t closing_ns;
-	uint64_t helper_end_ns; /* who helps writes until then */
+	uint64_t helper_end_ns; /* the helping thread writes until this time */
 
-	/* Written under the lock, by wf_outlets_flush read without it. */
-	_Atomic uint64_t put_at;  /* byte of the history: what comes next */
-	_Atomic uint64_t done_at; /* what lies before is written or lost */
+	/* Written under the lock; wf_outlets_flush reads them without it. */
+	_Atomic uint64_t put_at;  /* position of the next byte in the history */
+	_Atomic uint64_t done_at; /* bytes before it are written or lost */
 
-	struct batch batch; /* the writer's, or the helper's */
+	struct batch batch; /* belongs to the writer, or to the helping thread */
 	char queue[];       /* [opts.queue_bytes] under the lock */
 };
 
-/* Two globals, for who has no outlet at hand: a failed assertion, exit(3), a signal handler. Who
- * looks is counted first, and an outlet's memory stays until nobody does (O1). */
+/* Two globals, for code that has no pointer to an outlet: a failed assertion, exit(3), a signal
+ * handler. Threads that look through the list are counted first, and an outlet's memory stays until
+ * there are none (O1). */
 static _Atomic(struct wf_outlet *) outlets[OUTLETS_MAX];
 static _Atomic unsigned lookers;
 
@@ -106,7 +108,8 @@ give_up_ns(uint64_t begin_ns, uint64_t progress_ns, uint64_t patience_ns)
 	return idle < all ? idle : all;
 }
 
-/* In a child of fork the thread is not there, and the lock may be held by nobody. */
+/* Whether this is the process of the outlet's thread. In a child of fork the thread does not exist,
+ * and the lock may be held by no thread. */
 static bool
 is_here(const struct wf_outlet *o)
 {
@@ -127,7 +130,7 @@ unlock(struct wf_outlet *o)
 	WF_ASSERT(err == 0);
 }
 
-/* Under the lock. WF_NEVER: without limit. */
+/* Waits for `moved`. Under the lock. WF_NEVER: without limit. */
 static void
 wait_moved(struct wf_outlet *o, uint64_t deadline_ns)
 {
@@ -184,7 +187,7 @@ is_empty(const struct wf_outlet *o)
 	return o->taken_at == put_at(o);
 }
 
-/* After a write that failed the next line is waited for: it tries again. */
+/* Whether there is something to write. After a failed write the next line triggers a retry. */
 static bool
 has_news(const struct wf_outlet *o)
 {
@@ -192,8 +195,8 @@ has_news(const struct wf_outlet *o)
 	return !is_empty(o) || (lost && !o->broken);
 }
 
-/* Whole lines, up to what a pipe takes at once; a longer line alone. Where lines were dropped a
- * batch ends, because that is reported before the next. */
+/* Fills the batch with whole lines, up to what a pipe accepts at once, or with a single longer
+ * line. A batch ends where lines were dropped, because that is reported before the next line. */
 static void
 pop_batch(struct wf_outlet *o, struct batch *batch)
 {
@@ -233,9 +236,9 @@ gives_up(struct wf_outlet *o)
 	return over;
 }
 
-/* write(2), whose failures are only errors: no SIGPIPE of a reader that went away, and no
- * SIGXFSZ of a file that is full. The outlet's thread blocks all signals, but others write as well.
- * Async-signal-safe. */
+/* write(2), whose failures are only errors: no SIGPIPE for a reader that has gone, and no SIGXFSZ
+ * for a file at its size limit. The outlet's thread blocks all signals, but other threads write as
+ * well. Async-signal-safe. */
 static ssize_t
 write_quietly(int fd, const char *bytes, size_t count)
 {
@@ -248,7 +251,8 @@ write_quietly(int fd, const char *bytes, size_t count)
 	(void)sigpending(&pending);
 	(void)sigemptyset(&ours);
 	for (size_t i = 0; i < WF_ARRAY_COUNT(caused); i++) {
-		if (sigismember(&pending, caused[i]) == 0) { /* else it is blocked, and not ours */
+		/* Otherwise it was pending before, and is not ours. */
+		if (sigismember(&pending, caused[i]) == 0) {
 			(void)sigaddset(&ours, caused[i]);
 		}
 	}
@@ -263,8 +267,8 @@ write_quietly(int fd, const char *bytes, size_t count)
 	return n;
 }
 
-/* 0, or why the rest was not written; EAGAIN: nothing moves, and the outlet is closed, or who helps
- * has waited long enough. */
+/* Returns 0, or the errno for which the rest was not written; EAGAIN: nothing is accepted, and the
+ * outlet is closed, or the helping thread has waited long enough. */
 static int
 write_all(struct wf_outlet *o, const char *bytes, size_t count)
 {
@@ -280,7 +284,8 @@ write_all(struct wf_outlet *o, const char *bytes, size_t count)
 		/* No more than a pipe accepts at once if poll reports it as writable. */
 		ssize_t n = write_quietly(o->opts.fd, bytes, count < PIPE_BUF ? count : PIPE_BUF);
 		if (n < 0 && errno == EAGAIN) {
-			(void)poll(NULL, 0, 1); /* somebody has set O_NONBLOCK, and was faster */
+			/* Another process has set O_NONBLOCK and filled the pipe first. */
+			(void)poll(NULL, 0, 1);
 		} else if (n < 0 && errno != EINTR) {
 			return errno;
 		}
@@ -303,7 +308,7 @@ write_batch(struct wf_outlet *o)
 	return err != 0 ? err : write_all(o, o->batch.text, o->batch.bytes);
 }
 
-/* Under the lock. What was taken out of the queue is written or lost. */
+/* Under the lock. The batch that was removed from the queue is written or lost. */
 static void
 settle(struct wf_outlet *o, int err)
 {
@@ -312,7 +317,7 @@ settle(struct wf_outlet *o, int err)
 	if (err != 0) {
 		o->unsaid += o->batch.dropped + o->batch.lines;
 	}
-	if (err == EAGAIN && (o->closing || o->abandoned)) { /* too late for everything */
+	if (err == EAGAIN && (o->closing || o->abandoned)) { /* too late for the remaining lines */
 		o->taken_at = put_at(o);
 	}
 	o->progress_ns = now_ns();
@@ -321,7 +326,7 @@ settle(struct wf_outlet *o, int err)
 	(void)pthread_cond_broadcast(&o->moved);
 	if (o->opts.wake_fd >= 0 && !o->abandoned) {
 		const uint64_t one = 1;
-		/* EAGAIN: the counter is at its end, so its reader has been woken long since. */
+		/* EAGAIN: the counter is at its maximum, so its reader was woken long ago. */
 		(void)!write(o->opts.wake_fd, &one, sizeof(one));
 	}
 }
@@ -336,7 +341,8 @@ release(struct wf_outlet *o)
 	WF_ASSERT(err == 0);
 }
 
-/* Until it is closed and all is written, or nothing can be. Under the lock. */
+/* Writes until the outlet is closed and everything is written, or nothing can be. Under the lock.
+ */
 static void
 write_until_closed(struct wf_outlet *o)
 {
@@ -363,7 +369,7 @@ writer_main(void *arg)
 {
 	struct wf_outlet *o = arg;
 	if (o->has_cpus) {
-		/* Not where a lane is bound that happened to speak first. */
+		/* Not on the CPU of the lane that happened to log first. */
 		(void)sched_setaffinity(0, sizeof(o->cpus), &o->cpus);
 	}
 	lock(o);
@@ -378,8 +384,8 @@ writer_main(void *arg)
 	return NULL;
 }
 
-/* Under the lock. Signals are for the program's own threads: SIGPIPE and SIGXFSZ, too. Where no
- * thread can be had now, the next line tries again. */
+/* Starts the thread. Under the lock. Signals are blocked, SIGPIPE and SIGXFSZ too: they are for the
+ * program's own threads. If no thread can be created now, the next line tries again. */
 static void
 start(struct wf_outlet *o)
 {
@@ -396,9 +402,9 @@ start(struct wf_outlet *o)
 	}
 }
 
-/* Under the lock. Where no thread can be had, whoever waits for lines to be out writes them:
- * nothing is taken out of the queue before the descriptor takes it. Until byte `target` of the
- * history is out, or `end_ns` has come. false: it is for somebody else to write. */
+/* Under the lock. If no thread can be created, a thread that waits for lines writes them: nothing
+ * is removed from the queue before the descriptor accepts it. Returns when byte `target` of the
+ * history is out, or `end_ns` has passed. Returns false if another thread has to write. */
 static bool
 help(struct wf_outlet *o, uint64_t target, uint64_t end_ns)
 {
@@ -425,7 +431,7 @@ help(struct wf_outlet *o, uint64_t target, uint64_t end_ns)
 	return true;
 }
 
-/* ---- for everybody ---- */
+/* ---- any thread ---- */
 
 static void
 enlist(struct wf_outlet *o)
@@ -497,8 +503,9 @@ wf_outlet_open(const struct wf_outlet_opts *opts, struct wf_outlet **out)
 	return WEFT_OK;
 }
 
-/* Under the lock: until the writer has ended. If it waits in a write that poll had promised, then
- * not for longer than it would have waited for poll: it ends by itself some day. */
+/* Under the lock: waits until the writer has ended. If it blocks in a write although poll reported
+ * room, this waits no longer than the writer would have waited for poll: the writer ends by itself
+ * later. */
 static void
 await_end(struct wf_outlet *o)
 {
@@ -531,7 +538,7 @@ wf_outlet_close(struct wf_outlet *outlet)
 	o->progress_ns = o->closing_ns;
 	(void)pthread_cond_signal(&o->changed);
 	if (!o->started) {
-		write_until_closed(o); /* there was nothing, or no thread to be had */
+		write_until_closed(o); /* there were no lines, or no thread could be created */
 	}
 	await_end(o);
 	bool started = o->started;
@@ -585,7 +592,7 @@ size_t
 wf_outlet_room(struct wf_outlet *outlet)
 {
 	if (!is_here(outlet)) {
-		return outlet->opts.queue_bytes; /* it is not used here */
+		return outlet->opts.queue_bytes; /* the outlet does not belong to this process */
 	}
 	lock(outlet);
 	size_t bytes = room(outlet);
@@ -598,7 +605,7 @@ wf_outlet_flush(struct wf_outlet *outlet, uint64_t patience_ns)
 {
 	struct wf_outlet *o = outlet;
 	if (!is_here(o)) {
-		return true; /* nothing was queued here */
+		return true; /* nothing was queued by this process */
 	}
 	uint64_t begin_ns = now_ns();
 	lock(o);
@@ -640,10 +647,10 @@ wf_outlet_format_dropped(uint64_t count, char *line, size_t bytes)
 		       count, count == 1 ? "" : "s", count == 1 ? "was" : "were");
 }
 
-/* ---- for who has no outlet at hand ---- */
+/* ---- without a pointer to an outlet ---- */
 
-/* No waiting for the lock: its holder may be who crashed. The outlet's thread writes, here we only
- * look on, but for an outlet that could not have a thread. */
+/* Does not wait for the lock: its holder may be the thread that crashed. The outlet's thread writes
+ * and this only watches, except for an outlet that has no thread. */
 static void
 watch_until_done(struct wf_outlet *o, uint64_t patience_ns)
 {
@@ -682,7 +689,7 @@ wf_outlets_flush(uint64_t patience_ns)
 	(void)atomic_fetch_sub_explicit(&lookers, 1, memory_order_seq_cst); /* O1 */
 }
 
-/* Who looked when a process forked does not look in its child. */
+/* Threads that were looking when a process forked do not exist in its child. */
 static void
 forget_lookers(void)
 {
@@ -706,7 +713,8 @@ static void
 on_crash(int number, siginfo_t *info, void *context)
 {
 	wf_outlets_flush(WF_OUTLET_PATIENCE_NS);
-	if (info->si_code <= 0) { /* sent: it would not come again by itself */
+	/* The signal was sent by a process: it would not be raised again by itself. */
+	if (info->si_code <= 0) {
 		(void)raise(number);
 	}
 }
@@ -731,12 +739,12 @@ flush_on_crash(void)
 void
 wf_outlets_serve_program(void)
 {
-	/* The lowest free number is taken: from below, it is the one that was closed. What is
-	 * printed on a stdout that is none stays an error. */
+	/* open(2) returns the lowest free number: going upwards, that is the one that was closed.
+	 * Printing to a closed stdout stays an error. */
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
 		int mode = fd == STDERR_FILENO ? O_WRONLY : O_RDONLY;
 		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", mode) != fd) {
-			break; /* nothing better to be had */
+			break; /* nothing else can be done */
 		}
 	}
 	flush_on_crash();
@@ -752,7 +760,7 @@ wf_outlet_write(int fd, const char *bytes, size_t count, uint64_t patience_ns)
 		struct pollfd ready = {.fd = fd, .events = POLLOUT};
 		int n = poll(&ready, 1, look_ms);
 		if (n > 0 && (ready.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0) {
-			return false; /* nobody is there to read it */
+			return false; /* there is no reader */
 		}
 		size_t piece = count < PIPE_BUF ? count : PIPE_BUF;
 		ssize_t wrote = n > 0 ? write_quietly(fd, bytes, piece) : 0;

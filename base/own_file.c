@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* own_file: see own_file.h. Looked at first, emptied then: O_TRUNC would be too early. */
+/* own_file: see own_file.h. The file is checked before it is emptied, so O_TRUNC would be too
+ * early. */
 #include "base/own_file.h"
 
 #include <errno.h>
@@ -31,7 +32,7 @@ empty(int fd, const char *path)
 enum weft_status
 wf_own_file_open(const char *path, int flags, int *out)
 {
-	/* Not blocking: a pipe that nobody reads would. */
+	/* O_NONBLOCK, because opening a pipe without a reader would block. */
 	int fd = open(path,
 		      O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | flags,
 		      0666);

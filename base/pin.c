@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pin: which CPU each thread gets, decided once at start. Thread: create and destroy on the main
- * thread; in between nothing changes, so any thread may ask. */
+ * thread; in between nothing changes, so any thread may read. */
 #include "base/pin.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 struct wf_pin {
 	struct wf_env *env;
 	struct wf_topo *topo;  /* NULL: pinning is off */
-	unsigned place_count;  /* threads that will ask */
+	unsigned place_count;  /* number of threads */
 	struct wf_seat seat[]; /* [place_count] */
 };
 
@@ -28,7 +28,8 @@ pin_bytes(unsigned place_count)
 	return sizeof(struct wf_pin) + place_count * sizeof(struct wf_seat);
 }
 
-/* A number at *at, moved behind it; false: none, or one that counts no CPU. */
+/* Reads a number at *at and advances it. Returns false if there is none, or if it is no CPU number.
+ */
 static bool
 read_number(const char **at, uint32_t *out)
 {
@@ -46,7 +47,7 @@ read_number(const char **at, uint32_t *out)
 
 /* ---- auto ---- */
 
-/* "auto" or "auto:I/N". */
+/* Parses "auto" or "auto:I/N". */
 static enum weft_status
 read_share(const char *setting, uint32_t *share, uint32_t *shares)
 {
@@ -82,7 +83,7 @@ log_share(const struct wf_pin *pin, enum wf_seat_share share, uint32_t threads)
 	}
 }
 
-/* Plans for N processes like this one, and keeps what is this one's. */
+/* Plans for N processes like this one, and keeps the part of this one. */
 static enum weft_status
 place_auto(struct wf_pin *pin, const char *setting, const struct wf_seat_ask *own)
 {
@@ -117,7 +118,7 @@ place_auto(struct wf_pin *pin, const char *setting, const struct wf_seat_ask *ow
 
 /* ---- a list ---- */
 
-/* "3" or "2-5" at *at, moved behind it. */
+/* Reads "3" or "2-5" at *at and advances it. */
 static enum weft_status
 read_range(const char *setting, const char **at, uint32_t *first, uint32_t *last)
 {
@@ -148,7 +149,8 @@ refuse_cpu(const struct wf_pin *pin, const char *setting, uint32_t cpu)
 		       setting, cpu, list);
 }
 
-/* Into `cpu`, [room]: the first `room` of the list; `*count` may be less. Reads all of it. */
+/* Writes the first `room` CPUs of the list to `cpu`; `*count` may be less. Parses the whole list.
+ */
 static enum weft_status
 read_list(const struct wf_pin *pin, const char *setting, uint32_t *cpu, uint32_t *count)
 {
@@ -160,7 +162,8 @@ read_list(const struct wf_pin *pin, const char *setting, uint32_t *cpu, uint32_t
 		if (st != WEFT_OK) {
 			return st;
 		}
-		/* Ends at the first CPU that is not ours, however far the range goes. */
+		/* Ends at the first CPU that this process may not use, however long the range is.
+		 */
 		for (uint32_t i = first; i <= last; i++) {
 			if (wf_topo_core_of(pin->topo, i) == NULL) {
 				return refuse_cpu(pin, setting, i);

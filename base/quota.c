@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* quota: see quota.h. The smallest limit on the way from the process's group to the root counts. */
+/* quota: see quota.h. The smallest limit between the process's group and the root counts. */
 #include "base/quota.h"
 
 #include <fcntl.h>
@@ -25,7 +25,7 @@ read_file(const char *path, char *out, size_t bytes)
 	return n > 0;
 }
 
-/* "200000 100000", microseconds in a period of so many; "max 100000": no limit. */
+/* Reads "200000 100000", microseconds of CPU time and of the period; "max 100000": no limit. */
 static uint32_t
 read_limit(const char *group)
 {
@@ -47,7 +47,7 @@ read_limit(const char *group)
 	return (uint32_t)((quota + period - 1) / period);
 }
 
-/* The path of the group in the unified hierarchy: what stands behind "0::". */
+/* Finds the path of the group in the unified hierarchy, which follows "0::". */
 static bool
 find_group(const char *groups, char *out, size_t bytes)
 {

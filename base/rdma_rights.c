@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rdma_rights: see the header. The files are opened, for neither their mode nor access() says what
- * the device list of a container allows. Thread: any. */
+/* rdma_rights: see the header. The files are opened, because neither their mode nor access()
+ * reflects the device list of a container. Thread: any. */
 #include "base/rdma_rights.h"
 
 #include <dirent.h>
@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #define PATH_BYTES 512
-#define NODE_BYTES 256 /* a name in a folder */
+#define NODE_BYTES 256 /* a file name */
 
-/* The device that /sys/class/infiniband_verbs/`node` belongs to is `device`. */
+/* Whether /sys/class/infiniband_verbs/`node` belongs to `device`. */
 static bool
 is_node_of(const char *root, const char *node, const char *device)
 {
@@ -31,7 +31,7 @@ is_node_of(const char *root, const char *node, const char *device)
 	return n > 0 && strcmp(name, device) == 0;
 }
 
-/* "uverbs0"; false: the kernel offers programs no file of this device. */
+/* Finds the name, such as "uverbs0". Returns false if the kernel has no file for this device. */
 static bool
 find_node(const char *root, const char *device, char out[NODE_BYTES])
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ring: one producer, one consumer, no lock. Each side keeps the last index it saw of the other,
- * and looks again only when that says full (empty): a busy ring costs no shared cache line per
- * item. Thread: push on one thread, pop on one; create and destroy while neither runs. */
+/* ring: one producer, one consumer, no lock. Each side caches the other's index, and reads it again
+ * only when the ring seems full (empty): a busy ring costs no shared cache line per item. Thread:
+ * push on one thread, pop on one; create and destroy while neither runs. */
 #include "base/ring.h"
 
 #include <stdatomic.h>
@@ -21,11 +21,11 @@ struct wf_ring {
 
 	/* Owner: producer. */
 	_Alignas(CACHE_LINE_BYTES) _Atomic size_t tail; /* next to write; read by the consumer */
-	size_t head_seen;                               /* last look at head */
+	size_t head_seen;                               /* last value read from head */
 
 	/* Owner: consumer. */
 	_Alignas(CACHE_LINE_BYTES) _Atomic size_t head; /* next to read; read by the producer */
-	size_t tail_seen;                               /* last look at tail */
+	size_t tail_seen;                               /* last value read from tail */
 
 	/* Passed from producer to consumer by tail, and back by head. */
 	_Alignas(CACHE_LINE_BYTES) unsigned char items[]; /* [mask + 1][item_bytes] */

@@ -7,9 +7,9 @@
 
 #include "base/assert.h"
 
-/* The CPUs of one node, in the order in which they are given out. */
+/* The CPUs of one node, in the order in which they are assigned. */
 struct pool {
-	int numa_node; /* -1: of cores whose node nobody knows */
+	int numa_node; /* -1: cores whose node is unknown */
 	uint32_t *cpu; /* [count], the first hardware threads of its cores before others */
 	uint32_t count, core_count, taken;
 };
@@ -28,7 +28,7 @@ struct plan {
 	uint32_t *cpu;     /* memory of the pools, [topo->cpu_count] */
 	struct port *port; /* [port_count] */
 	uint32_t port_count;
-	uint32_t next_port; /* whose turn it is */
+	uint32_t next_port; /* the port whose turn it is */
 	enum wf_seat_share share;
 };
 
@@ -72,7 +72,7 @@ port_room(const struct wf_topo *topo)
 	return (topo->device_count + 1) * WF_TOPO_PORTS_MAX;
 }
 
-/* Of the ports that may be used. */
+/* The speed of the fastest port that may be used. */
 static uint32_t
 fastest_mbps(const struct wf_topo *topo)
 {
@@ -89,7 +89,7 @@ fastest_mbps(const struct wf_topo *topo)
 	return fastest;
 }
 
-/* Ports below `slow_mbps` would hold up what is cut evenly. */
+/* Adds ports, except those below `slow_mbps`, which would delay evenly divided data. */
 static void
 add_ports(struct plan *plan, uint32_t idx, uint32_t only, uint32_t slow_mbps)
 {
@@ -150,8 +150,8 @@ add_named_devices(struct plan *plan)
 	return WEFT_OK;
 }
 
-/* Nobody takes turns on network devices: which one carries is a matter of addresses. But where all
- * that can are at one node, that is where lanes should be. */
+/* Threads take no turns on network devices: addresses decide which one carries. But if all usable
+ * ones are at one node, lanes should be there. */
 static void
 prefer_net_node(struct plan *plan)
 {
@@ -287,7 +287,7 @@ cores_in(const struct pool *pool)
 	return pool->taken < pool->core_count ? pool->core_count - pool->taken : 0;
 }
 
-/* As long as anywhere a core is free, only free cores are room. */
+/* As long as a core is free anywhere, only free cores count as room. */
 static uint32_t
 room_in(const struct plan *plan, const struct pool *pool)
 {
@@ -311,8 +311,8 @@ roomiest(struct plan *plan)
 	return best;
 }
 
-/* Where `threads` that belong together go: the whole of them if one node holds them. NULL: nobody
- * is bound. */
+/* Chooses the node for `threads` that belong together: one that holds all of them if there is one.
+ * NULL: no thread is bound. */
 static struct pool *
 choose_pool(struct plan *plan, int numa_node, uint32_t threads)
 {
@@ -357,7 +357,7 @@ has_port_at(const struct plan *plan, int numa_node)
 	return false;
 }
 
-/* The next one in turn that is at this node; else the next one. */
+/* The next port in turn that is at this node; otherwise the next one. */
 static struct port
 next_port_at(struct plan *plan, int numa_node)
 {
@@ -371,8 +371,8 @@ next_port_at(struct plan *plan, int numa_node)
 	return next_port(plan);
 }
 
-/* What carries the thread's traffic: the port whose turn it was, unless the thread had to sit
- * elsewhere, and there is one at that node. */
+/* Sets the port for the thread's traffic: the one whose turn it was, unless the thread had to be
+ * placed at another node that has a port. */
 static void
 attach(struct plan *plan, struct wf_seat *seat, struct port port)
 {
@@ -393,7 +393,7 @@ sit_lane(struct plan *plan, struct wf_seat *seat)
 	attach(plan, seat, port);
 }
 
-/* `seat` are those of one trainer; compute threads first, as everywhere. */
+/* Places one trainer's seats; compute threads come first, as everywhere. */
 static void
 sit_trainer(struct plan *plan, const struct wf_seat_process *process, struct wf_seat *seat)
 {
@@ -436,7 +436,7 @@ name_all(const struct wf_seat_ask *ask, struct wf_seat *seat)
 	}
 }
 
-/* Lanes of all processes first: each serves every trainer. */
+/* Places the lanes of all processes first, because each serves every trainer. */
 static void
 sit_all(struct plan *plan, struct wf_seat *seat)
 {

@@ -13,7 +13,7 @@
 #define IN(opts, field)                                                                            \
 	.offset = offsetof(struct opts, field), .bytes = sizeof(((struct opts *)NULL)->field)
 #define AT(field) IN(weft_session_opts, field)
-/* Of wire/protocol.md, "The job" and "TABLE". */
+/* Offset and size as in wire/protocol.md, "The job" and "TABLE". */
 #define WIRE(at, count) .wire_at = (at), .wire_bytes = (count)
 
 static const struct wf_option session_rows[] = {
@@ -238,7 +238,7 @@ static const struct wf_option session_rows[] = {
 	 .is_shared = true,
 	 .help = "The most steps in an average. 0: no limit."},
 
-	/* When pushes are applied, and what they travel as. */
+	/* When pushes are applied, and the format in which they travel. */
 	{.name = "dense_mode",
 	 .type = WF_OPTION_ENUM,
 	 AT(dense_mode),
@@ -447,7 +447,7 @@ static const struct wf_option session_rows[] = {
 
 #undef AT
 
-/* Of a tensor: 0 is the default of all, so that a struct may be written with what differs. */
+/* Settings of a tensor: all defaults are 0, so that an initialiser needs only what differs. */
 #define AT(field) .name = #field, IN(weft_tensor_opts, field)
 
 static const struct wf_option tensor_rows[] = {
@@ -468,7 +468,8 @@ static const struct wf_option tensor_rows[] = {
 #define AT(field) .name = #field, IN(weft_table_opts, field)
 #define OPTIMIZER(field) .name = #field, IN(weft_table_opts, optimizer.field)
 
-/* Of a table; kernels/rows.h has the limits of its optimizer, which depend on the method. */
+/* Settings of a table; kernels/rows.h has the limits of its optimizer, which depend on the method.
+ */
 static const struct wf_option table_rows[] = {
 	{AT(vocabulary), WIRE(4, 8), .is_shared = true, .type = WF_OPTION_U64},
 	{AT(memory_cap_bytes), WIRE(12, 8), .is_shared = true, .type = WF_OPTION_BYTES},

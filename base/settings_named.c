@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* settings_named: settings that a program gives by name, and structs of options of other versions
- * of the library. Thread: the caller's. */
+/* settings_named: settings that a program sets by name, and structs of options of other versions of
+ * the library. Thread: the caller's. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -15,9 +15,10 @@
 struct weft_settings {
 	enum weft_settings_kind kind;
 	union wf_settings_values value;
-	struct wf_env *env;          /* of a session */
-	bool is_given[SETTINGS_MAX]; /* in the order of the table; else it has its default */
-	char *text[SETTINGS_MAX];    /* ours, of those that are texts; NULL: the table's */
+	struct wf_env *env; /* of a session */
+	/* In the order of the table; false: the setting has its default. */
+	bool is_given[SETTINGS_MAX];
+	char *text[SETTINGS_MAX]; /* copies of values that are texts; NULL: the table's default */
 };
 
 enum weft_status
@@ -69,7 +70,7 @@ noun_of(enum weft_settings_kind kind)
 	return noun[kind];
 }
 
-/* WEFT_INVALID: there is none of that name. */
+/* Finds a setting by name. WEFT_INVALID: there is none. */
 static enum weft_status
 find(const struct weft_settings *settings, const char *name, const struct wf_option **out)
 {
@@ -91,7 +92,7 @@ find(const struct weft_settings *settings, const char *name, const struct wf_opt
 		       nearest != NULL ? nearest->name : "", nearest != NULL ? "?" : "");
 }
 
-/* Its place in the table. */
+/* Its index in the table. */
 static unsigned
 place_of(const struct weft_settings *settings, const struct wf_option *option)
 {

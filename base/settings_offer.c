@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* settings_offer: the settings of a session as options of programs, and as words for people.
- * Thread: any. */
+/* settings_offer: the settings of a session as options of programs, and as words for texts. Thread:
+ * any. */
 #include "base/settings.h"
 
 #include <stdio.h>
@@ -16,7 +16,7 @@ has_row(const struct wf_option *rows, unsigned count, const char *name)
 	return wf_option_find(&all, name, strlen(name)) != NULL;
 }
 
-/* To a trainer those that have a help text, to a pserver those that it has, too. */
+/* Offers a trainer the settings that have a help text, and a pserver those that it has too. */
 static unsigned
 offer(struct wf_option *rows, unsigned count, unsigned max, size_t shift, bool to_pserver)
 {
@@ -74,7 +74,7 @@ struct words {
 	char between;
 };
 
-/* false: there is no room for the word and for WF_SETTINGS_MORE behind it. */
+/* Appends a word. Returns false if there is no room for it and for WF_SETTINGS_MORE behind it. */
 static bool
 append(struct words *w, const char *name, const char *value)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* settings_rules: what two settings of a session rule together, each rule once. Texts name settings
- * and values as command lines have them. Thread: any. */
+/* settings_rules: the rules between settings of a session, each once. Texts name settings and
+ * values as on command lines. Thread: any. */
 #include "base/settings.h"
 
 #include <string.h>
@@ -20,11 +20,11 @@ wf_setting_text(const struct wf_session_values *values, const char *name)
 			return out;
 		}
 	}
-	WF_ASSERT(false); /* a name that the table does not have */
+	WF_ASSERT(false); /* the name is not in the table */
 	return out;
 }
 
-/* `name`, which is not what it is unless set, "goes with" other settings alone. */
+/* Refuses `name`, which is not at its default, because it "goes with" other settings only. */
 static enum weft_status
 refuse(const struct wf_session_values *values, const char *name, const char *rule)
 {
@@ -80,7 +80,7 @@ static const struct whole {
 	 "with average_window averages are of whole steps", "rows of tables have no averages"},
 };
 
-/* The first of them that is on; NULL: none. */
+/* The first of these that is on; NULL: none. */
 static const struct whole *
 first_whole(const struct weft_optimizer_opts *set)
 {
@@ -92,7 +92,7 @@ first_whole(const struct weft_optimizer_opts *set)
 	return NULL;
 }
 
-/* Who may be no step ahead does the same steps as all others. */
+/* With a staleness of 0 a trainer makes the same steps as all others. */
 enum weft_status
 wf_step_rules_check(const struct wf_session_values *values)
 {
@@ -141,14 +141,14 @@ wf_session_rules_check(const struct wf_session_values *values)
 	return st == WEFT_OK ? wf_step_rules_check(values) : st;
 }
 
-#define ELASTIC_SHARE 0.9 /* of the way to the center, all trainers together */
+#define ELASTIC_SHARE 0.9 /* share of the distance to the center, over all trainers together */
 
 void
 wf_session_settle(struct weft_session_opts *opts)
 {
 	if (opts->dense_mode == WEFT_DENSE_BOUNDED && opts->dense_staleness == 0) {
-		opts->dense_mode =
-			WEFT_DENSE_SYNC; /* who may be no step ahead does all others' steps */
+		/* With a staleness of 0 all trainers make the same steps. */
+		opts->dense_mode = WEFT_DENSE_SYNC;
 		opts->dense_discard_ratio = 0;
 	}
 	if (opts->dense_mode == WEFT_DENSE_ELASTIC && opts->elastic_rate == 0) {

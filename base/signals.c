@@ -26,9 +26,10 @@ wf_stop_asked(_Atomic uint64_t *first, int signal_number)
 	struct timespec now = {0};
 	(void)clock_gettime(CLOCK_MONOTONIC, &now);
 	uint64_t now_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-	uint64_t asked = now_ms << 8 | (uint8_t)signal_number; /* never 0: no signal is */
+	/* Never 0, because no signal number is 0. */
+	uint64_t asked = now_ms << 8 | (uint8_t)signal_number;
 	uint64_t before = 0;
-	/* The number is all there is to see: nothing else is published with it. */
+	/* Relaxed: nothing but the number is published. */
 	if (atomic_compare_exchange_strong_explicit(first, &before, asked, memory_order_relaxed,
 						    memory_order_relaxed)) {
 		return WF_STOP_FIRST;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* spin: see spin.h. Thread: the one that polls. */
+/* spin: see spin.h. Thread: the polling one. */
 #include "base/spin.h"
 
 #include <unistd.h>
 
 #include "base/pin.h"
 
-/* A limit begins with this much above the usual wait: what varies about short waits. */
+/* The margin of a limit above the usual wait, for the variation of short waits. */
 #define MARGIN_NS (5 * WF_NS_PER_US)
 /* One long wait among short ones counts as no more than this. */
 #define COUNTED_MAX_NS (4 * WF_SPIN_MAX_NS)
-#define WEIGHT 4 /* of the average: a new wait counts for one part in so many */
+#define WEIGHT 4 /* a new wait counts for 1 / WEIGHT of the average */
 #define MISSES_MAX 2u
 
 void
@@ -44,7 +44,7 @@ limit_of(const struct wf_spin *spin)
 	return limit_ns < WF_SPIN_MAX_NS ? limit_ns : WF_SPIN_MAX_NS;
 }
 
-/* Polling was of use, or it was not. */
+/* Records whether polling succeeded. */
 static void
 judge(struct wf_spin *spin)
 {

@@ -11,7 +11,7 @@ wf_stats_init(struct wf_stats *stats, const char *const *name, unsigned count)
 	stats->name = name;
 	stats->count = count;
 	for (unsigned i = 0; i < count; i++) {
-		WF_ASSERT(name[i] != NULL); /* one for each of the enum */
+		WF_ASSERT(name[i] != NULL); /* there is a name for each value of the enum */
 		wf_stats_set(stats, i, 0);
 	}
 }

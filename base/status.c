@@ -52,7 +52,7 @@ wf_error_record(void)
 	return &last_error;
 }
 
-/* What a peer or a user wrote may be quoted in the text: it must not start a line of its own. */
+/* The text may quote a peer or a user, which must not begin a line of its own. */
 static void
 keep_one_line(char *text)
 {
@@ -76,7 +76,8 @@ record(enum weft_status status, const char *text)
 enum weft_status
 wf_fail(enum weft_status status, const char *format, ...)
 {
-	char text[WF_ERROR_BYTES]; /* not the record itself: an argument may be weft_last_error() */
+	/* Not the record itself, because an argument may be weft_last_error(). */
+	char text[WF_ERROR_BYTES];
 	va_list args;
 	va_start(args, format);
 	(void)vsnprintf(text, sizeof(text), format, args);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* topo: see topo.h. hwloc's tree becomes flat arrays, and is gone again: nobody else has to know
+/* topo: see topo.h. hwloc's tree is converted to flat arrays and freed, so no other file depends on
  * hwloc. Thread: any, one at a time. */
 #include "base/topo.h"
 
@@ -15,10 +15,10 @@
 #include "base/topo_internal.h"
 
 /* Plug-ins that would open devices, or a display, to count GPUs; and "pci", which reads the names
- * of all vendors of the world and never gives them back: /sys tells where devices are. */
+ * of all vendors and never frees them: /sys has the location of devices. */
 static const char *const unwanted[] = {"cuda", "gl", "levelzero", "nvml", "opencl", "pci", "rsmi"};
 
-/* hwloc's two parsers, libxml2 of a plug-in and its own, find that out at different times. */
+/* hwloc's two parsers, libxml2 in a plug-in and its own, detect this at different times. */
 static enum weft_status
 fail_xml(const struct wf_topo_source *source)
 {
@@ -72,7 +72,8 @@ open_machine(const struct wf_topo_source *source, hwloc_topology_t *out)
 	hwloc_topology_t machine = NULL;
 	const char *other = getenv("HWLOC_XMLFILE");
 	if (source->xml == NULL && other != NULL && other[0] != '\0') {
-		/* hwloc would read that file here, and crash here if it is damaged. */
+		/* hwloc would read that file in this process, and crash it if the file is damaged.
+		 */
 		return wf_fail(WEFT_INVALID,
 			       "topo: HWLOC_XMLFILE=%.200s names a file in place of this machine, "
 			       "which weft does not use; unset it, or see: weft topo --xml=FILE",
@@ -90,7 +91,7 @@ open_machine(const struct wf_topo_source *source, hwloc_topology_t *out)
 	return WEFT_OK;
 }
 
-/* What this process may run on: cpuset and, for the machine at hand, its affinity mask. */
+/* The CPUs that this process may use: the cpuset and, for this machine, its affinity mask. */
 static enum weft_status
 read_usable(const struct wf_topo *topo, hwloc_topology_t machine, hwloc_bitmap_t usable)
 {
@@ -115,8 +116,8 @@ count_of(hwloc_topology_t machine, hwloc_obj_type_t type)
 	return count > 0 ? (uint32_t)count : 0;
 }
 
-/* The first of the nodes that a CPU set is at: where there are several (memory of two kinds at one
- * place), the ordinary one has the lowest number. */
+/* The first node of a CPU set: if there are several (two kinds of memory), the ordinary one has the
+ * lowest number. */
 static int
 node_of(hwloc_topology_t machine, hwloc_obj_t obj)
 {
@@ -151,7 +152,7 @@ add_core(struct wf_topo *topo, hwloc_topology_t machine, hwloc_obj_t obj,
 	}
 }
 
-/* hwloc numbers cores along the tree of the machine, so those of one node are neighbours. */
+/* hwloc numbers cores along the tree of the machine, so those of one node are adjacent. */
 static enum weft_status
 read_cores(struct wf_topo *topo, hwloc_topology_t machine, hwloc_const_bitmap_t usable)
 {

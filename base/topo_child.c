@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* topo_child: a machine out of a file, understood by a child process. hwloc trusts what is in its
- * XML, and a damaged byte can crash it or let it run for ever; so a process of its own parses the
- * text, within limits of time and memory, and hands over plain numbers. What it hands over is
- * checked field by field, for who crashes may have written anything before. The file is read here,
- * for as long as that takes: a pipe and a server far away are slow, and no damage. Thread: any, one
- * at a time; the child ends with the thread that asked. */
+/* topo_child: reading a machine from a file, which a child process parses. hwloc trusts its XML,
+ * and a damaged byte can crash it or make it run for ever; so a separate process parses the text,
+ * within limits of time and memory, and returns plain numbers. These are checked field by field,
+ * because a process that crashes may have written anything before. The file is read in this process
+ * without a time limit: a pipe or a remote file system may be slow without being damaged. Thread:
+ * any, one at a time; the child ends with the thread that asked. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -22,13 +22,14 @@
 #include "base/assert.h"
 #include "base/topo_internal.h"
 
-#define TEXT_BYTES_MAX ((size_t)64 << 20) /* of a file; big machines have some 2 MiB */
+#define TEXT_BYTES_MAX ((size_t)64 << 20) /* the largest file; big machines have some 2 MiB */
 #define CHUNK_BYTES 16384u
-#define MEMORY_BYTES ((rlim_t)256 << 20) /* more than it has when it begins */
+#define MEMORY_BYTES ((rlim_t)256 << 20) /* in addition to what the child has when it begins */
 #define ITEMS_MAX 65536u                 /* of each kind */
 #define REMEDY "; make one with: weft topo --save=FILE, or lstopo FILE"
 
-/* What the child sends first; with WEFT_OK the arrays follow: cpu, core, node, cache, device. */
+/* The head of the child's answer; with WEFT_OK the arrays follow: cpu, core, node, cache, device.
+ */
 struct answer {
 	uint32_t status;
 	uint32_t package_count, cpu_count, core_count, node_count, cache_count, device_count;
@@ -57,14 +58,15 @@ set_limits(const struct wf_topo_limits *limits)
 	}
 	const rlim_t bytes = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + MEMORY_BYTES;
 	(void)setrlimit(RLIMIT_AS, &(struct rlimit){bytes, bytes});
-	/* SIGXCPU at the first, which distinguishes it from other ends; SIGKILL at the second. */
+	/* SIGXCPU at the first limit, which distinguishes it from other ends; SIGKILL at the
+	 * second. */
 	(void)setrlimit(RLIMIT_CPU, &(struct rlimit){limits->cpu_s, limits->cpu_s + 1});
 	(void)setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
 	(void)prctl(PR_SET_DUMPABLE, 0);
 }
 
-/* Whoever handles crashes handles them in the process that it knows: a handler that comes back, as
- * that of a test does, would let it run twice. */
+/* Resets the handlers of crashes, which are meant for the parent: a handler that returns, as that
+ * of a test does, would let the program run twice. */
 static void
 die_of_crashes(void)
 {
@@ -75,7 +77,8 @@ die_of_crashes(void)
 	}
 }
 
-/* hwloc prints pages about what it cannot believe; and its variables name other machines. */
+/* Separates the child: hwloc prints pages about implausible data, and its environment variables
+ * name other machines. */
 static void
 be_alone(void)
 {
@@ -118,7 +121,7 @@ be_child(const struct question *question, pid_t parent, int fd)
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent) {
-		_exit(1); /* it died before prctl */
+		_exit(1); /* the parent died before prctl */
 	}
 	die_of_crashes();
 	be_alone();
@@ -144,12 +147,12 @@ be_child(const struct question *question, pid_t parent, int fd)
 	_exit(0);
 }
 
-/* ---- who asked it ---- */
+/* ---- the parent ---- */
 
 struct child {
 	int fd;
-	uint64_t end_ms; /* then it is killed */
-	bool is_late;    /* that has come */
+	uint64_t end_ms; /* when it is killed */
+	bool is_late;    /* that time has passed */
 };
 
 static uint64_t
@@ -176,7 +179,7 @@ recv_all(struct child *child, void *out, size_t count)
 		}
 		int ready = poll(&wanted, 1, (int)(child->end_ms - now));
 		if (ready == 0) {
-			continue; /* now it is late */
+			continue; /* is_late is true now */
 		}
 		ssize_t done = ready > 0 ? read(child->fd, at, count) : -1;
 		if (done < 0 && errno == EINTR) {
@@ -236,7 +239,7 @@ are_nodes_good(struct wf_topo *topo)
 
 	for (uint32_t i = 0; is_good && i < topo->node_count; i++) {
 		struct wf_topo_node *node = &topo->node[i];
-		node->rule = (enum wf_numa_rule)0; /* of the machine at hand alone */
+		node->rule = (enum wf_numa_rule)0; /* only for this machine */
 		node->available_bytes = 0;
 		is_good = node->numa_node >= 0 && node->core_count <= topo->core_count &&
 			  node->cpu_count <= topo->cpu_count;
@@ -317,7 +320,7 @@ fail_crash(const char *xml)
 	return wf_fail(WEFT_DATA, "topo: %s is damaged, so that hwloc cannot read it" REMEDY, xml);
 }
 
-/* In one line, which names the file. */
+/* Fails with the child's text, in one line that names the file. */
 static enum weft_status
 fail_as_told(const char *xml, char *text, size_t room)
 {
@@ -333,7 +336,7 @@ fail_as_told(const char *xml, char *text, size_t room)
 					 : wf_fail(WEFT_DATA, "%.200s: %.300s", xml, text);
 }
 
-/* After WEFT_OK and after a failure the caller closes `topo`. */
+/* Receives the child's answer. The caller closes `topo` in any case. */
 static enum weft_status
 recv_topo(struct child *child, const char *xml, struct wf_topo *topo)
 {
@@ -440,7 +443,7 @@ copy(int from, int to, const char *path)
 	}
 }
 
-/* The whole file, in memory that a path leads to. `*out` is -1 or to be closed. */
+/* Reads the whole file into a memfd, which has a path. `*out` is -1, or has to be closed. */
 static enum weft_status
 read_file(const char *path, int *out)
 {

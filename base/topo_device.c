@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* topo_device: network and RDMA devices: from hwloc, and from /sys what it leaves out: devices
+/* topo_device: network and RDMA devices, from hwloc and, for what it leaves out, from /sys: devices
  * without hardware, and whether a link is up. Thread: any, one at a time. */
 #include "base/topo_internal.h"
 
@@ -14,10 +14,10 @@
 #include "base/assert.h"
 #include "base/rdma_rights.h"
 
-#define SOFT_ROOM 64u /* RDMA devices without hardware that are listed */
+#define SOFT_ROOM 64u /* the most RDMA devices without hardware that are listed */
 #define RDMA_PATH "/sys/class/infiniband"
 
-/* The first word of a small file; false: there is none. */
+/* Reads the first word of a small file. Returns false if there is none. */
 static bool
 read_word(const char *path, char *out, size_t bytes)
 {
@@ -52,7 +52,7 @@ wf_topo_net_state(const char *name)
 	return strcmp(word, "unknown") == 0 ? WF_TOPO_UNKNOWN : WF_TOPO_DOWN;
 }
 
-/* InfiniBand's number of a port's state; 4 is active. */
+/* Parses InfiniBand's number of a port's state; 4 is active. */
 static enum wf_topo_state
 port_state(const char *text)
 {
@@ -73,7 +73,7 @@ port_mbps(const char *text)
 	return end == text || whole > 1000000 ? 0 : (uint32_t)(whole * 1000 + tenths * 100);
 }
 
-/* Of the machine at hand, from /sys; hwloc does not report it. */
+/* Reads speeds of this machine's ports from /sys; hwloc does not report them. */
 static void
 read_speeds(struct wf_topo_device *device)
 {
@@ -88,7 +88,8 @@ read_speeds(struct wf_topo_device *device)
 	}
 }
 
-/* hwloc says the state of each port that it could ask; of an old file's devices nobody knows. */
+/* hwloc has the state of each port that it could query; for devices in an old file it is unknown.
+ */
 static void
 read_rdma_ports(struct wf_topo_device *device, hwloc_obj_t obj)
 {
@@ -106,7 +107,7 @@ read_rdma_ports(struct wf_topo_device *device, hwloc_obj_t obj)
 	}
 }
 
-/* A device at several nodes alike is near to none. */
+/* The node of a device, or -1 if it is equally near to several. */
 static int
 node_of_device(hwloc_topology_t machine, hwloc_obj_t obj)
 {
@@ -167,7 +168,7 @@ add_device(struct wf_topo *topo, hwloc_topology_t machine, hwloc_obj_t obj,
 	}
 }
 
-/* What is there is not always what this process may use. */
+/* Checks which devices this process can open: not every device that exists is usable. */
 static void
 look_whether_they_open(struct wf_topo *topo)
 {
@@ -272,7 +273,7 @@ wf_topo_add_soft_rdma(struct wf_topo_device *device, uint32_t count, uint32_t ro
 		read_soft_ports(soft);
 	}
 	(void)closedir(folder);
-	/* A folder has no order, a plan has to have one. */
+	/* Directory entries have no order, but a plan needs one. */
 	qsort(&device[first], count - first, sizeof(*device), by_name);
 	return count;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* url: parsing and printing of host[:port]. Looks nothing up. Thread: any. */
+/* url: parsing and printing of host[:port], without look-ups. Thread: any. */
 #include "base/url.h"
 
 #include <arpa/inet.h>
@@ -15,7 +15,7 @@ struct span {
 	size_t bytes;
 };
 
-#define QUOTE_BYTES 80 /* of a refused text that an error repeats */
+#define QUOTE_BYTES 80 /* bytes of a refused text that an error repeats */
 
 static int
 quote_bytes(struct span text)
@@ -220,7 +220,7 @@ trim(struct span text)
 	return text;
 }
 
-/* One entry of the list after another; `out` NULL: only look whether they are good. */
+/* Parses one entry of the list after another; with `out` NULL it only checks them. */
 static enum weft_status
 walk_list(const char *text, uint16_t default_port, struct wf_host *out, unsigned max,
 	  unsigned *count)
