@@ -12,7 +12,7 @@ WF_STATIC_ASSERT(WF_HEAD_BYTES == WF_HEAD_CRC_AT + sizeof(uint32_t), "the CRC en
 WF_STATIC_ASSERT(WF_HEAD_CRC_AT == WF_CRC32C_HEAD_BYTES, "and covers what is in front of it");
 WF_STATIC_ASSERT(WF_HEAD_BYTES + WF_MSG_BODY_MAX == 4096, "a message fills 4,096 bytes");
 
-/* Bytes that are nothing of ours, or were damaged on the way. */
+/* Refuses bytes that are not from this protocol, or were damaged in transit. */
 static enum weft_status
 check_integrity(const uint8_t *in)
 {

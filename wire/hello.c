@@ -89,7 +89,7 @@ wf_hello_encode(const struct wf_hello *hello, uint8_t *out)
 	return w.used;
 }
 
-/* Everything between the versions and the host name. */
+/* Reads everything between the versions and the host name. */
 static void
 get_numbers(struct wf_reader *r, struct wf_hello *hello)
 {
@@ -113,7 +113,8 @@ get_numbers(struct wf_reader *r, struct wf_hello *hello)
 	hello->pid = wf_get_u32(r);
 }
 
-/* The two versions stand first in every version of HELLO, so that this can be told of any peer. */
+/* The two versions come first in every version of HELLO, so that this can be checked for any peer.
+ */
 static enum weft_status
 check_versions(const struct wf_hello *hello)
 {
@@ -191,7 +192,7 @@ check_hello(const struct wf_hello *hello)
 	return check_auth(HELLO, &hello->auth);
 }
 
-/* What stands behind auth. */
+/* Reads the texts behind auth. */
 static enum weft_status
 get_summaries(struct wf_reader *r, struct wf_hello *hello)
 {
@@ -374,14 +375,15 @@ wf_welcome_decode(const uint8_t *in, size_t bytes, struct wf_welcome *out)
 	return WEFT_OK;
 }
 
-/* One thing that all members have to have alike. */
+/* A property that has to be the same for all members. */
 struct trait {
 	const char *name;
 	uint64_t first;
 	uint64_t other;
 	bool digest; /* shown in hex */
 	const char *remedy;
-	/* Of digests: what they stand for; of words: themselves; NULL: nothing more is known. */
+	/* For digests: the summaries of their values; for words: the words; NULL: nothing more is
+	 * known. */
 	const char *first_summary;
 	const char *other_summary;
 };
@@ -418,7 +420,8 @@ word_length(const char *text)
 	return strcspn(text, " ");
 }
 
-/* The first word in which two summaries differ; false: they do not, the difference lies behind. */
+/* Finds the first word in which two summaries differ. Returns false if they do not, so the
+ * difference is behind them. */
 static bool
 first_difference(const char **a, const char **b)
 {
@@ -445,7 +448,7 @@ is_piece(struct piece a, struct piece b)
 	return a.length == b.length && strncmp(a.at, b.at, a.length) == 0;
 }
 
-/* The next of the parts that commas part; false: that was all. `rest` goes on behind it. */
+/* Splits off the next part of a list with commas; `rest` is advanced. Returns false at the end. */
 static bool
 next_part(struct piece *rest, struct piece *out)
 {
@@ -472,8 +475,8 @@ has_part(struct piece word, struct piece part)
 	return false;
 }
 
-/* The word, or, where it is long, of "name=a,b,c" the name and the parts that `other` has not: a
- * table has many, and all of them would leave no room for the remedy. */
+/* Formats the word or, if it is long, only the name and those parts of "name=a,b,c" that `other`
+ * lacks: a table has many, and all of them would leave no room for the remedy. */
 static void
 format_difference(struct piece word, struct piece other, char *out, size_t bytes)
 {
@@ -503,7 +506,7 @@ format_difference(struct piece word, struct piece other, char *out, size_t bytes
 	}
 }
 
-/* The word of a summary that begins with `name`, "momentum="; of length 0: there is none. */
+/* Finds the word of a summary that begins with `name`, "momentum="; length 0: there is none. */
 static struct piece
 find_setting(const char *summary, struct piece name)
 {
@@ -517,8 +520,8 @@ find_setting(const char *summary, struct piece name)
 	return (struct piece){summary, 0};
 }
 
-/* The first setting of `a` that `b` does not have with this value. false: there is none. Of what a
- * summary that is not whole does not say nothing is known. */
+/* Finds the first setting of `a` that `b` does not have with this value. Returns false if there is
+ * none. For a summary that was cut, settings that are missing are unknown. */
 static bool
 next_setting(const char *a, const char *b, struct piece *word, struct piece *other)
 {
@@ -537,7 +540,7 @@ next_setting(const char *a, const char *b, struct piece *word, struct piece *oth
 	return false;
 }
 
-/* What a trainer has that does not say `name=`: the default. */
+/* Formats the value of a trainer whose summary has no `name=`: the default. */
 static void
 format_default(struct piece word, char *out, size_t bytes)
 {
@@ -562,7 +565,7 @@ mismatch_texts(const struct wf_hello *first, const struct wf_hello *hello, const
 		       first->host, first->pid, first_text, t->remedy);
 }
 
-/* Where job digests differ. Trainers say what is not at its default, in no order that counts. */
+/* The job digests differ. Summaries list settings that are not at their default, in any order. */
 static enum weft_status
 mismatch_setting(const struct wf_hello *first, const struct wf_hello *hello, const struct trait *t)
 {
@@ -584,7 +587,7 @@ mismatch_setting(const struct wf_hello *first, const struct wf_hello *hello, con
 			 : mismatch_texts(first, hello, t, missing, said);
 }
 
-/* Where digests or words differ: the word that does, as both have it. */
+/* Digests or words differ: reports the first word that differs, with both values. */
 static enum weft_status
 mismatch_named(const struct wf_hello *first, const struct wf_hello *hello, const struct trait *t)
 {

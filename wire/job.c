@@ -16,21 +16,21 @@
 #include "wire/shape.h"
 
 #define JOB "job"
-#define JOB_FIXED_BYTES 185 /* in front of segments and tensors */
-/* Those of them that are no settings: */
+#define JOB_FIXED_BYTES 185 /* bytes before segments and tensors */
+/* Offsets of fields that are no settings: */
 #define PSERVERS_AT 4
 #define KIND_AT 22
 #define SCHEDULE_AT 26
-#define SEGMENTS_AT 177 /* how many there are */
-#define COUNT_AT 181    /* of tensors; ends the part that the digest is of */
+#define SEGMENTS_AT 177 /* number of segments */
+#define COUNT_AT 181    /* number of tensors; the job's digest covers the bytes before it */
 #define SEGMENT_BYTES 16
-#define TENSOR_BYTES_MIN 61 /* of a tensor whose name has one character */
+#define TENSOR_BYTES_MIN 61 /* bytes of a tensor whose name has one character */
 #define TENSOR_BYTES_MAX (TENSOR_BYTES_MIN - 1 + WF_TENSOR_NAME_BYTES - 1)
-#define KIND_STATIC 1 /* of a tensor; 0: updated */
+#define KIND_STATIC 1 /* kind of a tensor; 0: updated */
 #define KIND_REDUCED 2
-#define NAMES_PER_PASS 2048 /* of the search for names that come twice */
+#define NAMES_PER_PASS 2048 /* names per pass of the search for duplicates */
 
-/* What a tensor that is only reduced cannot be, or be part of. */
+/* Checks what a tensor that is only reduced cannot be combined with. */
 static enum weft_status
 check_reduced(const struct wf_job *job, const struct wf_job_tensor *tensor)
 {
@@ -199,7 +199,7 @@ compare_names(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Names first .. first + count - 1 among themselves and against all later ones. */
+/* Compares names first .. first + count - 1 with each other and with all later ones. */
 static enum weft_status
 check_names_from(const struct wf_job *job, uint32_t first, uint32_t count)
 {
@@ -226,7 +226,7 @@ check_names_from(const struct wf_job *job, uint32_t first, uint32_t count)
 	return WEFT_OK;
 }
 
-/* Sorted a part at a time, so that no memory is taken and no names make it slow. */
+/* Sorts a part at a time, so that nothing is allocated and no choice of names makes it slow. */
 static enum weft_status
 check_names_unique(const struct wf_job *job)
 {
@@ -326,7 +326,7 @@ wf_job_encoded_bytes(const struct wf_job *job)
 	return bytes;
 }
 
-/* All in front of the number of tensors. */
+/* Writes everything before the number of tensors. */
 static void
 put_fixed(struct wf_writer *w, const struct wf_job *job)
 {
@@ -382,7 +382,7 @@ wf_job_encode(const struct wf_job *job, uint8_t *out)
 	WF_ASSERT(w.used == w.capacity);
 }
 
-/* The caller has seen that JOB_FIXED_BYTES are there. */
+/* The caller has checked that there are JOB_FIXED_BYTES. */
 static enum weft_status
 get_fixed(struct wf_reader *r, struct wf_job *job)
 {
@@ -460,7 +460,7 @@ get_tensors(struct wf_reader *r, struct wf_job *job)
 	return WEFT_OK;
 }
 
-/* What wf_job_check finds in a peer's job is the peer's fault. */
+/* A fault that wf_job_check finds in a peer's job is a protocol error. */
 static enum weft_status
 check_decoded(const struct wf_job *job)
 {

@@ -11,10 +11,10 @@
 
 #define GROUP_BITS 7u
 #define GROUP_MORE 0x80u
-/* The tenth group holds what is left of 64 bits: one. */
+/* The tenth group holds the one remaining bit of 64. */
 #define LAST_GROUP (WF_KEY_DELTA_BYTES_MAX - 1u)
 
-/* What is written of key[i] as a difference. */
+/* The value that is written for key[i] as a difference. */
 static uint64_t
 step_to(const uint64_t *key, size_t i)
 {
@@ -112,7 +112,7 @@ decode_raw(const struct wf_keys_in *in, uint64_t *key)
 	return refuse_key(i, "is not above the key before it");
 }
 
-/* One difference from *used on. NULL, or what is wrong with it. */
+/* Reads one difference from *used on. Returns NULL, or what is wrong with it. */
 static const char *
 get_step(const struct wf_keys_in *in, size_t *used, uint64_t *out)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* messages_announce: ANNOUNCE and ALLOW, of a lane with a small inbox. Layouts: wire/protocol.md.
+/* messages_announce: ANNOUNCE and ALLOW, for a lane with a small inbox. Layouts: wire/protocol.md.
  * Thread: any; pure functions. */
 #include "base/assert.h"
 #include "wire/job.h"
@@ -82,7 +82,7 @@ runs_decode(const struct wf_shape *shape, const struct wf_head *head, const uint
 	if (head->step == 0 || head->step > INT64_MAX) {
 		return wf_refuse(shape->name, "step", head->step, "above 0 and below 2^63");
 	}
-	struct wf_reader look = r; /* nothing is written before all is known to be good */
+	struct wf_reader look = r; /* checks everything before anything is written */
 	for (uint32_t i = 0; i < count; i++) {
 		struct wf_run run = get_run(&look);
 		st = check_run(shape, &run);

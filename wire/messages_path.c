@@ -250,7 +250,7 @@ wf_msg_credit_decode(const struct wf_head *head, const uint8_t *body, struct wf_
 	if (count * sizeof(uint16_t) != r.bytes - r.used) {
 		return wf_refuse("CREDIT", "count", count, "half of the bytes after it");
 	}
-	struct wf_reader look = r; /* nothing is written before all is known to be good */
+	struct wf_reader look = r; /* checks everything before anything is written */
 	for (uint32_t i = 0; i < count; i++) {
 		uint16_t buffer = wf_get_u16(&look);
 		if (buffer >= WF_GRANT_SLOT_COUNT_MAX) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* path: the 64 bytes that stand first, the text, and the offers of an upgrade.
- * Thread: any; pure functions. */
+/* path: the 64 bytes of the head, the text, and the offers of an upgrade. Thread: any; pure
+ * functions. */
 #include "wire/path.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "wire/shape.h"
 
 #define PATH "path head"
-#define AUTH_BYTES 32u /* zero, and checked to be zero, until somebody is authenticated */
+#define AUTH_BYTES 32u /* zero, and checked to be zero, until there is authentication */
 
 size_t
 wf_path_encode(const struct wf_path_head *head, uint8_t *out)
@@ -53,7 +53,7 @@ check_auth(const uint8_t auth[AUTH_BYTES])
 	return WEFT_OK;
 }
 
-/* Which of the fields a kind uses; the others are 0. */
+/* Checks that the fields which a kind does not use are 0. */
 static enum weft_status
 check_use(const struct wf_path_head *head)
 {
@@ -136,7 +136,7 @@ get_offers(struct wf_reader *r, struct wf_path_head *head)
 		if (r->bad) {
 			return wf_refuse_text(PATH, "host of an offer", r, sizeof(offer->host));
 		}
-		/* A path that a later version knows is passed over. */
+		/* A path that only a later version knows is skipped. */
 		if (offer->path == WF_PATH_BOOTSTRAP) {
 			return wf_refuse(PATH, "path of an offer", 0, "another than the bootstrap");
 		}

@@ -37,7 +37,7 @@ slices_max(uint64_t lane_count)
 	return on_lanes < WF_JOB_SLICE_COUNT_MAX ? on_lanes : WF_JOB_SLICE_COUNT_MAX;
 }
 
-/* `limit`: what this job's slices have to come down to. */
+/* Refuses a job with too many slices; `limit` is the most that are allowed. */
 static enum weft_status
 too_many(const struct wf_job *job, uint64_t slices, uint64_t limit)
 {
@@ -116,7 +116,7 @@ lane_less(const struct wf_placement *p, uint32_t a, uint32_t b)
 	return a < b;
 }
 
-/* The lane at the root got heavier: let it sink. */
+/* The lane at the root got heavier: moves it down the heap. */
 static void
 sink_root(const struct wf_placement *p, uint32_t *heap)
 {
@@ -194,7 +194,7 @@ group_by_lane(struct wf_placement *p)
 	}
 }
 
-/* A lane of many small slices may hold more than its share of their number. */
+/* Checks the slices of each lane: one with many small slices may hold more than its share. */
 static enum weft_status
 check_lanes(const struct wf_job *job, const struct wf_placement *p)
 {

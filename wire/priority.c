@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* priority: out of line, so that who has none pays for a look only. Thread: any; a pure function.
+/* priority: out of line, so that rings without priorities pay only for a check. Thread: any; a pure
+ * function.
  */
 #include "wire/priority.h"
 

@@ -8,7 +8,7 @@
 #include "base/assert.h"
 #include "wire/job.h"
 
-/* Some field that is not used is not 0. */
+/* Refuses a message in which a field that it does not use is not 0. */
 static enum weft_status
 refuse_unused(const struct wf_shape *shape, const struct wf_head *head)
 {
@@ -34,7 +34,7 @@ refuse_unused(const struct wf_shape *shape, const struct wf_head *head)
 	return WEFT_PROTOCOL;
 }
 
-/* The fields that are not used, in one word: 0 if all of them are. */
+/* The fields that the message does not use, combined in one word: 0 if all are 0. */
 static uint64_t
 unused_bits(const struct wf_shape *shape, const struct wf_head *head)
 {

@@ -140,7 +140,7 @@ wf_sparse_table_decode(const struct wf_head *head, const uint8_t *body, struct w
 	return WEFT_OK;
 }
 
-/* Parts, of PUSH and of PULL. */
+/* Parts of PUSH and of PULL. */
 
 static void
 put_part(struct wf_writer *w, const struct wf_sparse_part *part)
@@ -167,7 +167,7 @@ check_key_bytes(const char *message, const struct wf_sparse_part *part)
 	return WEFT_OK;
 }
 
-/* Part but for its offset; `*rows` counts them over the message. */
+/* Reads a part without its offset; `*rows` counts rows over the message. */
 static enum weft_status
 get_part(const char *message, struct wf_reader *r, struct wf_sparse_part *part, uint64_t *rows)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sparse_messages_save: encode and decode FETCH, RESTORE and RESTORED, by which tables are saved
- * and put back. Layouts: wire/protocol.md. Thread: any; pure functions. */
+/* sparse_messages_save: encode and decode FETCH, RESTORE and RESTORED, with which tables are saved
+ * and restored. Layouts: wire/protocol.md. Thread: any; pure functions. */
 #include "base/assert.h"
 #include "wire/partition.h"
 #include "wire/shape.h"

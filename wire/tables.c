@@ -13,8 +13,8 @@
 
 #define TABLE "table"
 
-#define FIXED_BYTES 236 /* in front of the name */
-/* Those of them that are no settings, or texts: */
+#define FIXED_BYTES 236 /* bytes before the name */
+/* Offsets of fields that are no settings, or texts: */
 #define DIM_AT 0
 #define OPTIMIZER_AT 24
 #define SCHEDULE_AT 28
