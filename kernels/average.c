@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* average: when a window is over, and the sums. Thread: any. */
+/* average: the end of windows, and the sums. Thread: any. */
 #include "kernels/average.h"
 
 #include <string.h>
 
 #include "base/assert.h"
 
-#define FOLD_STEPS 16384u /* an f32 sum of more would lose what is added */
+#define FOLD_STEPS 16384u /* an f32 sum over more steps would lose precision */
 #define WINDOW_LEAST 10000u
 
 static uint64_t
@@ -15,7 +15,7 @@ smaller(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* A window of `count` steps that ends with step `step` has been long enough. */
+/* Whether a window of `count` steps that ends with step `step` is long enough. */
 static bool
 is_over(const struct wf_average *average, uint64_t count, uint64_t step)
 {
@@ -23,8 +23,8 @@ is_over(const struct wf_average *average, uint64_t count, uint64_t step)
 	       (count >= average->longest || (double)count >= average->window * (double)step);
 }
 
-/* The first step that ends a window which began after `begun`: between its least and its greatest
- * length, for once it is long enough it stays so. */
+/* The first step that ends a window which began after `begun`. A binary search between the least
+ * and the greatest length: once a window is long enough it stays so. */
 static uint64_t
 end_of_window(const struct wf_average *average, uint64_t begun)
 {
@@ -43,7 +43,7 @@ end_of_window(const struct wf_average *average, uint64_t begun)
 	return low;
 }
 
-/* All further windows have the greatest length. */
+/* Whether all further windows have the greatest length. */
 static bool
 is_longest(const struct wf_average *average, uint64_t begun)
 {

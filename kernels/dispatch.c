@@ -11,8 +11,7 @@
 #include "kernels/forms.h"
 
 #if WF_HAVE_AVX2
-/* Conversions of 16-bit values. There is no processor with AVX2 and without it, but a virtual one
- * may be told to hide it. */
+/* Conversions of 16-bit values. Every processor with AVX2 has it, but a hypervisor may hide it. */
 static bool
 has_f16c(void)
 {
@@ -24,8 +23,8 @@ has_f16c(void)
 }
 #endif
 
-/* NULL: not built, or not offered by the processor (or by the kernel, which has to save its
- * registers: the compiler's run time asks both). */
+/* NULL: not built, or not supported by the processor or by the kernel, which has to save its
+ * registers: the compiler's run time checks both. */
 static const struct wf_kernels *
 find_avx2(void)
 {
@@ -48,9 +47,10 @@ find_avx512(void)
 	return NULL;
 }
 
-/* Whether avx512 was measured to win over avx2 here: AMD's family 26 (Zen 5), whose registers and
- * units are as wide. Elsewhere vectors of 512 bits may come in two halves or at a lower clock;
- * nobody has measured, so auto stays with avx2. README.md says how to add one more. */
+/* Whether avx512 was measured to be faster than avx2 on this processor: AMD's family 26 (Zen 5),
+ * whose registers and units are as wide. Elsewhere 512-bit vectors may be executed in two halves or
+ * at a lower clock; that was not measured, so auto stays with avx2. README.md tells how to add one
+ * more. */
 static bool
 avx512_wins(void)
 {

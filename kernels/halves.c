@@ -61,12 +61,12 @@ wf_halves_squares(const struct wf_kernels *kernels, const struct wf_halves *halv
 	return wf_norm_fold_end(&fold);
 }
 
-#define LANES 0x0001000100010001ull /* of four halves */
+#define LANES 0x0001000100010001ull /* one bit in each of four halves */
 
 size_t
 wf_halves_count_nonfinite(enum weft_value_format form, const uint16_t *in, size_t count)
 {
-	/* An exponent of ones, and no other, carries into the sign's place. */
+	/* Only an exponent of all ones carries into the sign bit. */
 	const unsigned ones = form == WEFT_VALUES_BF16 ? 0x7f80u : 0x7c00u;
 	const unsigned last = form == WEFT_VALUES_BF16 ? 0x0080u : 0x0400u;
 	size_t found = 0;

@@ -98,7 +98,7 @@ wf_norm_merge(struct wf_norm *norm, const struct wf_norm *other)
 	}
 }
 
-/* From the highest word down: each adds what the f64 so far has room for. */
+/* Adds words from the highest down, as far as the f64 has room. */
 double
 wf_norm_root(const struct wf_norm *norm)
 {

@@ -36,7 +36,7 @@ wf_optimizer_defaults(void)
 	struct wf_optimizer_opts out;
 	wf_session_defaults(&values);
 	enum weft_status st = wf_optimizer_read(&values.opts.optimizer, &out);
-	WF_ASSERT(st == WEFT_OK); /* else the table of settings contradicts itself */
+	WF_ASSERT(st == WEFT_OK); /* otherwise the table of settings contradicts itself */
 	return out;
 }
 
@@ -172,7 +172,7 @@ left_of(float beta, uint64_t t)
 	return left;
 }
 
-/* What the rate of step t is multiplied by. */
+/* The factor of the rate in step t. */
 static double
 correction(enum wf_optimizer kind, const struct wf_apply *apply, uint64_t t)
 {

@@ -222,7 +222,7 @@ wf_ref_apply_decayed_adagrad(const struct wf_apply *apply, size_t first)
 	return skipped;
 }
 
-/* What is under the root may fall below 0 by rounding. */
+/* The argument of the root may fall below 0 by rounding. */
 size_t
 wf_ref_apply_rmsprop(const struct wf_apply *apply, size_t first)
 {
@@ -497,7 +497,7 @@ static const struct wf_kernels ref = {
 			[WF_RMSPROP] = apply_rmsprop,
 			[WF_ADADELTA] = apply_adadelta,
 			[WF_ADAMAX] = apply_adamax,
-			[WF_TORCH_MOMENTUM] = apply_momentum, /* its rate tells them apart */
+			[WF_TORCH_MOMENTUM] = apply_momentum, /* only the rate differs */
 		},
 	.sum = sum,
 	.mean = mean,

@@ -49,7 +49,7 @@ wf_row_like(const struct wf_optimizer_opts *dense)
 	return out;
 }
 
-/* What a row optimizer has in common with a dense one. */
+/* The settings that a row optimizer shares with a dense one. */
 static struct wf_optimizer_opts
 common_opts(const struct wf_row_opts *opts)
 {
@@ -92,7 +92,7 @@ check_field(const char *field, double value, double below)
 static enum weft_status
 check_fields(const struct wf_row_opts *opts)
 {
-	const double large = 1e30; /* squares and sums of them stay finite as f64 */
+	const double large = 1e30; /* squares and their sums stay finite as f64 */
 	enum weft_status st = WEFT_OK;
 
 	if ((st = check_field("rho", opts->set.rho, 1.0)) != WEFT_OK ||
@@ -309,8 +309,8 @@ wf_row_motion_varies(const struct wf_row_opts *opts)
 	       opts->schedule != WF_SCHEDULE_CONSTANT;
 }
 
-/* Of the numbers that the kernels compute with, rounded to f32: a shrink of 0.9995 is off by 3e-8
- * as f32, and a thousand steps make 3e-5 of that. */
+/* Uses the kernels' numbers, rounded to f32: a shrink of 0.9995 is off by 3e-8 as f32, which a
+ * thousand steps turn into 3e-5. */
 struct wf_row_motion
 wf_row_motion_at(const struct wf_row_opts *opts, double rate)
 {
@@ -390,7 +390,7 @@ wf_row_motion_power(const struct wf_row_motion *step, uint64_t steps)
 	return power;
 }
 
-/* Once at zero, a value stays there: what went below on the way is below at the end. */
+/* A value that reaches zero stays there: if it went below on the way, it is below at the end. */
 static inline float
 shrunk(const struct wf_row_motion *motion, float w)
 {
@@ -399,7 +399,7 @@ shrunk(const struct wf_row_motion *motion, float w)
 	return w != w ? w : (w < 0.0f ? -rest : rest);
 }
 
-/* What one accumulator makes of its values. */
+/* The factor that one accumulator applies to its values. */
 static double
 rooted_factor(const struct wf_row_motion *motion, float accumulator)
 {

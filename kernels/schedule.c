@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* schedule: the learning rate of a step as a function of samples and passes, and the limits of what
- * it is made of. pow is this folder's own, so that all lanes come to the same bits. Thread: any. */
+/* schedule: the learning rate of a step as a function of samples and passes, and the limits of its
+ * settings. pow is this folder's own, so that all lanes compute the same bits. Thread: any. */
 #include "kernels/optimizer.h"
 
 #include <float.h>
@@ -43,7 +43,7 @@ wf_schedule_parse(const char *name, enum wf_schedule *out)
 		       name == NULL ? "" : name);
 }
 
-/* What a and b are of each schedule; NULL: it has none. */
+/* The meaning of a and b in each schedule; NULL: it has none. */
 static const struct {
 	const char *a, *b;
 } arguments[WF_SCHEDULE_COUNT] = {
@@ -149,7 +149,7 @@ bad_segment(const char *text, const char *at)
 		text, at, WF_SEGMENTS_MAX);
 }
 
-/* strtoull and strtod take more than this: blanks, signs, "inf". */
+/* strtoull and strtod also accept blanks, signs and "inf". */
 static bool
 begins_number(const char *at)
 {
