@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* batch: what a trainer's batch of keys comes to: each key once, dealt to lanes, cut into parts
- * that fit a slot, and the gradients of repeated keys summed. No network: the session stands
- * between this and the lanes. How the parts travel: sparse/exchange.md.
+/* batch: a trainer's batch of keys, prepared for the lanes: each key once, assigned to lanes, cut
+ * into parts that fit a slot, and the gradients of repeated keys summed. It does no network I/O:
+ * the session stands between this and the lanes. sparse/exchange.md describes how the parts travel.
  *
- * A batch is filled again and again, and takes no memory after it was made. Everything it gives is
- * a function of the keys and of the settings: of the keys alone, and not of their order, but for
- * place and for the order of sums, and where the caller's order is asked for. Thread: its owner's.
- */
+ * A batch is filled again and again, and allocates nothing after it was created. Its output is a
+ * function of the keys and of the settings: of the keys alone, and not of their order, except for
+ * place, for the order of sums, and if the caller's order is requested. Thread: its owner's. */
 #pragma once
 
 #include <stdbool.h>
@@ -45,8 +44,8 @@ struct wf_batch_part {
 	enum wf_key_coding coding;
 };
 
-/* Valid until the batch is filled again. Row r is the one of key[r]; rows lie by lane, and
- * within a lane by ascending key, or as asked for. Answers land at r * dim in the caller's array of
+/* Valid until the batch is filled again. Row r is that of key[r]; rows are ordered by lane, and
+ * within a lane by ascending key, or as requested. Answers land at r * dim in the caller's array of
  * rows. */
 struct wf_batch_view {
 	const uint64_t *key; /* [row_count], each once */
@@ -67,8 +66,8 @@ enum weft_status wf_batch_create(struct wf_env *env, const struct wf_batch_opts 
 				 struct wf_batch **out) WEFT_MUST_CHECK;
 void wf_batch_destroy(struct wf_batch *batch); /* accepts NULL */
 
-/* The longest that the two buffers of a batch can become: rows [row_count * dim], and what is sent.
- * Both are the caller's, so that they can lie in registered memory. */
+/* The greatest lengths of the two buffers of a batch: rows [row_count * dim], and what is sent.
+ * Both are the caller's, so that they can be in registered memory. */
 size_t wf_batch_rows_bytes(const struct wf_batch *batch);
 size_t wf_batch_send_bytes(const struct wf_batch *batch);
 
@@ -99,9 +98,9 @@ struct wf_batch_grads {
 		*click; /* [key_count], or NULL: 0 each; both are looked at with has_scores only */
 };
 
-/* Sum what belongs to one row, in the order of the caller's keys, into the send buffer: the first
- * is copied, bit for bit, the others are added to it one after the other, as f32; a format of 16
- * bits takes each sum rounded once, to nearest, ties to even. Keys stay as they are, but those in
- * the caller's order, which are written again, ascending in each part: they are not pulled after
- * it. */
+/* Sums the gradients of each row, in the order of the caller's keys, into the send buffer: the
+ * first is copied, bit for bit, and the others are added to it one after the other, as f32; with 16
+ * bits on the wire each sum is rounded once, to nearest, ties to even. Keys stay unchanged, except
+ * those in the caller's order, which are written again, ascending in each part: they are not pulled
+ * after it. */
 void wf_batch_put_grads(struct wf_batch *batch, const struct wf_batch_grads *grads, uint8_t *send);

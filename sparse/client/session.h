@@ -47,12 +47,13 @@ struct weft_rows {
 	uint8_t *send;
 	uint64_t values_at; /* bytes in the slab of rows */
 
-	/* Owner's; the core reads view, wants and flags while busy, and of what is handed in. */
+	/* Owner's; the core reads view, wants and flags while busy, and those of batches that are
+	 * handed in. */
 	enum wf_rows_state state;
 	struct wf_batch_view view;
 	uint64_t wants; /* rows as of this step */
 	unsigned flags; /* enum weft_rows_flag */
-	bool narrow;    /* values are as they came, in 16 bits each */
+	bool narrow;    /* values are as received, in 16 bits each */
 
 	_Atomic uint32_t busy; /* shared: as wf_core_tensor.busy */
 	/* Core's while busy. */
@@ -92,7 +93,7 @@ struct weft_table {
 	struct wf_hot hot;
 	struct wf_lane_share *share; /* [lane_count] */
 	/* Shared, for the stats lines: relaxed. */
-	_Atomic int64_t zipf_milli; /* exponent x 1,000; -1,000: nobody can tell yet */
+	_Atomic int64_t zipf_milli; /* exponent x 1,000; -1,000: not known yet */
 	_Atomic uint64_t hottest_key, hottest_times;
 };
 
@@ -109,7 +110,7 @@ struct wf_pull_request {
 	bool open;
 	bool begun;    /* on this path */
 	bool refused;  /* by NACK: closed when the last of its PUTs has left */
-	bool repeated; /* asked again on another path: may come of a later step */
+	bool repeated; /* repeated on another path: may be of a later step */
 	uint64_t id;
 	uint64_t step;
 	unsigned flags;
@@ -117,7 +118,7 @@ struct wf_pull_request {
 	struct wf_part_ref part[WF_SPARSE_PARTS_MAX];
 };
 
-/* Rows of which parts of a lane are still to be asked for. */
+/* The parts of a lane whose rows are still to be pulled. */
 struct wf_pull_wish {
 	struct weft_rows *rows;
 	uint32_t next, end; /* parts */
@@ -135,7 +136,7 @@ struct wf_lane_push {
 	bool held;            /* until the first lane has judged it */
 	bool said;            /* some of it was sent, on some path */
 	uint32_t table, next; /* where the next message begins: table, part of the lane */
-	uint64_t applied;     /* last APPLIED heard; 0: none */
+	uint64_t applied;     /* last APPLIED received; 0: none */
 };
 
 enum wf_sending {
@@ -181,14 +182,14 @@ struct wf_client_call {
 	struct wf_run_cursor from; /* FETCH */
 	uint64_t samples;          /* RESTORE */
 	uint64_t table_step;       /* RESTORE */
-	uint32_t bytes;            /* RESTORE: in the room at the end of the slab of what is sent */
+	uint32_t bytes;            /* RESTORE: in the room at the end of the slab for sending */
 
 	_Atomic uint32_t busy; /* shared: as weft_rows.busy */
 	/* Core's while busy. */
 	bool open;
 	bool begun; /* on this path */
 	bool answered;
-	uint64_t since_ns;  /* when it was asked for */
+	uint64_t since_ns;  /* time of the request */
 	uint32_t in_flight; /* PUTs that are not DONE */
 	uint64_t id;
 	enum weft_status status; /* OK, or the lane's refusal */
@@ -241,7 +242,7 @@ struct wf_client {
 	struct wf_core *core;
 	struct wf_client_tables tables;
 	uint32_t lane_count; /* over all pservers */
-	bool judges; /* asynchronous, and a push may be dropped: the first lane says which */
+	bool judges;         /* asynchronous, and a push may be dropped: the first lane decides */
 	struct wf_slab rows, send;
 	struct wf_answer_place place; /* the slab of rows */
 	uint32_t send_region;
@@ -360,14 +361,14 @@ wf_client_answer_bytes(const struct wf_client *client, const struct wf_part_ref 
 	return (uint64_t)ref->rows->view.part[ref->part].row_count *
 	       wf_table_row_bytes(&client->tables.desc[ref->rows->table->idx]);
 }
-/* The piece that FETCH asked for, where the lane puts it: the last bytes of the rows' region. */
+/* The piece that FETCH requested, where the lane puts it: the last bytes of the rows' region. */
 static inline const uint8_t *
 wf_client_piece(const struct wf_client *client)
 {
 	return (const uint8_t *)client->rows.base + client->rows.bytes - WF_CLIENT_PIECE;
 }
 void wf_client_call_begin(struct wf_client *client);
-/* It is to be said on this link. */
+/* Whether it has to be sent on this link. */
 bool wf_client_call_is_unasked(const struct wf_client_link *cl);
 void wf_client_call_encode(struct wf_client_link *cl); /* into core->end.msg */
 void wf_client_call_finish(struct wf_client *client);

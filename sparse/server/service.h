@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* service: the sparse service of a lane: tables on a sparse port. What is said on a connection:
+/* service: the sparse service of a lane: tables on a sparse port. The messages on a connection:
  * sparse/exchange.md. Thread: the lane's. */
 #pragma once
 

@@ -22,9 +22,9 @@
 #include "wire/tables.h"
 
 #define WF_PULLS_MAX 16u /* unanswered, of one trainer */
-#define WF_VIEWS_MAX 4u  /* steps of which it is known when their rows were read */
-/* Not sent yet, of one trainer: of all that it may have unanswered (pulls, a push, a FETCH or
- * RESTORE), and of the pull above, which is told that it is. */
+#define WF_VIEWS_MAX 4u  /* steps for which the time of reading their rows is known */
+/* Refusals of one trainer that are not sent yet: for all that it may have unanswered (pulls, a
+ * push, a FETCH or RESTORE), and for the pull beyond the limit, which is refused. */
 #define WF_NACKS_MAX (WF_PULLS_MAX + 3u)
 #define WF_KEYS_OF_CELL 511u  /* keys are kept in cells of 4 KiB */
 #define WF_WIDE_FLOATS 16384u /* some rows of the longest kind, many of short ones */
@@ -48,7 +48,7 @@ struct wf_key_cells {
 
 struct wf_pull_part {
 	uint16_t table;
-	uint32_t slot; /* that its keys came in; WF_SLOT_NONE: given back by CREDIT */
+	uint32_t slot; /* of its keys; WF_SLOT_NONE: returned by CREDIT */
 	uint32_t row_count;
 	uint64_t offset; /* bytes, in the trainer's rows */
 };
@@ -72,7 +72,7 @@ struct wf_pull {
 struct wf_push_part {
 	uint32_t table;
 	uint32_t row_count;
-	/* With show and click behind it, where there are scores: in the window, or in its room. */
+	/* Followed by show and click, if there are scores: in the window, or in its room. */
 	const float *grad;
 	const uint64_t *key; /* in the keep */
 	uint8_t *room;       /* there, too, for the rest of it */
@@ -97,7 +97,7 @@ struct wf_incoming {
 	struct wf_sparse_part part[WF_SPARSE_PARTS_MAX];
 };
 
-/* An answer that is gathered and not taken by the transport. */
+/* An answer that is gathered and not yet accepted by the transport. */
 struct wf_answer {
 	bool due;
 	uint32_t buffer;
@@ -125,7 +125,7 @@ struct wf_pulls {
  * service_push.c's. */
 struct wf_push_coming {
 	bool begun, complete;
-	bool refused; /* it got NACK: what comes of it up to its last message is not looked at */
+	bool refused; /* it was refused by NACK: its parts up to its last message are ignored */
 	struct wf_step_said said;
 	struct wf_push_part *part; /* [parts_max], the first `count` are here */
 	uint32_t count;
@@ -137,8 +137,9 @@ struct wf_push_coming {
 /* Asynchronous: how old the rows of a push are: service_view.c's. */
 struct wf_push_lag {
 	struct wf_view view[WF_VIEWS_MAX]; /* by step */
-	uint32_t verdict; /* on the push under way, as in its flags; 0: the lane makes it */
-	/* Of all tables. discarded: the push under way came too late: one verdict for all of it. */
+	uint32_t verdict; /* of the push under way, as in its flags; 0: the lane computes it */
+	/* For all tables. discarded: the push under way came too late: one verdict for all of
+	 * it. */
 	struct wf_order_view pushes;
 };
 
@@ -165,7 +166,7 @@ struct wf_sparse_peer {
 
 	struct wf_push_coming push;
 	struct wf_push_lag lag;
-	struct wf_sparse_applied applied; /* the last one it takes part in; step 0: none */
+	struct wf_sparse_applied applied; /* the last one in which it takes part; step 0: none */
 };
 
 /* One table of the job on this lane. */
@@ -189,7 +190,7 @@ struct wf_save {
 	uint32_t table;
 	uint64_t step;
 	uint64_t version;      /* that it is of: it holds as long as that is the lane's */
-	bool prepared;         /* partitions may be asked for */
+	bool prepared;         /* partitions can be read */
 	struct wf_peer *asker; /* while there is a scan */
 	uint64_t restored_by;  /* incarnation; 0: nothing was put back */
 	uint64_t restored_id;  /* the last request whose rows are in */
@@ -264,10 +265,10 @@ wf_sparse_of(const struct wf_lane *lane)
 }
 
 /* service_nack.c */
-/* Part `part` of a message is refused: say so. The recorded failure says why. False: too many
+/* Refuses part `part` of a message with the recorded failure as the reason. False: too many
  * refusals wait to be sent. */
 bool wf_nack_add(struct wf_peer *peer, uint64_t request_id, uint64_t step, uint32_t part);
-/* Send them. False: the transport takes no more. */
+/* Sends them. False: the transport accepts no more. */
 bool wf_nack_flush(struct wf_lane *lane, struct wf_peer *peer);
 
 /* service_tables.c */
@@ -282,7 +283,7 @@ enum weft_status wf_sparse_fail_table(const struct wf_sparse *sparse, uint32_t i
 enum weft_status wf_sparse_on_table(struct wf_lane *lane, struct wf_peer *peer,
 				    const struct wf_head *head,
 				    const struct wf_sparse_table *msg) WEFT_MUST_CHECK;
-/* Give back what a job took, and what is half taken. */
+/* Frees what a job allocated, also if it is half allocated. */
 void wf_sparse_release(struct wf_lane *lane);
 
 /* service_report.c */
@@ -290,7 +291,7 @@ void wf_sparse_gather(struct wf_lane *lane);
 void wf_sparse_words(const struct wf_lane *lane, const struct wf_report_line *line, char *out,
 		     size_t bytes);
 void wf_sparse_lines(struct wf_lane *lane, bool job_ends);
-/* A job ends: of each table that has let rows go, or refused some. */
+/* A job ends: logs each table that has evicted or refused rows. */
 void wf_sparse_log_gone(const struct wf_lane *lane);
 
 /* service_push.c */
@@ -301,9 +302,9 @@ enum weft_status wf_push_part(struct wf_lane *lane, struct wf_peer *peer, uint32
 			      const void *data) WEFT_MUST_CHECK;
 /* Copy the gradients of part `idx` aside, so that its slot is free again. Returns bytes. */
 uint64_t wf_push_park(struct wf_lane *lane, struct wf_peer *peer, uint32_t idx);
-/* DOWN: what is not whole is dropped. */
+/* DOWN: what is not complete is dropped. */
 void wf_push_path_ends(struct wf_lane *lane, struct wf_peer *peer);
-/* Apply the step, if everything is there. */
+/* Applies the step, if everything is here. */
 void wf_push_try_apply(struct wf_lane *lane);
 /* A bounded piece of looking for rows whose time is over. */
 bool wf_push_tend(struct wf_lane *lane);
@@ -319,10 +320,10 @@ wf_sparse_is_async(const struct wf_sparse *sparse)
 void wf_view_note_rows(const struct wf_sparse *sparse, struct wf_sparse_peer *own, uint64_t step);
 /* A batch that will have no rows here is as old as the end of the step before it. */
 void wf_view_note_end(const struct wf_sparse *sparse, struct wf_sparse_peer *own, uint64_t step);
-/* Who is out of data waits for the others, and reads no rows before they are done. */
+/* A trainer that is out of data waits for the others, and reads no rows before they are done. */
 void wf_view_forget_end(struct wf_sparse_peer *own, uint64_t step);
-/* A push of `step` begins, made from rows that were read for the step before: own->lag.pushes says
- * how old they are, and whether it comes too late. */
+/* A push of `step` begins, computed from rows that were read for the step before: own->lag.pushes
+ * is how old they are, and decides whether it comes too late. */
 void wf_view_judge(const struct wf_sparse *sparse, struct wf_sparse_peer *own, uint64_t step);
 
 /* service_pull.c */

@@ -20,7 +20,7 @@ struct wf_ahead {
 	struct wf_env *env;
 	struct wf_task task;
 	bool under_way;
-	bool ended; /* the system cannot do it, or there is no helper: never asked again */
+	bool ended; /* the system cannot do it, or there is no helper: not requested again */
 
 	/* Fixed while a stretch is under way. */
 	char *at;
@@ -30,17 +30,17 @@ struct wf_ahead {
 	_Atomic bool stop;            /* lane: store relaxed; helper: load relaxed: only sooner */
 };
 
-/* Takes nothing. */
+/* Allocates nothing. */
 void wf_ahead_init(struct wf_ahead *ahead, struct wf_env *env);
 /* Sleeps while a stretch is under way, which is then broken off. Accepts zeroed. Before the memory
  * is given back. */
 void wf_ahead_fini(struct wf_ahead *ahead);
 /* Bytes of the stretch under way, or of the last one, that are ready, from its beginning on. */
 size_t wf_ahead_reached(const struct wf_ahead *ahead);
-/* Nothing is under way, and something may be asked for. */
+/* Nothing is under way, and a request may be made. */
 bool wf_ahead_is_free(struct wf_ahead *ahead);
 /* Only if it is free. Whole pages around the stretch are made present: they are all the caller's.
  */
 void wf_ahead_begin(struct wf_ahead *ahead, void *at, size_t bytes);
-/* Memory that was just taken shall be at that NUMA node: 1 + its number; 0: anywhere. */
+/* Binds newly allocated memory to that NUMA node: 1 + its number; 0: anywhere. */
 void wf_ahead_place(void *at, size_t bytes, unsigned node);

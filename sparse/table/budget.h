@@ -11,14 +11,14 @@
 struct wf_budget {
 	struct wf_env *env;
 	uint64_t cap_bytes;  /* UINT64_MAX: none */
-	uint64_t used_bytes; /* as asked of the env */
-	bool cap_refused;    /* the cap has said no, at least once */
+	uint64_t used_bytes; /* as requested of the env */
+	bool cap_refused;    /* the cap has refused at least one request */
 };
 
-/* Zeroed memory, aligned to 128 bytes. NULL where the cap or the env says no; nothing is recorded:
- * what that means is the caller's to say. */
+/* Zeroed memory, aligned to 128 bytes. NULL if the cap or the env refuses; nothing is recorded,
+ * because its meaning is the caller's to report. */
 void *wf_budget_alloc(struct wf_budget *budget, size_t bytes);
-/* Accepts NULL. `bytes` as taken. */
+/* Accepts NULL. `bytes` as allocated. */
 void wf_budget_give(struct wf_budget *budget, void *memory, size_t bytes);
 /* A larger array with the same beginning; the old one is given back. false: left as it was. */
 bool wf_budget_grow(struct wf_budget *budget, void **array, size_t old_bytes, size_t bytes);

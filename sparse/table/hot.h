@@ -28,8 +28,8 @@ struct wf_hot {
 
 /* Zeroed: empty. */
 void wf_hot_add(struct wf_hot *hot, const uint64_t *key, size_t count);
-/* The keys with most samples, most first; counts are of samples, so a key was asked for about
- * count * WF_HOT_SAMPLE times. Returns how many, at most `most`. */
+/* The keys with most samples, in descending order; counts are of samples, so a key was requested
+ * about count * WF_HOT_SAMPLE times. Returns their number, at most `most`. */
 size_t wf_hot_top(const struct wf_hot *hot, struct wf_hot_key *out, size_t most);
 /* The exponent s of a law count ~ rank^-s, by least squares on the logarithms of the surest
  * counters: 0 where all keys are alike, about 1 of words. -1: too few keys stand out to tell. */

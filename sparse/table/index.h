@@ -36,7 +36,8 @@
 
 struct wf_bucket {
 	uint16_t tag[WF_BUCKET_SLOTS]; /* 0: free */
-	uint16_t overflow;             /* keys that wanted in here, or came by, and went on */
+	uint16_t overflow;             /* keys that belong here, or were on their way, and went on
+				        * */
 	uint16_t spare;
 	uint32_t row[WF_BUCKET_SLOTS];
 };
@@ -70,7 +71,7 @@ struct wf_index {
 	struct wf_ahead *ahead; /* lent until fini, and over by then; NULL: there are no spares */
 	unsigned node;          /* 1 + NUMA node of the memory; 0: anywhere */
 	bool has_spare;
-	uint32_t asked;         /* chunk that the helper was asked for last */
+	uint32_t asked;         /* the chunk of the last request to the helper */
 	uint64_t cleared_bytes; /* of segments that were not ready when they were cut */
 	uint64_t readied_bytes;
 };
@@ -139,8 +140,8 @@ uint32_t wf_index_find(const struct wf_index *index, const struct wf_rows *rows,
  * has changed. */
 bool wf_index_insert(struct wf_index *index, const struct wf_rows *rows, uint64_t hash,
 		     uint32_t row);
-/* Rows of keys that lie where a key with this hash would: what has to go if its segment is full.
- * Returns how many, at most `most`. */
+/* Rows of keys where a key with this hash would be: one of them has to be evicted if its segment is
+ * full. Returns their number, at most `most`. */
 uint32_t wf_index_near(const struct wf_index *index, uint64_t hash, uint32_t *row, uint32_t most);
 /* `row` is in the index under `hash`. */
 void wf_index_remove(struct wf_index *index, uint64_t hash, uint32_t row);

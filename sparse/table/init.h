@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* init: the first values of a row: a function of (seed, table, key, column) and of nothing else:
- * not of who asks first, when, on which lane, nor of the table's other rows. Thread: any; pure. */
+/* init: the first values of a row: a function of (seed, table, key, column) alone: not of the
+ * trainer, time or lane of the first request, nor of the table's other rows. Thread: any; pure. */
 #pragma once
 
 #include <stddef.h>
@@ -25,7 +25,7 @@ struct wf_init {
 
 /* WEFT_INVALID names field, value and limit. */
 enum weft_status wf_init_check(const struct wf_init *init) WEFT_MUST_CHECK;
-/* What the kernels' `uniform` takes, for a row of kind WF_INIT_UNIFORM. */
+/* Arguments of the kernels' `uniform`, for a row of kind WF_INIT_UNIFORM. */
 struct wf_row_uniform wf_init_uniform(const struct wf_init *init);
 void wf_init_values(const struct wf_init *init, uint64_t key, float *out, size_t dim);
 /* The normal number that a share of (bits + 1/2) / 2^32 of all lie below: Wichura's AS 241 in its

@@ -19,13 +19,13 @@ struct wf_missed_block;
 struct wf_missed {
 	struct wf_budget *budget;
 	struct wf_row_motion none;      /* of no steps */
-	struct wf_missed_block **block; /* [block_capacity], block_count of them taken */
+	struct wf_missed_block **block; /* [block_capacity], block_count of them in use */
 	uint32_t block_count;
 	uint32_t block_capacity;
 	uint32_t step_count;
 };
 
-/* Takes nothing yet. `step`: any one, for its kind. */
+/* Allocates nothing yet. `step`: any one, for its kind. */
 void wf_missed_init(struct wf_missed *missed, struct wf_budget *budget,
 		    const struct wf_row_motion *step);
 void wf_missed_fini(struct wf_missed *missed); /* accepts zeroed */

@@ -38,7 +38,7 @@ struct wf_rows_opts {
 	size_t value_floats; /* values and state */
 	bool with_score;
 	size_t slab_bytes;      /* about; a slab has at least one row */
-	size_t ahead_bytes_max; /* memory is taken and made present so far before its use */
+	size_t ahead_bytes_max; /* how far ahead of its use memory is allocated and made present */
 	struct wf_ahead *ahead; /* lent until fini, and over by then; NULL: nothing is got ready */
 	unsigned node;          /* 1 + NUMA node of the memory; 0: anywhere */
 };
@@ -54,7 +54,7 @@ struct wf_rows {
 	unsigned small_shift; /* of the first slab; slab_shift: there are no small ones */
 	uint32_t small_count; /* slabs that are not full */
 
-	char **slab; /* [slab_capacity], slab_count of them taken */
+	char **slab; /* [slab_capacity], slab_count of them in use */
 	uint32_t slab_count;
 	uint32_t slab_capacity;
 	uint32_t run_slabs; /* slabs of a run; 1: there are none */
@@ -63,28 +63,29 @@ struct wf_rows {
 	bool no_runs;
 	size_t fixed_bytes;  /* of all rows of a fixed vocabulary, which are one piece; 0: none */
 	uint32_t room_count; /* rows that the slabs have room for */
-	uint32_t used_count; /* rows ever taken, live and free: the 0th to the last */
+	uint32_t used_count; /* rows ever in use, live and free: the 0th to the last */
 	uint32_t live_count;
 	uint32_t free_first; /* WF_ROW_NONE: none */
 
 	/* Memory that is got ready. Rows are counted as in wf_rows_nth. */
 	bool no_more_ahead;  /* memory has ended once, or is ending */
-	uint32_t look_at;    /* when so many rows are used */
+	uint32_t look_at;    /* at this number of rows */
 	uint32_t asked_from; /* rows of the stretch under way, or of the last one */
 	uint32_t asked_end;
-	uint32_t ready_from, ready_end; /* ready; those before are used, or were never asked for */
-	uint64_t cleared_bytes; /* of rows taken that were not ready: the lane touches them first */
+	uint32_t ready_from, ready_end; /* ready; those before are in use, or were never requested
+					 * */
+	uint64_t cleared_bytes; /* rows in use that were not ready: the lane touches them first */
 	uint64_t readied_bytes; /* of rows made ready by the helper before they were used */
 };
 
-/* Takes nothing yet. */
+/* Allocates nothing yet. */
 void wf_rows_init(struct wf_rows *rows, struct wf_budget *budget, const struct wf_rows_opts *opts);
 void wf_rows_fini(struct wf_rows *rows); /* accepts zeroed */
 /* A row whose bytes are all 0; the caller makes it live by its `born`. WF_ROW_NONE: no memory. */
 uint32_t wf_rows_alloc(struct wf_rows *rows);
 void wf_rows_give(struct wf_rows *rows, uint32_t row);
-/* Rows 0 .. count - 1 at once, zeroed: for a fixed vocabulary, which takes none later, and whose
- * rows have their ranks as numbers. false: no memory; what was taken is given back by fini. */
+/* Rows 0 .. count - 1 at once, zeroed: for a fixed vocabulary, which allocates none later, and
+ * whose rows are numbered by their ranks. false: no memory; fini frees what was allocated. */
 bool wf_rows_alloc_all(struct wf_rows *rows, uint32_t count);
 /* Of a fixed vocabulary: a row is used for the first time; and more of them are got ready. */
 void wf_rows_first_use(struct wf_rows *rows, uint32_t row);

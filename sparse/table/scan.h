@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scan: the rows of a table partition by partition, by ascending key: what a save is made of.
+/* scan: the rows of a table partition by partition, by ascending key, for a save.
  *
  * No step may be applied while one is under way. Lookups and tend may come between partitions: a
- * row that is born meanwhile is in the scan or not, which changes no value that anybody will ever
- * see; one that is evicted is left out. Takes 6 bytes a row, from the env and not from the table's
- * cap, and 16 for each row of the largest partition. Thread: the lane's. */
+ * row that is created meanwhile is in the scan or not, which changes no visible value; one that is
+ * evicted is left out. It needs 6 bytes a row, from the env and not from the table's cap, and 16
+ * for each row of the largest partition. Thread: the lane's. */
 #pragma once
 
 #include "sparse/table/table.h"
@@ -15,11 +15,11 @@ struct wf_scan;
 /* WEFT_NOMEM */
 enum weft_status wf_scan_create(struct wf_table *table, struct wf_scan **out) WEFT_MUST_CHECK;
 void wf_scan_destroy(struct wf_scan *scan); /* accepts NULL; the table is still there */
-/* See which partition each row is in, at most `rows` of them now. `*done`: all have been seen, and
- * partitions may be asked for. WEFT_NOMEM */
+/* Finds the partition of each row, of at most `rows` rows now. `*done`: all have been visited, and
+ * partitions can be read. WEFT_NOMEM */
 enum weft_status wf_scan_prepare(struct wf_scan *scan, uint32_t rows, bool *done) WEFT_MUST_CHECK;
-/* Go to a partition of this lane, and sort it. Returns how many rows it has; until they have been
- * asked for nothing else is done to the table. */
+/* Goes to a partition of this lane, and sorts it. Returns the number of its rows; until they have
+ * been read nothing else is done to the table. */
 uint32_t wf_scan_partition(struct wf_scan *scan, uint32_t partition);
 /* The next row of it, lent until the table's next call. false: there is none. */
 bool wf_scan_next(struct wf_scan *scan, struct wf_row_record *out);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* table: what one lane keeps of one sparse table: find the rows of a batch of keys, and apply the
- * gradients of a step to them. No network: the sparse service will stand between this and a
+/* table: one lane's part of one sparse table: finds the rows of a batch of keys, and applies the
+ * gradients of a step to them. It does no network I/O: the sparse service stands between this and a
  * connection. Semantics: sparse/README.md. Thread: the lane's; nothing here blocks. */
 #pragma once
 
@@ -18,7 +18,7 @@
 #define WF_TABLE_ENTRIES_MAX (1u << 24)
 #define WF_TABLE_ROWS_MAX ((uint64_t)UINT32_MAX - 1)
 
-/* When a key gets a row. Both conditions hold; by default the first one asked for does. */
+/* When a key gets a row. Both conditions must hold; by default the first request suffices. */
 struct wf_admit_opts {
 	uint32_t count;      /* occurrences in pushes, this one included; 0 and 1: at once */
 	double probability;  /* at each push of it; 1: at once */
@@ -28,14 +28,14 @@ struct wf_admit_opts {
 /* When a row goes. */
 struct wf_evict_opts {
 	uint64_t age_steps; /* since the last update, or birth; 0: never */
-	/* Below this its score lets it go: show_weight (show - click) + click_weight click, with
-	 * both multiplied by `fade` every fade_steps; 0: never. */
+	/* A row whose score falls below this is evicted: show_weight (show - click) + click_weight
+	 * click, with both multiplied by `fade` every fade_steps; 0: never. */
 	double score_least;
 	double show_weight, click_weight;
 	double fade;
 	uint64_t fade_steps;
-	/* At the cap a new row takes the place of an old one (lowest score, else longest without
-	 * an update, among some looked at). false: it is refused. */
+	/* At the cap a new row replaces an old one (lowest score, otherwise longest without an
+	 * update, among some candidates). false: it is refused. */
 	bool at_cap;
 };
 
@@ -45,13 +45,13 @@ struct wf_table_opts {
 	uint32_t partition_first;  /* this lane's partitions: wire/partition.h */
 	uint32_t partition_count;  /* at least 1 */
 	uint32_t entries_max;      /* (key, gradient) pairs of one push, over all trainers */
-	uint64_t memory_cap_bytes; /* of all this table takes; 0: none */
+	uint64_t memory_cap_bytes; /* of all memory of this table; 0: none */
 	/* Values in 16 bits are widened for each update, and rounded once after it; state is f32.
 	 */
 	enum weft_value_format value_rest;
-	uint64_t index_seed; /* nobody outside should know it; no result depends on it */
-	/* Memory of new rows is taken, and got ready by the env's helper, up to so many bytes
-	 * before it is used, and up to an eighth of what is used; 0: 32 MiB; 1: never. */
+	uint64_t index_seed; /* to be kept secret; no result depends on it */
+	/* Memory of new rows is allocated, and made ready by the env's helper, up to this many
+	 * bytes ahead of its use, and up to an eighth of what is used; 0: 32 MiB; 1: never. */
 	uint64_t ahead_bytes_max;
 	unsigned node;                    /* 1 + NUMA node of the lane; 0: anywhere */
 	const struct wf_kernels *kernels; /* NULL: the best there is */
@@ -61,10 +61,10 @@ struct wf_table_opts {
 	struct wf_evict_opts evict;
 };
 
-/* Counters; gauges where it says so. */
+/* Counters, and gauges where noted. */
 enum wf_table_stat {
 	WF_TABLE_KEYS_LOOKED_UP, /* keys of lookups */
-	WF_TABLE_KEYS_MISSED,    /* of these, without a row when asked */
+	WF_TABLE_KEYS_MISSED,    /* of these, without a row at the time */
 	WF_TABLE_KEYS_PUSHED,    /* (key, gradient) pairs */
 	WF_TABLE_ROWS_UPDATED,
 	WF_TABLE_ROWS_BORN,
@@ -77,7 +77,7 @@ enum wf_table_stat {
 	WF_TABLE_EVICTED_AT_CAP,
 	WF_TABLE_INDEX_REBUILDS, /* gauge: segments of the index */
 	WF_TABLE_ROWS_LIVE,      /* gauge */
-	WF_TABLE_MEMORY_BYTES,   /* gauge: taken from the env */
+	WF_TABLE_MEMORY_BYTES,   /* gauge: allocated from the env */
 	WF_TABLE_ROW_BYTES,      /* gauge: one row, all in */
 	WF_TABLE_READIED_BYTES,  /* gauge: made present by the env's helper */
 	/* Gauge: of rows and pieces of the index that were not ready when they were first used: the
@@ -88,8 +88,8 @@ enum wf_table_stat {
 
 struct wf_table;
 
-/* WEFT_INVALID, WEFT_UNSUPPORTED: settings, names field, value and limit; INVALID also for a cap
- * without room for what a table takes before its first row. WEFT_NOMEM: the env. */
+/* WEFT_INVALID, WEFT_UNSUPPORTED: settings, with field, value and limit; INVALID also for a cap
+ * without room for what a table needs before its first row. WEFT_NOMEM: the env. */
 enum weft_status wf_table_create(struct wf_env *env, const struct wf_table_opts *opts,
 				 struct wf_table **out) WEFT_MUST_CHECK;
 void wf_table_destroy(struct wf_table *table); /* accepts NULL */
@@ -102,11 +102,11 @@ struct wf_table_lookup {
 };
 
 /**
- * The values of a batch of keys as they are after the last step applied.
+ * Reads the values of a batch of keys as they are after the last step applied.
  *
- * A key without a row gives its first values, where it may have a row as soon as it asks for one,
- * or zeros, while it is not admitted. Rows are not changed by it: with dense_equivalent the values
- * are caught up in `out` only, so that nobody's reading alters a bit.
+ * A key without a row gives its first values, if it may have a row at its first request, or zeros
+ * while it is not admitted. Rows are not changed by it: with dense_equivalent the values are caught
+ * up in `out` only, so that reading alters no bit.
  * @return WEFT_OK; WEFT_INVALID: a key is outside the vocabulary, or belongs to another lane: then
  *         `out` holds nothing, and keys before that one may have been given rows
  */
@@ -133,18 +133,18 @@ struct wf_table_push {
 };
 
 /**
- * Sum the gradients of each key in trainer order, then apply them once.
+ * Sums the gradients of each key in trainer order, then applies them once.
  *
- * The bits of every row depend on the step's batches only, not on the lanes, on the order in which
- * keys stand in a batch (but for repetitions), nor on what was looked up in between.
+ * The bits of every row depend on the step's batches only, not on the lanes, on the order of keys
+ * in a batch (except for repetitions), nor on look-ups in between.
  * @return WEFT_OK; WEFT_INVALID: keys as in wf_table_lookup, too many entries, a step out of order
- *         or a rate that is no number, below 0 (ftrl: or 0), or not that of the closed form;
+ *         or a rate that is not a number, below 0 (ftrl: or 0), or not that of the closed form;
  *         WEFT_NOMEM: to keep the step for rows that miss it: nothing has changed
  */
 enum weft_status wf_table_push(struct wf_table *table,
 			       const struct wf_table_push *push) WEFT_MUST_CHECK;
 
-/* Look at the next `rows` rows and evict those whose time has come (by age or score). They are gone
+/* Visits the next `rows` rows and evicts those whose time is over (by age or score). They are gone
  * for lookups and pushes in any case: this only frees their memory. Call it between batches. */
 void wf_table_tend(struct wf_table *table, uint32_t rows);
 
@@ -161,10 +161,10 @@ struct wf_table_row {
 
 /* f32 of values and state. */
 size_t wf_table_row_floats(const struct wf_table *table);
-/* The live row at or after *cursor (0 at first), which moves behind it. false: there is none. */
+/* The live row at or after *cursor (0 at first), which advances past it. false: there is none. */
 bool wf_table_next(const struct wf_table *table, uint64_t *cursor, struct wf_table_row *out);
-/* Put a saved row back; its key has none. Admission is not asked. WEFT_INVALID: the key, or a stamp
- * above the last step; WEFT_NOMEM: the cap, or the env. */
+/* Restores a saved row, whose key has none. Admission is not checked. WEFT_INVALID: the key, or a
+ * stamp above the last step; WEFT_NOMEM: the cap, or the env. */
 enum weft_status wf_table_put(struct wf_table *table,
 			      const struct wf_table_row *row) WEFT_MUST_CHECK;
 /* What admission has counted in a partition of this lane, for a save: [*count]. NULL, and 0 of
@@ -174,8 +174,8 @@ const uint16_t *wf_table_counters(const struct wf_table *table, uint32_t partiti
 /* Put them back. WEFT_INVALID: not as many as the table has. */
 enum weft_status wf_table_set_counters(struct wf_table *table, uint32_t partition,
 				       const uint16_t *counter, uint32_t count) WEFT_MUST_CHECK;
-/* The last step applied. Set: to go on from a saved table, before anything else is done.
- * WEFT_UNSUPPORTED: where earlier steps' rates would have to be known. */
+/* The last step applied. Set: to continue from a saved table, before anything else is done.
+ * WEFT_UNSUPPORTED: if the rates of earlier steps would be needed. */
 uint64_t wf_table_step(const struct wf_table *table);
 enum weft_status wf_table_set_step(struct wf_table *table, uint64_t step) WEFT_MUST_CHECK;
 

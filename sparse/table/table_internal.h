@@ -42,7 +42,7 @@ struct wf_table {
 	/* Where steps differ by their rates: those that were applied. */
 	bool varies;
 	struct wf_missed missed;
-	float *moved; /* [wide_floats] a row as of the last step, for who saves it */
+	float *moved; /* [wide_floats] a row as of the last step, for saving */
 
 	size_t wide_floats; /* of a row whose values are f32: dim and state */
 	size_t rest_floats; /* room of the values in a row, in f32 */
@@ -133,7 +133,7 @@ bool wf_table_reclaim_near(struct wf_table *t, uint64_t hash);
 void wf_table_fade(const struct wf_table *t, struct wf_row_score *score, uint32_t stamp,
 		   uint32_t step);
 
-/* A row that is there, as it is kept; lent until the table's next call. */
+/* An existing row, as it is stored; lent until the table's next call. */
 void wf_table_read(const struct wf_table *t, struct wf_row_head *head, struct wf_table_row *out);
 
 /* Keep the gauges true. */
