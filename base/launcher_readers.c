@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* launcher_readers: the variables and files of each launcher. Thread: the caller's.
+ *
+ * | launcher | what it is known by | what it says |
+ * | torchrun | RANK, WORLD_SIZE and MASTER_ADDR | rank, size, host of rank 0 |
+ * | Open MPI | OMPI_COMM_WORLD_RANK | rank, size; with several programs in one mpirun, of each |
+ * | Slurm | SLURM_STEP_ID: a task that srun started | rank, size, hosts |
+ * | PaddlePaddle's job | TRAINING_ROLE, PADDLE_* of its operators and documents | all |
+ * | Volcano | VC_TASK_INDEX (once VK_TASK_INDEX), of its plugins env and svc | rank, size, hosts |
+ * | Kubernetes Job | JOB_COMPLETION_INDEX, of indexed ones, those of a JobSet too | rank |
+ *
+ * A rank and a size that do not say of what are those of the group that this process is in. */
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/hostlist.h"
+#include "base/launcher_internal.h"
+
+#define LIST_BYTES 8192u
+#define APPS_MAX 16u
+#define OF_PSERVERS "it counts the group of this process, which is no trainer"
+
+static const char *
+size_objection(const struct wf_launcher_probe *probe)
+{
+	return probe->out->role == WF_ROLE_PSERVER ? OF_PSERVERS : NULL;
+}
+
+/* The first of these variables that is set becomes a finding. */
+static void
+add_first(struct wf_launcher_probe *probe, enum wf_launcher_fact fact, const char *const *names,
+	  const char *ignored)
+{
+	for (; *names != NULL; names++) {
+		const char *value = wf_probe_get(probe, *names);
+		if (value != NULL) {
+			wf_probe_add(probe, fact, *names, value, ignored);
+			return;
+		}
+	}
+}
+
+/* Entries of a list with commas. */
+static unsigned
+count_entries(const char *list)
+{
+	unsigned count = 1;
+	for (; *list != '\0'; list++) {
+		count += *list == ',';
+	}
+	return count;
+}
+
+void
+wf_launcher_read_torchrun(struct wf_launcher_probe *probe)
+{
+	const char *rank = wf_probe_get(probe, "RANK");
+	const char *size = wf_probe_get(probe, "WORLD_SIZE");
+	const char *host = wf_probe_get(probe, "MASTER_ADDR");
+
+	if (rank == NULL || size == NULL || host == NULL) {
+		return;
+	}
+	wf_probe_add(probe, WF_FACT_RANK, "RANK", rank, NULL);
+	wf_probe_add(probe, WF_FACT_SIZE, "WORLD_SIZE", size, size_objection(probe));
+	wf_probe_add(probe, WF_FACT_PSERVERS, "MASTER_ADDR", host, NULL);
+}
+
+/* ---- Open MPI ---- */
+
+/* "1 2": how many processes each of the programs of one mpirun has. */
+static unsigned
+parse_counts(const char *text, unsigned counts[APPS_MAX])
+{
+	unsigned apps = 0;
+	while (*text != '\0' && apps < APPS_MAX) {
+		char number[8];
+		size_t digits = strcspn(text, " ");
+		if (digits >= sizeof(number)) {
+			return 0;
+		}
+		memcpy(number, text, digits);
+		number[digits] = '\0';
+		if (!wf_probe_number(number, &counts[apps])) {
+			return 0;
+		}
+		apps++;
+		text += digits + strspn(text + digits, " ");
+	}
+	return *text == '\0' ? apps : 0;
+}
+
+/* `mpirun -np 2 weft pserver : -np 4 weft train` has one row of ranks for both programs. Here a
+ * trainer counts among those of its own program, and a pserver learns of the other one's. */
+static bool
+read_programs(struct wf_launcher_probe *probe, unsigned rank)
+{
+	unsigned counts[APPS_MAX];
+	unsigned own;
+	char text[16];
+	const char *list = wf_probe_get(probe, "OMPI_APP_CTX_NUM_PROCS");
+	const char *number = wf_probe_get(probe, "OMPI_MCA_orte_app_num");
+	unsigned apps = list != NULL ? parse_counts(list, counts) : 0;
+
+	if (apps < 2 || number == NULL || !wf_probe_number(number, &own) || own >= apps) {
+		return false;
+	}
+	unsigned before = 0;
+	for (unsigned i = 0; i < own; i++) {
+		before += counts[i];
+	}
+	if (rank < before || rank - before >= counts[own]) {
+		return false;
+	}
+	snprintf(text, sizeof(text), "%u", rank - before);
+	wf_probe_add(probe, WF_FACT_RANK, "OMPI_COMM_WORLD_RANK", text, NULL);
+	unsigned trainers = probe->out->role != WF_ROLE_PSERVER ? counts[own] : counts[1 - own % 2];
+	snprintf(text, sizeof(text), "%u", trainers);
+	wf_probe_add(probe, WF_FACT_SIZE, "OMPI_APP_CTX_NUM_PROCS", text,
+		     probe->out->role == WF_ROLE_PSERVER && apps > 2
+			     ? "mpirun has more than two programs"
+			     : NULL);
+	return true;
+}
+
+void
+wf_launcher_read_open_mpi(struct wf_launcher_probe *probe)
+{
+	unsigned number;
+	const char *rank = wf_probe_get(probe, "OMPI_COMM_WORLD_RANK");
+	const char *size = wf_probe_get(probe, "OMPI_COMM_WORLD_SIZE");
+
+	if (rank == NULL || (wf_probe_number(rank, &number) && read_programs(probe, number))) {
+		return;
+	}
+	wf_probe_add(probe, WF_FACT_RANK, "OMPI_COMM_WORLD_RANK", rank, NULL);
+	if (size != NULL) {
+		wf_probe_add(probe, WF_FACT_SIZE, "OMPI_COMM_WORLD_SIZE", size,
+			     size_objection(probe));
+	}
+}
+
+/* ---- Slurm ---- */
+
+/* The first host of a job on several: where pserver 0 is looked for. */
+static void
+read_first_host(struct wf_launcher_probe *probe)
+{
+	static const char *const names[] = {"SLURM_JOB_NODELIST_HET_GROUP_0", "SLURM_JOB_NODELIST",
+					    "SLURM_NODELIST", NULL};
+	char hosts[LIST_BYTES];
+	uint32_t count;
+
+	for (const char *const *name = names; *name != NULL; name++) {
+		const char *list = wf_probe_get(probe, *name);
+		if (list == NULL) {
+			continue;
+		}
+		if (wf_hostlist_expand(list, hosts, sizeof(hosts), &count) != WEFT_OK) {
+			wf_probe_add(probe, WF_FACT_PSERVERS, *name, list,
+				     "it is not a list of hosts");
+		} else if (count > 1) {
+			hosts[strcspn(hosts, ",")] = '\0';
+			wf_probe_add(probe, WF_FACT_PSERVERS, *name, hosts, NULL);
+		}
+		return;
+	}
+}
+
+void
+wf_launcher_read_slurm(struct wf_launcher_probe *probe)
+{
+	static const char *const sizes[] = {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", NULL};
+	static const char mixed[] = "a heterogeneous step counts the tasks of all its components";
+	const char *rank = wf_probe_get(probe, "SLURM_PROCID");
+	const char *parts = wf_probe_get(probe, "SLURM_HET_SIZE");
+
+	if (rank == NULL || wf_probe_get(probe, "SLURM_STEP_ID") == NULL) {
+		return; /* a batch script is no task of a step */
+	}
+	wf_probe_add(probe, WF_FACT_RANK, "SLURM_PROCID", rank, parts != NULL ? mixed : NULL);
+	add_first(probe, WF_FACT_SIZE, sizes, parts != NULL ? mixed : size_objection(probe));
+	read_first_host(probe);
+}
+
+/* ---- the original's jobs ---- */
+
+static void
+read_role(struct wf_launcher_probe *probe)
+{
+	static const char *const names[] = {"TRAINING_ROLE", "PADDLE_TRAINING_ROLE", NULL};
+	for (const char *const *name = names; *name != NULL; name++) {
+		const char *value = wf_probe_get(probe, *name);
+		if (value == NULL) {
+			continue;
+		}
+		if (strcasecmp(value, "PSERVER") == 0) {
+			wf_probe_add(probe, WF_FACT_ROLE, *name, "pserver", NULL);
+		} else if (strcasecmp(value, "TRAINER") == 0 || strcasecmp(value, "WORKER") == 0) {
+			wf_probe_add(probe, WF_FACT_ROLE, *name, "trainer", NULL);
+		} else {
+			wf_probe_add(probe, WF_FACT_ROLE, *name, value,
+				     "it is neither TRAINER nor PSERVER");
+		}
+		return;
+	}
+}
+
+/* The number of trainers: as such, or as long as a list of them. */
+static void
+read_trainers(struct wf_launcher_probe *probe)
+{
+	static const char *const numbers[] = {"PADDLE_TRAINERS_NUM", NULL};
+	static const char *const lists[] = {"PADDLE_TRAINERS", "PADDLE_TRAINER_ENDPOINTS",
+					    "PADDLE_TRAINER_IPS", NULL};
+	unsigned number;
+	char text[16];
+
+	add_first(probe, WF_FACT_SIZE, numbers, NULL);
+	for (const char *const *name = lists; *name != NULL; name++) {
+		const char *value = wf_probe_get(probe, *name);
+		if (value != NULL) {
+			bool is_number = wf_probe_number(value, &number);
+			snprintf(text, sizeof(text), "%u",
+				 is_number ? number : count_entries(value));
+			wf_probe_add(probe, WF_FACT_SIZE, *name, text, NULL);
+		}
+	}
+}
+
+static void
+read_pservers(struct wf_launcher_probe *probe)
+{
+	static const char *const lists[] = {"PADDLE_PSERVERS_IP_PORT_LIST",
+					    "PADDLE_PSERVER_ENDPOINTS", "PADDLE_PSERVERS",
+					    "PADDLE_PSERVER_IPS", NULL};
+	unsigned number;
+
+	for (const char *const *name = lists; *name != NULL; name++) {
+		const char *value = wf_probe_get(probe, *name);
+		if (value != NULL) {
+			wf_probe_add(probe, WF_FACT_PSERVERS, *name, value,
+				     wf_probe_number(value, &number)
+					     ? "it says how many there are, not where"
+					     : NULL);
+		}
+	}
+}
+
+void
+wf_launcher_read_paddle(struct wf_launcher_probe *probe)
+{
+	static const char *const ids[] = {"PADDLE_TRAINER_ID", NULL};
+	static const char *const ports[] = {"PADDLE_PSERVER_PORT", "PADDLE_PORT", NULL};
+
+	read_role(probe);
+	add_first(probe, WF_FACT_RANK, ids, NULL);
+	read_trainers(probe);
+	read_pservers(probe);
+	add_first(probe, WF_FACT_PORT, ports, NULL);
+}
+
+/* ---- Volcano, Kubernetes ---- */
+
+/* A file of one name a line, as a list with commas; false: there is none, or it is too long. */
+static bool
+read_list(const struct wf_launcher_probe *probe, const char *path, char *out, size_t bytes)
+{
+	char whole[4096];
+	const char *root = probe->source->root != NULL ? probe->source->root : "";
+	int wanted = snprintf(whole, sizeof(whole), "%s%s", root, path);
+
+	if (wanted < 0 || (size_t)wanted >= sizeof(whole)) {
+		return false;
+	}
+	int fd = open(whole, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0) {
+		return false;
+	}
+	ssize_t count = read(fd, out, bytes);
+	close(fd);
+	if (count <= 0 || (size_t)count == bytes) {
+		return false;
+	}
+	while (count > 0 && (out[count - 1] == '\n' || out[count - 1] == '\r')) {
+		count--;
+	}
+	out[count] = '\0';
+	for (char *at = out; *at != '\0'; at++) {
+		*at = *at == '\n' ? ',' : *at;
+	}
+	return count > 0;
+}
+
+void
+wf_launcher_read_volcano(struct wf_launcher_probe *probe)
+{
+	static const char file[] = "/etc/volcano/pserver.host";
+	static const char *const ids[] = {"VC_TASK_INDEX", "VK_TASK_INDEX", NULL};
+	static const char *const sizes[] = {"VC_TRAINER_NUM", NULL};
+	static const char *const hosts[] = {"VC_PSERVER_HOSTS", NULL};
+	char list[LIST_BYTES];
+	char text[16];
+
+	if (wf_probe_get(probe, ids[0]) == NULL && wf_probe_get(probe, ids[1]) == NULL) {
+		return;
+	}
+	add_first(probe, WF_FACT_RANK, ids, NULL);
+	add_first(probe, WF_FACT_SIZE, sizes, NULL);
+	const char *trainers = wf_probe_get(probe, "VC_TRAINER_HOSTS");
+	if (trainers != NULL) {
+		snprintf(text, sizeof(text), "%u", count_entries(trainers));
+		wf_probe_add(probe, WF_FACT_SIZE, "VC_TRAINER_HOSTS", text, NULL);
+	}
+	add_first(probe, WF_FACT_PSERVERS, hosts, NULL);
+	if (read_list(probe, file, list, sizeof(list))) {
+		wf_probe_add(probe, WF_FACT_PSERVERS, file, list, NULL);
+	}
+}
+
+void
+wf_launcher_read_indexed_job(struct wf_launcher_probe *probe)
+{
+	static const char *const ids[] = {"JOB_COMPLETION_INDEX", NULL};
+	add_first(probe, WF_FACT_RANK, ids, NULL);
+}

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tests of launcher: what each launcher says, in environments as they set them, and which one
+ * counts where there are several. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/launcher.h"
+
+/* An environment: "NAME=value" each, the last one NULL. */
+static const char *
+get(void *arg, const char *name)
+{
+	const char *const *variables = arg;
+	size_t bytes = strlen(name);
+	for (; *variables != NULL; variables++) {
+		if (strncmp(*variables, name, bytes) == 0 && (*variables)[bytes] == '=') {
+			return *variables + bytes + 1;
+		}
+	}
+	return NULL;
+}
+
+static struct wf_launcher launcher;
+
+static void
+detect(const char *const *variables, enum wf_launcher_role role, const char *root)
+{
+	const struct wf_launcher_source source = {
+		.get = get, .arg = (void *)(uintptr_t)variables, .root = root};
+	wf_launcher_detect(&source, role, &launcher);
+}
+
+/* NULL: nothing is said. */
+static void
+says(enum wf_launcher_fact fact, const char *value)
+{
+	const struct wf_launcher_finding *finding = wf_launcher_find(&launcher, fact);
+	if (value == NULL) {
+		assert_null(finding);
+		return;
+	}
+	assert_non_null(finding);
+	assert_string_equal(finding->value, value);
+}
+
+static void
+is_place(const char *rank, const char *size, const char *pservers, const char *port)
+{
+	says(WF_FACT_RANK, rank);
+	says(WF_FACT_SIZE, size);
+	says(WF_FACT_PSERVERS, pservers);
+	says(WF_FACT_PORT, port);
+}
+
+/* The reason why what this variable says is not used. */
+static const char *
+ignored(const char *variable)
+{
+	for (unsigned i = 0; i < launcher.count; i++) {
+		const struct wf_launcher_finding *finding = &launcher.finding[i];
+		size_t bytes = strlen(variable);
+		if (strncmp(finding->text, variable, bytes) == 0 && finding->text[bytes] == '=' &&
+		    finding->ignored != NULL) {
+			return finding->ignored;
+		}
+	}
+	return "";
+}
+
+static void
+without_a_launcher_nothing_is_said(void **state)
+{
+	static const char *const none[] = {"HOME=/root", "RANK=3", "SLURM_PROCID=0",
+					   "SLURM_NTASKS=4", NULL};
+
+	detect(none, WF_ROLE_UNKNOWN, NULL);
+	assert_int_equal(launcher.count, 0);
+	assert_int_equal(launcher.role, WF_ROLE_TRAINER);
+}
+
+static const char *const mpirun[] = {"OMPI_COMM_WORLD_RANK=3",  "OMPI_COMM_WORLD_SIZE=4",
+				     "OMPI_NUM_APP_CTX=1",      "OMPI_APP_CTX_NUM_PROCS=4",
+				     "OMPI_MCA_orte_app_num=0", NULL};
+/* mpirun -np 2 weft pserver : -np 4 weft train: rank 2 is the first trainer. */
+static const char *const programs[] = {"OMPI_COMM_WORLD_RANK=3",  "OMPI_COMM_WORLD_SIZE=6",
+				       "OMPI_NUM_APP_CTX=2",      "OMPI_APP_CTX_NUM_PROCS=2 4",
+				       "OMPI_MCA_orte_app_num=1", NULL};
+
+static void
+open_mpi_says_rank_and_size(void **state)
+{
+	detect(mpirun, WF_ROLE_TRAINER, NULL);
+	is_place("3", "4", NULL, NULL);
+	assert_string_equal(launcher.finding[0].launcher, "Open MPI");
+	assert_ptr_equal(wf_launcher_find_setting(&launcher, "trainer_id"), &launcher.finding[0]);
+	assert_null(wf_launcher_find_setting(&launcher, "role"));
+	assert_null(wf_launcher_find_setting(&launcher, "pin"));
+
+	/* An mpirun of pservers counts pservers. */
+	detect(mpirun, WF_ROLE_PSERVER, NULL);
+	is_place(NULL, NULL, NULL, NULL);
+	assert_string_equal(ignored("OMPI_COMM_WORLD_RANK"), "this process is no trainer");
+}
+
+static void
+each_program_of_one_mpirun_counts_by_itself(void **state)
+{
+	static const char *const first[] = {"OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=6",
+					    "OMPI_APP_CTX_NUM_PROCS=2 4", "OMPI_MCA_orte_app_num=0",
+					    NULL};
+	static const char *const three[] = {"OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=6",
+					    "OMPI_APP_CTX_NUM_PROCS=2 3 1",
+					    "OMPI_MCA_orte_app_num=0", NULL};
+	static const char *const broken[] = {"OMPI_COMM_WORLD_RANK=5", "OMPI_COMM_WORLD_SIZE=6",
+					     "OMPI_APP_CTX_NUM_PROCS=2 3 -1",
+					     "OMPI_MCA_orte_app_num=2", NULL};
+
+	detect(programs, WF_ROLE_TRAINER, NULL);
+	is_place("1", "4", NULL, NULL);
+	detect(first, WF_ROLE_PSERVER, NULL);
+	is_place(NULL, "4", NULL, NULL);
+	detect(three, WF_ROLE_PSERVER, NULL);
+	is_place(NULL, NULL, NULL, NULL);
+	detect(broken, WF_ROLE_TRAINER, NULL);
+	is_place("5", "6", NULL, NULL);
+}
+
+static const char *const srun[] = {"SLURM_STEP_ID=0",
+				   "SLURM_PROCID=2",
+				   "SLURM_NTASKS=5",
+				   "SLURM_STEP_NUM_TASKS=3",
+				   "SLURM_JOB_NODELIST=n[08-10]",
+				   NULL};
+
+static void
+slurm_says_rank_size_and_the_first_host(void **state)
+{
+	static const char *const one[] = {"SLURM_STEP_ID=0", "SLURM_PROCID=2", "SLURM_NTASKS=5",
+					  "SLURM_JOB_NODELIST=n7", NULL};
+	static const char *const broken[] = {"SLURM_STEP_ID=0", "SLURM_PROCID=2", "SLURM_NTASKS=0",
+					     "SLURM_JOB_NODELIST=n[7", NULL};
+	static const char *const mixed[] = {"SLURM_STEP_ID=0",
+					    "SLURM_PROCID=2",
+					    "SLURM_NTASKS=5",
+					    "SLURM_HET_SIZE=2",
+					    "SLURM_JOB_NODELIST=b",
+					    "SLURM_NODELIST=b",
+					    "SLURM_JOB_NODELIST_HET_GROUP_0=a[1-2]",
+					    NULL};
+
+	detect(srun, WF_ROLE_TRAINER, NULL);
+	is_place("2", "3", "n08", NULL);
+	detect(one, WF_ROLE_TRAINER, NULL);
+	is_place("2", "5", NULL, NULL);
+	detect(broken, WF_ROLE_TRAINER, NULL);
+	is_place("2", NULL, NULL, NULL);
+	assert_string_equal(ignored("SLURM_NTASKS"), "it is not a number from 1");
+	assert_string_equal(ignored("SLURM_JOB_NODELIST"), "it is not a list of hosts");
+	detect(mixed, WF_ROLE_TRAINER, NULL);
+	is_place(NULL, NULL, "a1", NULL);
+	assert_non_null(strstr(ignored("SLURM_PROCID"), "heterogeneous"));
+}
+
+static void
+torchrun_says_rank_size_and_host(void **state)
+{
+	static const char *const variables[] = {"RANK=1", "WORLD_SIZE=2", "MASTER_ADDR=node7",
+						"MASTER_PORT=29500", NULL};
+
+	detect(variables, WF_ROLE_TRAINER, NULL);
+	is_place("1", "2", "node7", NULL);
+}
+
+/* As the original's document for Volcano has them. */
+static void
+a_paddle_job_says_everything(void **state)
+{
+	static const char *const trainer[] = {"TRAINING_ROLE=TRAINER",
+					      "PADDLE_TRAINING_ROLE=TRAINER",
+					      "PADDLE_TRAINER_ID=1",
+					      "PADDLE_TRAINERS_NUM=2",
+					      "PADDLE_TRAINERS=10.0.0.1,10.0.0.2",
+					      "PADDLE_PSERVERS=10.0.0.3,10.0.0.4",
+					      "PADDLE_PORT=30236",
+					      "PADDLE_CURRENT_IP=10.0.0.1",
+					      NULL};
+	static const char *const pserver[] = {"PADDLE_TRAINING_ROLE=pserver",
+					      "PADDLE_TRAINER_ID=1",
+					      "PADDLE_TRAINERS=2",
+					      "PADDLE_PSERVERS=2",
+					      "PADDLE_PSERVER_IPS=10.0.0.3,10.0.0.4",
+					      "PADDLE_PORT=70000",
+					      NULL};
+	static const char *const strange[] = {"TRAINING_ROLE=HETER_TRAINER",
+					      "PADDLE_TRAINER_ENDPOINTS=a:1,b:1,c:1", NULL};
+
+	detect(trainer, WF_ROLE_UNKNOWN, NULL);
+	assert_int_equal(launcher.role, WF_ROLE_TRAINER);
+	says(WF_FACT_ROLE, "trainer");
+	is_place("1", "2", "10.0.0.3,10.0.0.4", "30236");
+	detect(pserver, WF_ROLE_UNKNOWN, NULL);
+	assert_int_equal(launcher.role, WF_ROLE_PSERVER);
+	is_place(NULL, "2", "10.0.0.3,10.0.0.4", NULL);
+	assert_string_equal(ignored("PADDLE_PSERVERS"), "it says how many there are, not where");
+	assert_string_equal(ignored("PADDLE_PORT"), "it is not a port number");
+	detect(strange, WF_ROLE_UNKNOWN, NULL);
+	assert_int_equal(launcher.role, WF_ROLE_TRAINER);
+	is_place(NULL, "3", NULL, NULL);
+	assert_non_null(strstr(ignored("TRAINING_ROLE"), "neither"));
+}
+
+static void
+write_hosts(const char *root, const char *text)
+{
+	char path[256];
+	snprintf(path, sizeof(path), "%s/etc", root);
+	(void)mkdir(path, 0700);
+	snprintf(path, sizeof(path), "%s/etc/volcano", root);
+	(void)mkdir(path, 0700);
+	snprintf(path, sizeof(path), "%s/etc/volcano/pserver.host", root);
+	FILE *file = fopen(path, "w");
+	assert_non_null(file);
+	assert_true(fputs(text, file) >= 0);
+	assert_int_equal(fclose(file), 0);
+}
+
+static void
+remove_hosts(const char *root)
+{
+	static const char *const parts[] = {"/etc/volcano/pserver.host", "/etc/volcano", "/etc",
+					    ""};
+	for (size_t i = 0; i < WF_ARRAY_COUNT(parts); i++) {
+		char path[256];
+		snprintf(path, sizeof(path), "%s%s", root, parts[i]);
+		assert_int_equal(remove(path), 0);
+	}
+}
+
+static void
+volcano_says_hosts_by_variable_or_file(void **state)
+{
+	static const char *const variables[] = {"VC_TASK_INDEX=1", "VC_TRAINER_NUM=3",
+						"VC_PSERVER_HOSTS=j-pserver-0.j,j-pserver-1.j",
+						NULL};
+	static const char *const old[] = {"VK_TASK_INDEX=2", "VC_TRAINER_HOSTS=t-0.j,t-1.j,t-2.j",
+					  NULL};
+	char root[] = "/tmp/weft_launcher_XXXXXX";
+
+	detect(variables, WF_ROLE_TRAINER, "/nonexistent");
+	is_place("1", "3", "j-pserver-0.j,j-pserver-1.j", NULL);
+	assert_non_null(mkdtemp(root));
+	write_hosts(root, "p-0.j\np-1.j\n");
+	detect(old, WF_ROLE_TRAINER, root);
+	is_place("2", "3", "p-0.j,p-1.j", NULL);
+	detect(old, WF_ROLE_PSERVER, root);
+	is_place(NULL, "3", "p-0.j,p-1.j", NULL);
+	write_hosts(root, "");
+	detect(old, WF_ROLE_TRAINER, root);
+	says(WF_FACT_PSERVERS, NULL);
+	remove_hosts(root);
+}
+
+static void
+an_indexed_job_says_the_rank(void **state)
+{
+	static const char *const variables[] = {"JOB_COMPLETION_INDEX=4", NULL};
+
+	detect(variables, WF_ROLE_TRAINER, NULL);
+	is_place("4", NULL, NULL, NULL);
+}
+
+/* mpirun in a job of Slurm, in a pod of Volcano: each fact by the one that is nearest. */
+static void
+of_several_the_innermost_counts(void **state)
+{
+	static const char *const variables[] = {"VC_TASK_INDEX=7",        "VC_PSERVER_HOSTS=p-0",
+						"SLURM_STEP_ID=0",        "SLURM_PROCID=0",
+						"SLURM_NTASKS=1",         "OMPI_COMM_WORLD_RANK=3",
+						"OMPI_COMM_WORLD_SIZE=4", NULL};
+	static const char *const broken[] = {"SLURM_STEP_ID=0", "SLURM_PROCID=0", "SLURM_NTASKS=1",
+					     "OMPI_COMM_WORLD_RANK=-3", NULL};
+
+	detect(variables, WF_ROLE_TRAINER, NULL);
+	is_place("3", "4", "p-0", NULL);
+	assert_string_equal(ignored("SLURM_PROCID"), "another variable above counts");
+	assert_string_equal(ignored("VC_TASK_INDEX"), "another variable above counts");
+	detect(broken, WF_ROLE_TRAINER, NULL);
+	is_place("0", "1", NULL, NULL);
+	assert_string_equal(ignored("OMPI_COMM_WORLD_RANK"), "it is not a number");
+}
+
+static void
+no_environment_is_too_large(void **state)
+{
+	static char list[WF_LAUNCHER_TEXT_BYTES + 64] = "PADDLE_PSERVERS=";
+	static const char *const variables[] = {list, "PADDLE_TRAINERS=7", NULL};
+
+	memset(list + strlen(list), 'a', sizeof(list) - strlen(list) - 1);
+	detect(variables, WF_ROLE_TRAINER, NULL);
+	is_place(NULL, "7", NULL, NULL);
+	assert_string_equal(ignored("PADDLE_PSERVERS"), "it is too long");
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(without_a_launcher_nothing_is_said),
+		cmocka_unit_test(open_mpi_says_rank_and_size),
+		cmocka_unit_test(each_program_of_one_mpirun_counts_by_itself),
+		cmocka_unit_test(slurm_says_rank_size_and_the_first_host),
+		cmocka_unit_test(torchrun_says_rank_size_and_host),
+		cmocka_unit_test(a_paddle_job_says_everything),
+		cmocka_unit_test(volcano_says_hosts_by_variable_or_file),
+		cmocka_unit_test(an_indexed_job_says_the_rank),
+		cmocka_unit_test(of_several_the_innermost_counts),
+		cmocka_unit_test(no_environment_is_too_large),
+	};
+
+	return cmocka_run_group_tests_name("base_launcher", tests, NULL, NULL);
+}
