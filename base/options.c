@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* options: defaults, file, environment and arguments into one struct. Thread: the caller's; the
- * environment must not change meanwhile. */
+/* options: defaults, launcher, file, environment and arguments into one struct. Thread: the
+ * caller's; the environment must not change meanwhile. */
 #include "base/options.h"
 
 #include <stdlib.h>
@@ -135,6 +135,30 @@ set_defaults(struct wf_options *options)
 		options->origin[i] = WF_ORIGIN_DEFAULT;
 		options->env_name[i] = NULL;
 	}
+}
+
+/* ---- launchers ---- */
+
+static enum weft_status
+apply_launcher(struct wf_options *options)
+{
+	for (unsigned i = 0; i < options->option_count && options->launcher != NULL; i++) {
+		const struct wf_option *option = &options->table[i];
+		const struct wf_launcher_finding *said =
+			wf_launcher_find_setting(options->launcher, option->name);
+		if (said == NULL) {
+			continue;
+		}
+		if (!wf_option_store(option, said->value, options->target)) {
+			char variable[VARIABLE_BYTES];
+			(void)snprintf(variable, sizeof(variable), "%.*s",
+				       (int)strcspn(said->text, "="), said->text);
+			return refuse_value(options, option, said->value, variable);
+		}
+		options->origin[i] = WF_ORIGIN_LAUNCHER;
+		options->env_name[i] = said->text;
+	}
+	return WEFT_OK;
 }
 
 /* ---- environment ---- */
@@ -361,7 +385,10 @@ wf_options_parse(struct wf_options *options, int argc, char *const *argv)
 	options->print_wanted = false;
 	options->config = NULL;
 	set_defaults(options);
-	enum weft_status st = parse_file(options, argc, argv);
+	enum weft_status st = apply_launcher(options);
+	if (st == WEFT_OK) {
+		st = parse_file(options, argc, argv);
+	}
 	if (st == WEFT_OK) {
 		st = parse_environment(options);
 	}
@@ -396,6 +423,7 @@ wf_option_source(const struct wf_options *options, unsigned idx, char *out, size
 	case WF_ORIGIN_FILE:
 		(void)snprintf(out, bytes, "%s:%u", options->file->path, options->file->line[idx]);
 		break;
+	case WF_ORIGIN_LAUNCHER:
 	case WF_ORIGIN_ENV:
 		(void)snprintf(out, bytes, "%.*s", (int)strcspn(variable, "="), variable);
 		break;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* options: one table drives the parser, the environment, the file of --config, the help text and
  * the "understood as" line, and knows where each value came from. Precedence: argument over
- * environment over file over default.
+ * environment over file over launcher (base/launcher.h) over default.
  *
  * Spellings: --name=value, --name value, --name (bool true), --no-name (bool false); `-` and `_`
  * in names are the same. Environment: WEFT_<NAME>, then PADDLE_INIT_<NAME> (upper case);
@@ -20,6 +20,7 @@
 #include <stdio.h>
 
 #include "base/help.h"
+#include "base/launcher.h"
 #include "base/status.h"
 
 enum wf_option_type {
@@ -38,6 +39,7 @@ enum wf_option_type {
 
 enum wf_option_origin {
 	WF_ORIGIN_DEFAULT,
+	WF_ORIGIN_LAUNCHER,
 	WF_ORIGIN_FILE, /* the file of --config */
 	WF_ORIGIN_ENV,
 	WF_ORIGIN_ARGUMENT,
@@ -69,6 +71,7 @@ struct wf_option {
 	uint8_t wire_at, wire_bytes;
 };
 
+#define WF_OPTION_NAME_BYTES 64 /* longest name of a table, with its NUL */
 #define WF_OPTION_FILE_BYTES 16384u
 #define WF_OPTION_FILE_OPTIONS 256u /* the most options that a table can have */
 
@@ -90,10 +93,13 @@ struct wf_options {
 	/* Caller's memory, which has to live as long as the values; NULL: neither --config nor
 	 * --print_options is offered. */
 	struct wf_option_file *file;
+	/* What launchers say, which ranks below the file; has to live as long as the values. NULL:
+	 * they are not asked. */
+	const struct wf_launcher *launcher;
 	/* Written by parse. */
 	enum wf_option_origin *origin; /* [option_count], caller's memory */
-	/* [option_count], caller's memory: the variable's "NAME=value" in environ; NULL: it did not
-	 * come from there. */
+	/* [option_count], caller's memory: the variable's "NAME=value" in environ or in what
+	 * launchers say; NULL: it did not come from there. */
 	const char **env_name;
 	const char **positional; /* [positional_max], caller's memory; may be NULL if max is 0 */
 	unsigned positional_max;
@@ -122,6 +128,13 @@ void wf_options_print(const struct wf_options *options, FILE *out);
 /* Whether an argument text is an option of this table ("--ports_num=2"); `*takes_next` is whether
  * its value is the next argument. */
 bool wf_options_knows(const struct wf_options *options, const char *argument, bool *takes_next);
+/* The option of that name; NULL: there is none. `-` and `_` are the same. */
+const struct wf_option *wf_option_find(const struct wf_options *options, const char *text,
+				       size_t text_bytes);
+/* The option that was probably meant; NULL: no name is near. `with_builtins`: --config and
+ * --print_options are looked at, too. */
+const struct wf_option *wf_option_nearest(const struct wf_options *options, const char *text,
+					  size_t text_bytes, bool with_builtins);
 /* Sets every value of a struct to its default. */
 void wf_option_defaults(const struct wf_option *table, unsigned count, void *target);
 /* Checks that a struct that a program filled in holds values that the table allows; texts and

@@ -4,7 +4,6 @@
 
 #include "base/options.h"
 
-#define WF_OPTION_NAME_BYTES 64     /* longest name of a table, with its NUL */
 #define WF_OPTION_TEXT_BYTES 96     /* a formatted number, a range of allowed values */
 #define WF_OPTION_ALLOWED_BYTES 320 /* text of the allowed values */
 
@@ -34,16 +33,10 @@ void wf_option_print_page(const struct wf_options *options, FILE *out, unsigned 
 
 /* Whether `text` is the option's name; `-` and `_` are the same. */
 bool wf_option_is_named(const struct wf_option *option, const char *text, size_t text_bytes);
-/* The option of that name; NULL: none. */
-const struct wf_option *wf_option_find(const struct wf_options *options, const char *text,
-				       size_t text_bytes);
 /* --config and --print_options, which every table has that comes with memory for a file; their
  * values are in struct wf_options itself. NULL: neither. */
 const struct wf_option *wf_option_builtin(const struct wf_options *options, const char *text,
 					  size_t text_bytes);
-/* The option that was probably meant; NULL: nothing is near. */
-const struct wf_option *wf_option_nearest(const struct wf_options *options, const char *text,
-					  size_t text_bytes, bool with_builtins);
 
 /* options_file.c: what options->file is about, which must not be NULL. */
 

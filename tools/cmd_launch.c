@@ -533,6 +533,13 @@ launch(struct command *command, struct wf_env *env, int argc, char **argv)
 	return end.exit_code;
 }
 
+bool
+wf_cmd_launch_has(const char *name)
+{
+	const struct wf_options own = {.table = table, .option_count = WF_ARRAY_COUNT(table)};
+	return wf_option_find(&own, name, strlen(name)) != NULL;
+}
+
 int
 wf_cmd_launch(int argc, char **argv)
 {

@@ -33,6 +33,7 @@ struct command {
 	struct wf_option table[WF_PSERVER_OPTION_MAX];
 	enum wf_option_origin origin[WF_PSERVER_OPTION_MAX];
 	const char *env_name[WF_PSERVER_OPTION_MAX];
+	struct wf_launcher launcher;
 	struct wf_option_file file;
 };
 
@@ -96,6 +97,8 @@ parse(struct command *command, int argc, char **argv)
 	options->origin = command->origin;
 	options->env_name = command->env_name;
 	options->file = &command->file;
+	wf_launcher_detect(&(struct wf_launcher_source){0}, WF_ROLE_PSERVER, &command->launcher);
+	options->launcher = &command->launcher;
 	wf_session_defaults(&command->set.values);
 	return wf_options_parse(options, argc, argv);
 }

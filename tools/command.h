@@ -14,6 +14,7 @@ struct wf_command {
 };
 
 int wf_cmd_demo(int argc, char **argv);
+int wf_cmd_env(int argc, char **argv);
 int wf_cmd_export(int argc, char **argv);
 int wf_cmd_import(int argc, char **argv);
 int wf_cmd_launch(int argc, char **argv);
@@ -21,6 +22,9 @@ int wf_cmd_pserver(int argc, char **argv);
 int wf_cmd_topo(int argc, char **argv);
 int wf_cmd_train(int argc, char **argv);
 int wf_cmd_version(int argc, char **argv);
+
+/* Whether `weft launch` itself has an option of this name. */
+bool wf_cmd_launch_has(const char *name);
 
 /* Prints the recorded failure as "program: text" on stderr; returns the exit code of `status`. */
 int wf_command_fail(const char *program, enum weft_status status);

@@ -16,6 +16,7 @@ static const struct wf_command commands[] = {
 	{"train", "train a built-in model against pservers", wf_cmd_train},
 	{"launch", "start pservers and trainers of one job together", wf_cmd_launch},
 	{"demo", "train on real data and check the result", wf_cmd_demo},
+	{"env", "show what the environment says about a process's place in a job", wf_cmd_env},
 	{"export", "make one file of a saved model", wf_cmd_export},
 	{"import", "make a saved model from another program's file", wf_cmd_import},
 	{"topo", "show this machine, and where threads would be placed", wf_cmd_topo},

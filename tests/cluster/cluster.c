@@ -116,7 +116,7 @@ train(const struct cluster_opts *opts, uint32_t idx, struct wf_env *env, bool se
 	if (command == NULL) {
 		return wf_fail(WEFT_NOMEM, "no memory for a command");
 	}
-	enum weft_status st = wf_train_command_parse(command, argc, argv);
+	enum weft_status st = wf_train_command_parse(command, NULL, argc, argv);
 	if (st == WEFT_OK) {
 		const struct wf_train_sink sink = {.line = take_line, .arg = line};
 		st = wf_train_run(&command->opts, env, &sink);

@@ -31,12 +31,12 @@ wf_train_options_open(struct wf_train_command *command)
 	char *argv[] = {program, model, NULL};
 
 	/* A bad value in the environment is refused by wf_train_options_check, not here. */
-	enum weft_status st = wf_train_command_parse(command, 2, argv);
+	enum weft_status st = wf_train_command_parse(command, NULL, 2, argv);
 	(void)st;
 }
 
 enum weft_status
 wf_train_options_check(struct wf_train_command *command, int argc, char *const *argv)
 {
-	return wf_train_command_parse(command, argc, argv);
+	return wf_train_command_parse(command, NULL, argc, argv);
 }

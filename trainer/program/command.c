@@ -520,7 +520,8 @@ apply_kind_defaults(struct wf_train_command *command, const struct wf_kind *kind
 }
 
 enum weft_status
-wf_train_command_parse(struct wf_train_command *command, int argc, char *const *argv)
+wf_train_command_parse(struct wf_train_command *command, const struct wf_launcher *launcher,
+		       int argc, char *const *argv)
 {
 	const struct wf_kind *kind = NULL;
 
@@ -531,6 +532,7 @@ wf_train_command_parse(struct wf_train_command *command, int argc, char *const *
 			    .origin = command->origin,
 			    .env_name = command->env_name,
 			    .file = &command->file,
+			    .launcher = launcher,
 			    .positional = command->positional,
 			    .positional_max = WF_ARRAY_COUNT(command->positional)},
 	};

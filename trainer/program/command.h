@@ -22,8 +22,9 @@ struct wf_train_command {
 
 /* Parses argv[1..]. The command must not move afterwards, because it points into itself. WEFT_OK
  * also if only help is wanted (options.help_wanted; opts may then name no model); WEFT_INVALID:
- * option, value, remedy. */
-enum weft_status wf_train_command_parse(struct wf_train_command *command, int argc,
+ * option, value, remedy. `launcher`: as in struct wf_options. */
+enum weft_status wf_train_command_parse(struct wf_train_command *command,
+					const struct wf_launcher *launcher, int argc,
 					char *const *argv) WEFT_MUST_CHECK;
 /* What wf_train_command_help prints beside the options, and their groups. */
 extern const struct wf_help wf_train_help;

@@ -72,12 +72,14 @@ int
 main(int argc, char **argv)
 {
 	static struct wf_train_command command; /* too large for comfort on a stack */
+	static struct wf_launcher launcher;
 
 	wf_outlets_serve_program();
 	signal(SIGPIPE, SIG_IGN); /* a closed stdout is an error of print_line */
 	signal(SIGXFSZ, SIG_IGN); /* a file over the limit is an error of its write */
 	setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
-	enum weft_status st = wf_train_command_parse(&command, argc, argv);
+	wf_launcher_detect(&(struct wf_launcher_source){0}, WF_ROLE_TRAINER, &launcher);
+	enum weft_status st = wf_train_command_parse(&command, &launcher, argc, argv);
 	if (st != WEFT_OK) {
 		wf_outlet_last_words("%s", weft_last_error()); /* opens with the program's name */
 		return wf_exit_code(st);

@@ -23,7 +23,7 @@ parse(const char *line)
 		assert_true(argc < ARGS_MAX);
 		argv[argc++] = word;
 	}
-	return wf_train_command_parse(&command, argc, argv);
+	return wf_train_command_parse(&command, NULL, argc, argv);
 }
 
 static void

@@ -62,7 +62,7 @@ try(struct wf_env *env, const char *line, struct output *output)
 		assert_true(argc < ARGS_MAX);
 		argv[argc++] = word;
 	}
-	assert_ok(wf_train_command_parse(&command, argc, argv));
+	assert_ok(wf_train_command_parse(&command, NULL, argc, argv));
 	const struct wf_train_sink sink = {.line = take_line, .arg = output};
 	return wf_train_run(&command.opts, env, &sink);
 }

@@ -1,0 +1,61 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# weft env shows what counts of the environment, and why the rest does not; weft train and weft
+# pserver take it as shown.
+. "${0%/*}/lib.sh"
+
+# shown VARIABLE=value...: what weft env prints with these alone
+shown() {
+	expect 0 env -i "$@" "$WEFT" env
+	[ ! -s last.err ] || fail "a line on stderr"
+}
+# row SETTING VALUE FROM REST: this line is there
+row() {
+	tr -s ' ' <last.out >squeezed.out
+	says squeezed.out "$1 $2 $3 $4"
+}
+
+shown HOME=/
+says last.out "as a trainer:" "no variable of weft or of a launcher is set"
+[ "$(wc -l <last.out)" -eq 2 ] || fail "other lines"
+
+shown SLURM_STEP_ID=0 SLURM_PROCID=1 SLURM_NTASKS=5 "SLURM_JOB_NODELIST=n[1-3]" \
+	OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_SIZE=4 WEFT_TRAINER_ID=2 PADDLE_INIT_TRAINER_ID=7 \
+	WEFT_SLICE_BYTS=64 WEFT_LOG_DIR=x WEFT_PORT= PADDLE_INIT_QQQQQQQQQ=1 PADDLE_PORTT=1 PADDLE_JOB_NAME=x
+row trainer_id 2 WEFT_TRAINER_ID used
+row trainer_id 7 PADDLE_INIT_TRAINER_ID "ignored: WEFT_TRAINER_ID is set"
+row trainer_id 3 "OMPI_COMM_WORLD_RANK (Open MPI)" "ignored: WEFT_TRAINER_ID is set"
+row num_gradient_servers 4 "OMPI_COMM_WORLD_SIZE (Open MPI)" used
+row num_gradient_servers 5 "SLURM_NTASKS (Slurm)" "ignored: another variable above counts"
+row pservers n1 "SLURM_JOB_NODELIST (Slurm)" used
+says last.out "WEFT_SLICE_BYTS: weft does not know this variable; did you mean WEFT_SLICE_BYTES?" \
+	"PADDLE_INIT_QQQQQQQQQ: weft does not know" "PADDLE_PORTT: weft does not know"
+says_not last.out "WEFT_LOG_DIR:"
+says_not last.out "PADDLE_JOB_NAME"
+says_not last.out "WEFT_PORT"
+
+shown TRAINING_ROLE=PSERVER PADDLE_TRAINERS=2 PADDLE_PORT=30236 PADDLE_TRAINER_ID=1
+says last.out "as a pserver:"
+row role pserver "TRAINING_ROLE (PaddlePaddle's job)" used
+row num_gradient_servers 2 "PADDLE_TRAINERS (PaddlePaddle's job)" used
+row trainer_id 1 "PADDLE_TRAINER_ID (PaddlePaddle's job)" "ignored: this process is no trainer"
+expect 0 env -i TRAINING_ROLE=PSERVER "$WEFT" env --role=trainer
+says last.out "as a trainer:"
+expect 64 "$WEFT" env --role=both
+expect 64 "$WEFT" env x
+
+# What is shown is what counts; a file and all that is above it win.
+expect 0 env PADDLE_TRAINERS=2 PADDLE_PORT=30236 PADDLE_INIT_PORT=7 OMPI_COMM_WORLD_SIZE=3 \
+	OMPI_COMM_WORLD_RANK=1 "$WEFT" pserver --print_options
+tr -s ' ' <last.out >squeezed.out
+says squeezed.out "num_gradient_servers = 2 # PADDLE_TRAINERS" "port = 7 # PADDLE_INIT_PORT"
+echo "port = 9" >job.conf
+expect 0 env PADDLE_PORT=30236 "$WEFT" pserver --config=job.conf --print_options
+says last.out "# job.conf:1"
+expect 64 env PADDLE_TRAINERS=999999 "$WEFT" pserver --print_options
+says last.err "PADDLE_TRAINERS=999999 in the environment (sets --num_gradient_servers)"
+needs_training
+expect 0 env OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=3 "$WEFT" train linear \
+	--num_gradient_servers=2 --print_options
+tr -s ' ' <last.out >squeezed.out
+says squeezed.out "trainer_id = 1 # OMPI_COMM_WORLD_RANK" "num_gradient_servers = 2 # argument"
