@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/launcher.h"
 #include "base/options_internal.h"
 #include "base/settings.h"
 
@@ -134,6 +135,45 @@ weft_settings_set(struct weft_settings *settings, const char *name, const char *
 	settings->text[idx] = copy;
 	settings->is_given[idx] = true;
 	return WEFT_OK;
+}
+
+/* The variable becomes part of a refusal. */
+static enum weft_status
+set_by(struct weft_settings *settings, const char *name, const struct wf_launcher_finding *said)
+{
+	enum weft_status st = weft_settings_set(settings, name, said->value);
+	if (st != WEFT_INVALID) {
+		return st;
+	}
+	const struct wf_error why = *wf_error_record();
+	return wf_fail(st, "%.*s of %s: %s", (int)strcspn(said->text, "="), said->text,
+		       said->launcher, why.text);
+}
+
+enum weft_status
+weft_settings_set_by_launcher(struct weft_settings *settings)
+{
+	if (settings->kind != WEFT_SETTINGS_SESSION) {
+		return wf_fail(WEFT_INVALID, "settings of %s: a launcher says nothing of them",
+			       noun_of(settings->kind));
+	}
+	struct wf_launcher *launcher = wf_zalloc(wf_env_memory(), sizeof(*launcher));
+	if (launcher == NULL) {
+		return wf_fail(WEFT_NOMEM, "settings: %zu bytes", sizeof(*launcher));
+	}
+	wf_launcher_detect(&(struct wf_launcher_source){0}, WF_ROLE_TRAINER, launcher);
+	enum weft_status st = WEFT_OK;
+	unsigned count = 0;
+	const struct wf_option *rows = wf_settings_rows(WEFT_SETTINGS_SESSION, &count);
+	for (unsigned i = 0; i < count && st == WEFT_OK; i++) {
+		const struct wf_launcher_finding *said =
+			wf_launcher_find_setting(launcher, rows[i].name);
+		if (said != NULL && !settings->is_given[i]) {
+			st = set_by(settings, rows[i].name, said);
+		}
+	}
+	wf_free(wf_env_memory(), launcher, sizeof(*launcher));
+	return st;
 }
 
 enum weft_status

@@ -429,6 +429,18 @@ WEFT_API enum weft_status weft_settings_set(struct weft_settings *settings, cons
 					    const char *value) WEFT_MUST_CHECK;
 
 /**
+ * Set trainer_id, num_gradient_servers, pservers and port to what the launcher of this process says
+ * in the environment, as far as they were not set before: torchrun, Open MPI, Slurm, Volcano,
+ * PaddlePaddle's jobs, indexed jobs of Kubernetes. `weft env` shows what that is. Of several
+ * launchers the innermost one counts. Without a launcher nothing is set.
+ * @param settings of a session
+ * @return WEFT_OK; WEFT_INVALID: they are of another kind, or a value is not allowed (the text
+ *         names variable and value); WEFT_NOMEM
+ */
+WEFT_API enum weft_status
+weft_settings_set_by_launcher(struct weft_settings *settings) WEFT_MUST_CHECK;
+
+/**
  * Get the value of one setting as a text: what was set, otherwise the default.
  * @param out   [bytes]; a longer text is cut
  * @param bytes above 0

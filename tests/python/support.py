@@ -19,9 +19,11 @@ LIMIT = 120  # seconds: bounds a failure, nothing else
 
 LONG = bool(os.environ.get("WEFT_LONG"))
 
-# Settings of whoever runs the tests are no part of them.
+# Settings and launchers of whoever runs the tests are no part of them.
+_LAUNCHERS = ("WEFT_", "PADDLE_", "TRAINING_", "OMPI_", "SLURM_", "VC_", "VK_")
+_PLACES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "JOB_COMPLETION_INDEX")
 for _name in list(os.environ):
-    if _name.startswith("PADDLE_INIT_") or (_name.startswith("WEFT_") and _name != "WEFT_LIBRARY"):
+    if (_name.startswith(_LAUNCHERS) or _name in _PLACES) and _name != "WEFT_LIBRARY":
         del os.environ[_name]
 if PACKAGE not in sys.path:
     sys.path.insert(0, PACKAGE)

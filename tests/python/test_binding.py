@@ -38,6 +38,17 @@ class Settings(support.Case):
             self.assertEqual((weft.trainer_id(), weft.num_gradient_servers()), (1, 4))
             self.assertEqual(weft.session().trainer_count, 5)
 
+    def test_the_launcher_is_asked_for_what_is_left_open(self):
+        said = {"OMPI_COMM_WORLD_RANK": "2", "OMPI_COMM_WORLD_SIZE": "4", "WEFT_TRAINER_ID": "1"}
+        with mock.patch.dict(os.environ, said):
+            self.has(self.opened(), trainer_id="1", num_gradient_servers="4")
+            weft.close()
+            self.has(self.opened(num_gradient_servers=3), num_gradient_servers="3")
+            weft.close()
+        with mock.patch.dict(os.environ, OMPI_COMM_WORLD_RANK="0", OMPI_COMM_WORLD_SIZE="999999"):
+            with self.assertRaisesRegex(weft.InvalidError, "OMPI_COMM_WORLD_SIZE of Open MPI: num_grad"):
+                self.opened()
+
     def test_what_is_not_given_is_the_librarys_default(self):
         setting = self.opened(port=None)
         self.has(setting, port="7164", ports_num="1", num_gradient_servers="1", optimizer="sgd")

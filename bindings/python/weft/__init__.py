@@ -124,8 +124,8 @@ def init(
                           connect_timeout=5 (seconds, or a text: "20ms"), slice_bytes="64KiB" and so on;
                           compared="seed=1 batch_size=32": what else all trainers must have alike, in words
 
-    What is not given comes from WEFT_<NAME>, else PADDLE_INIT_<NAME> (empty: not set), else the
-    library's default.
+    What is not given comes from WEFT_<NAME>, else PADDLE_INIT_<NAME> (empty: not set), else from the
+    launcher (mpirun, srun, torchrun, Volcano: `weft env` shows it), else the library's default.
     Settings of paddle.init that mean nothing here (nics, comment, ...) are accepted.
     Raises InvalidError, which names setting, value and where it came from."""
     global _session

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings by name: from arguments, from WEFT_* and from the original's PADDLE_INIT_*.
+"""Settings by name: from arguments, WEFT_*, the original's PADDLE_INIT_*, and the launcher's variables.
 
 The library has the one table of settings: their names, what they may be, and the texts that refuse
 what they may not be. Here values become texts, as a command line has them: a number of seconds is a
@@ -92,6 +92,8 @@ class Named:
                 self.set(name, *said)
         others = {name: _other(name, given.pop(name, None)) for name in ("use_gpu", "trainer_count")}
         self.fill({name: value for name, value in given.items() if name not in WITHOUT_EFFECT})
+        if self._call.weft_settings_set_by_launcher(self.handle):
+            raise InvalidError(self._error())
         return others
 
 

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -512,6 +513,35 @@ settings_that_need_whole_steps_are_named_with_the_reason(void **state)
 	assert_int_equal(wf_step_rules_check(&values), WEFT_OK);
 }
 
+/* What was set by name stays, and what the launcher says has to be allowed. */
+static void
+a_launcher_sets_what_is_left_open(void **state)
+{
+	struct weft_settings *settings = NULL;
+	char text[64];
+
+	assert_int_equal(weft_settings_create(WEFT_SETTINGS_TABLE, &settings), WEFT_OK);
+	assert_int_equal(weft_settings_set_by_launcher(settings), WEFT_INVALID);
+	weft_settings_destroy(settings);
+	assert_int_equal(weft_settings_create(WEFT_SETTINGS_SESSION, &settings), WEFT_OK);
+	setenv("OMPI_COMM_WORLD_RANK", "2", 1);
+	setenv("OMPI_COMM_WORLD_SIZE", "4", 1);
+	assert_int_equal(weft_settings_set(settings, "num_gradient_servers", "3"), WEFT_OK);
+	assert_int_equal(weft_settings_set_by_launcher(settings), WEFT_OK);
+	assert_int_equal(weft_settings_get(settings, "trainer_id", text, sizeof(text)), WEFT_OK);
+	assert_string_equal(text, "2");
+	assert_int_equal(weft_settings_get(settings, "num_gradient_servers", text, sizeof(text)),
+			 WEFT_OK);
+	assert_string_equal(text, "3");
+	assert_int_equal(weft_settings_set(settings, "num_gradient_servers", NULL), WEFT_OK);
+	setenv("OMPI_COMM_WORLD_SIZE", "999999", 1);
+	assert_int_equal(weft_settings_set_by_launcher(settings), WEFT_INVALID);
+	assert_non_null(strstr(weft_last_error(), "OMPI_COMM_WORLD_SIZE of Open MPI"));
+	unsetenv("OMPI_COMM_WORLD_RANK");
+	unsetenv("OMPI_COMM_WORLD_SIZE");
+	weft_settings_destroy(settings);
+}
+
 int
 main(void)
 {
@@ -523,6 +553,7 @@ main(void)
 		cmocka_unit_test(what_is_no_setting_is_zero_in_the_defaults),
 		cmocka_unit_test(texts_are_found_where_they_stand),
 		cmocka_unit_test(settings_are_set_and_read_by_name),
+		cmocka_unit_test(a_launcher_sets_what_is_left_open),
 		cmocka_unit_test(names_of_the_original_are_known),
 		cmocka_unit_test(values_without_a_field_go_by_name),
 		cmocka_unit_test(a_pserver_is_offered_the_settings_of_both_ends),
