@@ -25,11 +25,12 @@
 /* Numbers that follow from the settings. */
 struct plan {
 	size_t row_bytes;    /* of gradients, as sent */
-	size_t front_bytes;  /* of a row's gradients and scores: what stands before the keys */
+	size_t front_bytes;  /* bytes of a row's gradients and scores, which precede the keys */
 	uint32_t part_rows;  /* of a full part */
 	uint32_t part_max;   /* length of part */
 	uint32_t bucket_max; /* length of bucket; a power of two, at least 2 keys_max */
-	uint64_t hash_seed;  /* so that nobody can choose keys that collide; no result has it */
+	uint64_t hash_seed;  /* so that no peer can choose keys that collide; no result depends on
+			      * it */
 	uint32_t lane_of[WF_PARTITION_COUNT];
 };
 
@@ -44,7 +45,7 @@ struct narrow {
 struct work {
 	uint32_t *bucket;    /* [bucket_max]: 1 + ordinal of a distinct key; 0: free */
 	uint64_t *key_other; /* [keys_max] */
-	uint32_t *ordinal;   /* [keys_max]: which distinct key stands here, by first occurrence */
+	uint32_t *ordinal;   /* [keys_max]: the distinct key at this place, by first occurrence */
 	uint32_t *ordinal_other; /* [keys_max] */
 	uint32_t *first_seen;    /* [keys_max] by ordinal */
 	uint32_t *rank;     /* [keys_max] by ordinal: its row; before that: its lane by place */
@@ -566,7 +567,8 @@ lay_out(struct wf_batch *b, struct wf_batch_part *part)
 	return part->key_at + part->key_bytes;
 }
 
-/* For a push: the rows of a part by ascending key, which is written. What was pulled is over. */
+/* For a push: sorts the rows of a part by ascending key, which is written. The pulled rows are no
+ * longer used. */
 static void
 sort_part(struct wf_batch *b, struct wf_batch_part *part, uint8_t *send)
 {
@@ -677,7 +679,7 @@ wf_batch_put_keys(const struct wf_batch *b, uint8_t *send)
 	}
 }
 
-/* Behind gradients of 16 bits a score may stand anywhere. */
+/* After gradients of 16 bits a score may have any alignment. */
 static void
 add_score(uint8_t *at, float more, bool is_first)
 {

@@ -273,7 +273,7 @@ weft_table_step(struct weft_table *table, uint64_t *out)
 		*out = client->session->step;
 		return WEFT_OK;
 	}
-	/* The first piece of a read says it, too, and the lane has listed its rows by then. */
+	/* The first piece of a read has it, too, and the lane has listed its rows by then. */
 	client->call.fetches = true;
 	client->call.from = (struct wf_run_cursor){.kind = WF_RUN_COUNTERS};
 	st = call(table, 0);
@@ -345,7 +345,7 @@ send_piece(struct writing *w)
 	return call(w->table, w->lane);
 }
 
-/* Room for so many bytes more, in this piece or the next. */
+/* Room for this many more bytes, in this piece or the next. */
 static enum weft_status
 make_room(struct writing *w, uint64_t bytes)
 {

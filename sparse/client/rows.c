@@ -18,8 +18,8 @@ is_under_way(const struct weft_rows *rows)
 	return atomic_load_explicit(&rows->busy, memory_order_acquire) != 0; /* B1 */
 }
 
-/* To f32, from the first value on: what has come lies so far behind that none is written over
- * before it was read. */
+/* Widens to f32, from the first value on: the received values end so far behind that none is
+ * overwritten before it was read. */
 static void
 widen(struct weft_rows *rows)
 {
@@ -36,7 +36,7 @@ widen(struct weft_rows *rows)
 	rows->table->copied_bytes += count * sizeof(float);
 }
 
-/* One that nobody uses; NULL: none. */
+/* An unused batch; NULL: there is none. */
 static struct weft_rows *
 find_free(struct weft_table *table)
 {

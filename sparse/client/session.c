@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session: what a session asks of its tables: memory, start, the end of a step, the end.
- * Thread: the owner's, but for waiting_since and describe_wait: the core's. */
+/* session: what a session calls of its tables: memory, start, the end of a step, the end. Thread:
+ * the owner's, except waiting_since and describe_wait: the core's. */
 #include "sparse/client/session.h"
 
 #include <inttypes.h>
@@ -198,7 +198,7 @@ finished(const struct weft_session *session)
 	return WEFT_OK;
 }
 
-/* Every answer is there, or none will come. */
+/* Every answer has arrived, or none will. */
 static bool
 is_drained(struct weft_session *session)
 {
@@ -211,7 +211,8 @@ is_drained(struct weft_session *session)
 	return !busy || wf_core_failed(&session->core);
 }
 
-/* Answers that come after GOODBYE would find nobody. Who is interrupted waits for them too. */
+/* Answers that arrive after GOODBYE would find no receiver. An interrupted caller waits for them
+ * too. */
 static void
 drain(struct weft_session *session)
 {
@@ -254,7 +255,7 @@ commands_max(const struct weft_session *session)
 	return wf_client_of(session)->tables.count * WF_CLIENT_BATCHES + 3;
 }
 
-/* The owner goes on. */
+/* The owner continues. */
 static void
 all_up(struct wf_core *core)
 {

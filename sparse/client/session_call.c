@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session_call: FETCH and RESTORE on a link: one at a time, of all links, said again on every new
+/* session_call: FETCH and RESTORE on a link: one at a time, over all links, repeated on every new
  * path until it is answered. Thread: the core's. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -63,7 +63,7 @@ wf_client_call_encode(struct wf_client_link *cl)
 	wf_sparse_restore_encode(&msg, &client->core->end.msg);
 }
 
-/* The owner goes on, when nothing of it is left to leave. */
+/* The owner continues when all of it has been sent. */
 void
 wf_client_call_finish(struct wf_client *client)
 {

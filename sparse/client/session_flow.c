@@ -11,7 +11,7 @@
 #include "sparse/client/session.h"
 
 #define COOKIE_PUSH (1u << 31) /* else: rows of the pull, */
-#define COOKIE_CALL (1u << 30) /* or what is put back */
+#define COOKIE_CALL (1u << 30) /* or what is restored */
 
 static void
 set_due(struct wf_client_link *cl)
@@ -161,7 +161,7 @@ begin_push_message(struct wf_client_link *cl)
 	uint32_t count = 0;
 	uint64_t rows_left = WF_SPARSE_ROWS_MAX;
 	if (client->push.verdict == WF_SPARSE_PUSH_DROP) {
-		cl->push.table = client->tables.count; /* nobody needs them */
+		cl->push.table = client->tables.count; /* no longer needed */
 	}
 	while (cl->push.table < client->tables.count) {
 		struct weft_rows *rows = client->step.pushed[cl->push.table];
@@ -177,7 +177,7 @@ begin_push_message(struct wf_client_link *cl)
 	begin_message(cl, WF_SENDING_PUSH, count);
 }
 
-/* A request that is to be asked again on this path, the oldest. */
+/* The oldest request that must be repeated on this path. */
 static struct wf_pull_request *
 unasked(struct wf_client_link *cl)
 {
@@ -205,8 +205,8 @@ move_wish(struct wf_pull_request *request, struct wf_pull_wish *w, uint64_t *row
 	return w->next == w->end;
 }
 
-/* What is wished for at the same step and in the same way comes into one request, whatever tables
- * it is of. NULL: nothing is wished for, or as many requests as may be are unanswered. */
+/* Parts that are wanted at the same step and in the same way go into one request, whatever their
+ * tables. NULL: nothing is wanted, or the limit of unanswered requests is reached. */
 static struct wf_pull_request *
 new_request(struct wf_client_link *cl)
 {
@@ -241,7 +241,7 @@ new_request(struct wf_client_link *cl)
 	return request;
 }
 
-/* False: there is nothing to say. */
+/* False: there is nothing to send. */
 static bool
 next_message(struct wf_client_link *cl)
 {
@@ -453,7 +453,7 @@ give_up_request(struct wf_client_link *cl, struct wf_pull_request *request)
 	close_request(cl, request);
 }
 
-/* Post what is left of the message under way. True: all of it was taken. */
+/* Posts the rest of the message under way. True: all of it was accepted. */
 static bool
 post_message(struct wf_client_link *cl)
 {
@@ -740,6 +740,6 @@ wf_client_flow_forget(struct wf_client_link *cl)
 		}
 	}
 	cl->sending = WF_SENDING_NOTHING;
-	cl->push.left = false; /* until RESUME says what the lane has */
+	cl->push.left = false; /* until RESUME reports what the lane has */
 	wf_client_call_forget(cl);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session_greeting: what a session says of its tables when it comes to a sparse lane, for people:
- * which setting differs, where trainers do not agree. Thread: the core's. */
+/* session_greeting: a readable description of a session's tables, sent when it connects to a sparse
+ * lane: it shows which setting differs if trainers do not agree. Thread: the core's. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,11 +8,11 @@
 #include "base/settings.h"
 #include "sparse/client/session.h"
 
-/* Room for what one table says of itself: a longer one ends with WF_SETTINGS_MORE. */
+/* The longest description of one table: a longer one ends with WF_SETTINGS_MORE. */
 #define TABLE_BYTES 256
 
-/* "words=8" and, behind commas, the settings that are not at their defaults. Returns how much of
- * `out` is used; beyond `bytes`: it was cut. */
+/* "words=8" and, after commas, the settings that are not at their defaults. Returns how much of
+ * `out` is used; more than `bytes`: it was truncated. */
 static size_t
 describe_table(const struct wf_table_desc *desc, char *out, size_t bytes)
 {

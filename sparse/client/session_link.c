@@ -72,7 +72,7 @@ flush_tables(struct wf_link *link)
 	return true;
 }
 
-/* The lanes' window, and what they keep: every table must fit, on every lane, on every path. */
+/* Checks the lanes' window and their room: every table must fit, on every lane, on every path. */
 static enum weft_status
 check_window(struct wf_link *link, const struct wf_msg_grant *msg)
 {
@@ -98,7 +98,7 @@ check_window(struct wf_link *link, const struct wf_msg_grant *msg)
 			     " are needed%s: give the pserver a larger slot_bytes",
 			     link->pserver_idx, link->lane_idx, msg->bytes, msg->held_bytes, least,
 			     known ? client->held_bytes : least, known ? ", as before" : "");
-		return WEFT_OK; /* said */
+		return WEFT_OK; /* sent */
 	}
 	if (!known) {
 		client->slot_bytes =
@@ -109,7 +109,7 @@ check_window(struct wf_link *link, const struct wf_msg_grant *msg)
 	return WEFT_OK;
 }
 
-/* RESUME: where the push under way stands at the lane. */
+/* RESUME: the state of the push under way at the lane. */
 static enum weft_status
 resume_push(struct wf_link *link, const struct wf_msg_steps *msg)
 {

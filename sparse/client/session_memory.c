@@ -22,8 +22,8 @@ wf_client_rows_bytes(const struct weft_table *table)
 	return wf_client_aligned(bytes) + (lands_apart ? WF_BATCH_ALIGN : 0);
 }
 
-/* Each part may leave a gap behind it, and parts are long
- * enough for that to be little. wf_batch_send_bytes of any slot from WF_CLIENT_SLOT_MIN on. */
+/* Each part may leave a gap after it, and parts are long enough for that to be little.
+ * wf_batch_send_bytes of any slot from WF_CLIENT_SLOT_MIN on. */
 uint64_t
 wf_client_send_bytes(const struct weft_table *table)
 {
@@ -40,7 +40,7 @@ void
 wf_client_slabs_release(struct wf_client *client)
 {
 	struct wf_env *env = client->session->core.env;
-	/* What weft_rows_values points into: nobody has that of a session that is not sealed. */
+	/* The target of weft_rows_values: no caller has it before the session is sealed. */
 	bool keep = client->core->opts.keep_arrays != 0 && client->session->sealed;
 	wf_slab_release(env, &client->rows, keep);
 	wf_slab_release(env, &client->send, false);
@@ -56,7 +56,7 @@ wf_client_slabs_alloc(struct wf_client *client)
 		rows += WF_CLIENT_BATCHES * wf_client_rows_bytes(client->tables.table[i]);
 		send += WF_CLIENT_BATCHES * wf_client_send_bytes(client->tables.table[i]);
 	}
-	rows += WF_CLIENT_PIECE; /* last in each: wf_client_slabs_deal gives it to nobody */
+	rows += WF_CLIENT_PIECE; /* last in each slab: wf_client_slabs_deal does not assign it */
 	send += WF_CLIENT_PIECE;
 	int node = wf_pin_place_of(client->session->progress.pin, 0).numa_node;
 	enum weft_status st = env->ops->slab_open(env, rows, node, &client->rows);

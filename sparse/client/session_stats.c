@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session_stats: what a session's tables have sent and got, by lane, and what that says: how
- * unequal the lanes' shares are, which keys are hot and how steeply. Thread: the owner's, but for
+/* session_stats: what a session's tables have sent and received, by lane, and what follows: how
+ * unequal the lanes' shares are, which keys are hot and how steeply. Thread: the owner's, except
  * the stats line: the core's. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "sparse/client/session.h"
 
 #define LOOK_BATCHES 256u     /* between two looks, after the first few */
-#define WARN_ROWS_LEAST 4096u /* per lane: fewer say nothing about the keys */
+#define WARN_ROWS_LEAST 4096u /* per lane: fewer are not significant */
 #define WARN_IMBALANCE 2.0    /* of the busiest lane by the mean */
 
 static void
@@ -218,7 +218,7 @@ weft_sparse_stats(struct weft_session *session, struct weft_sparse_stats *out)
 	return WEFT_OK;
 }
 
-/* The table whose hottest key is asked for most. */
+/* The table whose hottest key is requested most. */
 static const struct weft_table *
 hottest(const struct wf_client *client)
 {

@@ -29,7 +29,7 @@ weft_table_opts_init(struct weft_table_opts *opts)
 	weft_table_opts_init_sized(opts, sizeof(*opts));
 }
 
-/* What the texts stand for; in their place are constants afterwards. */
+/* The meaning of the texts, which are replaced by constants. */
 static enum weft_status
 read_row(struct wf_table_desc *desc)
 {

@@ -8,8 +8,8 @@
 #include "base/assert.h"
 #include "sparse/server/service_internal.h"
 
-/* Rows are one unit. What is received of a trainer is its pushes, which all lanes that it has heard
- * of apply; in asynchronous modes each by itself. */
+/* The next step of rows, which are one unit: that of the lane's order, and in asynchronous modes,
+ * where each push is applied by itself, that of the trainer. */
 static uint64_t
 next_step(const struct wf_lane *lane, const struct wf_peer *peer, uint32_t unit)
 {
@@ -17,7 +17,7 @@ next_step(const struct wf_lane *lane, const struct wf_peer *peer, uint32_t unit)
 	return wf_sparse_is_async(lane->own) ? peer->member.step_next : lane->order.sum.step;
 }
 
-/* The APPLIED that it lacks is said again. */
+/* Sends the APPLIED that it lacks again. */
 static enum weft_status
 has(struct wf_lane *lane, struct wf_peer *peer, uint32_t unit, uint64_t next, uint64_t begun)
 {
@@ -124,7 +124,7 @@ on_message(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *hea
 	}
 }
 
-/* What the message has said that its next part is made of, bytes. */
+/* Bytes of the next part, as announced by the message. */
 static uint64_t
 due_bytes(const struct wf_sparse *sparse, const struct wf_sparse_peer *own)
 {

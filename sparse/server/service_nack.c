@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* service_nack: what a lane refuses of a trainer without closing its connection: a list of NACKs
- * until the transport takes them. Thread: the lane's. */
+/* service_nack: what a lane refuses to a trainer without closing its connection: a list of NACKs
+ * until the transport accepts them. Thread: the lane's. */
 #include <stdio.h>
 #include <string.h>
 

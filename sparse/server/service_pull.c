@@ -33,7 +33,7 @@ pop_cell(struct wf_key_cells *cells)
 	return cell;
 }
 
-/* Returns the one behind it. */
+/* Returns the cell after it. */
 static uint32_t
 give_cell(struct wf_key_cells *cells, uint32_t cell)
 {
@@ -235,7 +235,7 @@ credit_parts(struct wf_peer *peer, struct wf_pull *pull, uint32_t count)
 	own->incoming.uncredited = 0;
 }
 
-/* A key that may not be asked for: the pull fails, the connection stays. */
+/* A key that may not be pulled: the pull fails, the connection stays. */
 static enum weft_status
 refuse_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t slot)
 {
@@ -415,7 +415,7 @@ gather_answer(struct wf_lane *lane, struct wf_peer *peer, uint32_t at, uint32_t 
 		wf_slots_answered(&peer->slots, part->slot);
 		part->slot = WF_SLOT_NONE;
 	}
-	/* Asynchronous: the step that was asked for, for there is no other. */
+	/* Asynchronous: the requested step, because there is no other. */
 	uint64_t step = wf_sparse_is_async(sparse) ? pull->step : lane->order.sum.step - 1;
 	own->answer_busy[buffer] = true;
 	own->answer = (struct wf_answer){
@@ -431,7 +431,7 @@ gather_answer(struct wf_lane *lane, struct wf_peer *peer, uint32_t at, uint32_t 
 	return WEFT_OK;
 }
 
-/* False: the transport takes no more, or the connection is on its way down. */
+/* False: the transport accepts no more, or the connection is going down. */
 static bool
 post_answer(struct wf_lane *lane, struct wf_peer *peer)
 {
@@ -450,7 +450,7 @@ post_answer(struct wf_lane *lane, struct wf_peer *peer)
 	};
 	unsigned taken = 0;
 	enum weft_status st = wf_transport_post(peer->conn, &op, 1, &taken);
-	if (st == WEFT_INVALID) { /* a grant that does not hold what it must */
+	if (st == WEFT_INVALID) { /* the grant has not the required size */
 		wf_lane_offence(lane, peer);
 	}
 	own->answer.due = taken == 0;
@@ -469,8 +469,8 @@ find_due(const struct wf_sparse_peer *own, uint32_t *out)
 	return false;
 }
 
-/* Nothing is left for the next turn but what the transport did not take: DONE of an answer, and the
- * apply of a step, put the peer on the list of those who are due again. */
+/* Nothing is left for the next turn but what the transport did not accept: DONE of an answer, and
+ * the apply of a step, put the peer on the due list again. */
 enum wf_flush
 wf_pull_flush(struct wf_lane *lane, struct wf_peer *peer)
 {

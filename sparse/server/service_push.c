@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* service_push: pushes: parts as they come, what is kept of them, the apply. A push is received
- * when its last part is; a step is applied when the pushes of all trainers that take part in it
- * are. Thread: the lane's. */
+/* service_push: pushes: parts as they arrive, what is kept of them, the apply. A push is received
+ * with its last part; a step is applied when the pushes of all trainers that take part in it are
+ * here. Thread: the lane's. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -134,7 +134,7 @@ check_bounds(const struct wf_sparse *sparse, struct wf_sparse_peer *own,
 				     sparse->desc[part->table].name, msg->step, served->rows_max);
 		}
 	}
-	for (uint32_t j = 0; st != WEFT_OK && j < i; j++) { /* as if not said */
+	for (uint32_t j = 0; st != WEFT_OK && j < i; j++) { /* as if not received */
 		own->push.rows[msg->part[j].table] -= msg->part[j].row_count;
 	}
 	return st;
@@ -152,8 +152,8 @@ expect_parts(struct wf_sparse_peer *own, const struct wf_sparse_push *msg, bool 
 	memcpy(own->incoming.part, msg->part, msg->part_count * sizeof(msg->part[0]));
 }
 
-/* All of a push or nothing: what had come of it is dropped, and what is to come is not looked at.
- * Told once. */
+/* All of a push or nothing: what had arrived of it is dropped, and the rest is ignored. Refused
+ * once. */
 static enum weft_status
 refuse_push(struct wf_lane *lane, struct wf_peer *peer, const struct wf_sparse_push *msg,
 	    uint32_t part)
@@ -283,8 +283,8 @@ check_unborn(const struct wf_lane *lane, uint32_t idx, uint64_t rows, bool by_la
 		       desc->name, rows, sparse->ceiling.limit_bytes);
 }
 
-/* Tables that nobody pushed to have the step, too: rows that move by themselves, and ages, go by
- * the table's step, which may not depend on which keys fall to this lane. */
+/* Tables without a push make the step, too: rows that move by themselves, and ages, count the
+ * table's steps, which may not depend on which keys belong to this lane. */
 static enum weft_status
 apply_table(struct wf_lane *lane, uint32_t idx, struct wf_sparse_applied *out)
 {
@@ -318,16 +318,16 @@ apply_table(struct wf_lane *lane, uint32_t idx, struct wf_sparse_applied *out)
 	return check_unborn(lane, idx, unborn, sparse->ceiling.refused_count > refused);
 }
 
-/* Its slots are free, and it is to be told. */
+/* Its slots are free, and APPLIED is due to it. */
 static void
 consume_push(struct wf_lane *lane, struct wf_peer *peer, const struct wf_sparse_applied *applied)
 {
 	struct wf_sparse_peer *own = peer->own;
-	wf_slots_free_all(&peer->slots, peer->conn); /* APPLIED says so */
+	wf_slots_free_all(&peer->slots, peer->conn); /* APPLIED returns it */
 	forget_push(lane->own, own);
 	own->applied = *applied;
 	own->applied_due =
-		wf_path_has_unit(peer, 0); /* else HAVE will tell whether it lacks this */
+		wf_path_has_unit(peer, 0); /* otherwise HAVE will report whether it lacks this */
 	wf_peer_due(peer);
 }
 
@@ -339,7 +339,7 @@ plan_tending(struct wf_lane *lane, uint64_t rows_updated)
 	for (uint32_t i = 0; i < sparse->desc_count; i++) {
 		tables += sparse->served[i].tends && sparse->served[i].table != NULL ? 1 : 0;
 	}
-	/* Twice what was touched: so all rows are looked at while rows double. */
+	/* Twice the number touched, so that all rows are visited while their number doubles. */
 	sparse->tend.rows = tables > 0 ? tables * TEND_ROWS_LEAST + 2 * rows_updated : 0;
 	lane->turn.works = lane->turn.works || sparse->tend.rows > 0; /* rows may be listed, too */
 }
@@ -403,10 +403,10 @@ wf_push_try_apply(struct wf_lane *lane)
 	}
 }
 
-/* Asynchronous modes: a push is applied when it is complete; tables count pushes in the place of
+/* Asynchronous modes: a push is applied when it is complete; tables count pushes instead of
  * steps. */
 
-/* What was pushed is not applied: counted like what is lost. */
+/* The push is not applied, and counted as lost. */
 static uint64_t
 discard(struct wf_lane *lane, const struct wf_sparse_peer *own)
 {
@@ -418,7 +418,7 @@ discard(struct wf_lane *lane, const struct wf_sparse_peer *own)
 	return pairs;
 }
 
-/* Those who were waiting for it may be near enough now. */
+/* Trainers that waited for it may be near enough now. */
 static void
 wake_others(struct wf_lane *lane)
 {
@@ -486,7 +486,7 @@ finish_push(struct wf_lane *lane, struct wf_peer *peer)
 	return WEFT_OK;
 }
 
-/* All messages of one push say the same but for their parts. */
+/* All messages of one push are equal except for their parts. */
 static enum weft_status
 check_same(const struct wf_sparse_peer *own, const struct wf_step_said *said)
 {
@@ -555,7 +555,7 @@ wf_push_begin(struct wf_lane *lane, struct wf_peer *peer, const struct wf_sparse
 			       msg->step);
 	}
 	if (news == WF_STEP_AGAIN) {
-		return WEFT_OK; /* said again, after a reconnect */
+		return WEFT_OK; /* repeated after a reconnect */
 	}
 	uint32_t part = 0;
 	own->push.said = said;
@@ -598,7 +598,7 @@ copy_keys(const struct wf_sparse *sparse, const struct wf_sparse_part *part, con
 	return WEFT_OK;
 }
 
-/* Gradients that came in 16 bits are summed as f32: they go to their room at once. */
+/* Gradients that arrive in 16 bits are summed as f32: they are copied to their room at once. */
 static void
 keep_wide(const struct wf_sparse *sparse, struct wf_push_part *part)
 {

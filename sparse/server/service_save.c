@@ -100,7 +100,7 @@ need_scan(struct wf_sparse *sparse, const struct wf_sparse_fetch *msg)
 	return wf_scan_create(sparse->served[msg->table].table, &save->scan);
 }
 
-/* What is being fetched will not be: the recorded failure says why. */
+/* The FETCH will not be answered: the recorded failure is the reason. */
 static bool
 give_up_fetch(struct wf_peer *peer)
 {
@@ -330,7 +330,7 @@ set_table_steps(struct wf_sparse *sparse, uint64_t step)
 	return WEFT_OK;
 }
 
-/* The lane goes on from that step. If one table cannot, the others go back to the beginning, where
+/* The lane continues from that step. If one table cannot, the others return to the beginning, where
  * each can be. */
 static enum weft_status
 set_step(struct wf_lane *lane, const struct wf_sparse_restore *msg)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* service_send: everything the sparse service sends. Nothing is queued as bytes: what is due is
- * kept as flags and turned into operations when the transport takes them. Thread: the lane's. */
+/* service_send: everything that the sparse service sends. Nothing is queued as bytes: what is due
+ * is kept as flags and becomes operations when the transport accepts them. Thread: the lane's. */
 #include "sparse/server/service_internal.h"
 
 static bool
@@ -12,7 +12,7 @@ flush_applied(struct wf_lane *lane, struct wf_peer *peer)
 	return !own->applied_due;
 }
 
-/* Too far ahead of another trainer to be told to go on. */
+/* Too far ahead of another trainer to get APPLIED. */
 static bool
 is_held(struct wf_lane *lane, struct wf_peer *peer)
 {
@@ -35,7 +35,7 @@ flush_restored(struct wf_lane *lane, struct wf_peer *peer)
 	return !own->save.restored_due;
 }
 
-/* False: the transport takes no more. */
+/* False: the transport accepts no more. */
 static bool
 flush_messages(struct wf_lane *lane, struct wf_peer *peer)
 {

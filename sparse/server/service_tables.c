@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* service_tables: the tables of a job as its first trainer describes them, and all memory that the
- * job takes on this lane, which is taken here, and given back. Thread: the lane's. */
+/* service_tables: the tables of a job as its first trainer describes them, and all memory of the
+ * job on this lane, which is allocated and freed here. Thread: the lane's. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -8,11 +8,11 @@
 #include "sparse/server/service_internal.h"
 #include "wire/partition.h"
 
-#define SLOT_BYTES_MAX (256ull << 10) /* what is recycled stays in cache */
+#define SLOT_BYTES_MAX (256ull << 10) /* recycled memory stays in cache */
 #define HELD_BYTES_MAX (64ull << 20)  /* of one trainer, in each of its two uses */
 #define HELD_SHARE 8u                 /* and of all of them: this part of max_shard_bytes */
 #define ENTRY_BYTES 40u               /* scratch of a table for each row of a push, and some */
-#define PUSH_ROWS_MAX (1u << 18) /* of a table and trainer in a step: scratch is taken for it */
+#define PUSH_ROWS_MAX (1u << 18) /* of a table and trainer in a step: scratch is allocated for it */
 #define SCRATCH_SHARE 8u         /* of a table's cap, and of what all tables may take */
 #define SLOT_ALIGN 64u           /* gradients and answers are read where they lie */
 
@@ -149,7 +149,7 @@ set_sizes(struct wf_lane *lane)
 				 sparse->desc_count;
 }
 
-/* What a trainer's state takes beside its window and its rooms. */
+/* Bytes of a trainer's state beside its window and its rooms. */
 static uint64_t
 peer_bytes(const struct wf_sparse *sparse)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* service_view: asynchronous modes: how old the rows are that a push was made from. A trainer reads
- * the rows of a batch while others push; the pushes of others that were applied by then are what
- * the lag of its own is counted from. Thread: the lane's. */
+/* service_view: asynchronous modes: how old the rows are from which a push was computed. A trainer
+ * reads the rows of a batch while others push; its lag counts from the pushes of others that were
+ * applied by then. Thread: the lane's. */
 #include "sparse/server/service_internal.h"
 
 void

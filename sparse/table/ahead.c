@@ -16,7 +16,7 @@
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
 #endif
 
-/* Pages become present and writable, and keep what is in them. */
+/* Pages become present and writable, and keep their contents. */
 static bool
 populate(char *at, size_t bytes)
 {
@@ -37,7 +37,7 @@ run(struct wf_task *task)
 		size_t piece = PIECE_BYTES - (uintptr_t)(ahead->at + done) % PIECE_BYTES;
 		piece = left < piece ? left : piece;
 		if (!populate(ahead->at + done, piece)) {
-			break; /* an older system, or no memory: that is the lane's to say */
+			break; /* an older system, or no memory, which the lane reports */
 		}
 		done += piece;
 		atomic_store_explicit(&ahead->reached_bytes, done, memory_order_release); /* A1 */
@@ -50,7 +50,7 @@ wf_ahead_init(struct wf_ahead *ahead, struct wf_env *env)
 	*ahead = (struct wf_ahead){.env = env, .task = {.run = run, .wake_fd = -1}};
 }
 
-/* Take in the end of what was under way. */
+/* Handles the end of the request under way. */
 static bool
 is_over(struct wf_ahead *ahead)
 {

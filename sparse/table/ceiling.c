@@ -69,7 +69,7 @@ static void
 ceiling_slab_close(struct wf_env *env, struct wf_slab *slab)
 {
 	struct wf_ceiling *self = self_of(env);
-	/* Rounded up to pages by the env behind. */
+	/* Rounded up to pages by the env behind it. */
 	self->used_bytes -= slab->bytes < self->used_bytes ? slab->bytes : self->used_bytes;
 	self->inner->ops->slab_close(self->inner, slab);
 }

@@ -7,7 +7,7 @@
 #include "base/assert.h"
 #include "sparse/table/table_internal.h"
 
-/* Rows looked at for the worst of them when one has to go. */
+/* Rows examined for the worst of them when one has to be evicted. */
 #define LOOKED_AT 16u
 /* Rows passed over for it, because they are part of the push in work, or free. */
 #define PASSED_OVER 4096u

@@ -44,7 +44,7 @@ wf_hot_add(struct wf_hot *hot, const uint64_t *key, size_t count)
 	hot->skip = (uint32_t)(at - count);
 }
 
-/* By what is certain of the count; then by key, so that the order is one. */
+/* By the certain part of the count; then by key, so that the order is unique. */
 static int
 compare(const void *a, const void *b)
 {

@@ -12,7 +12,7 @@
 #define SEGMENT_SLOTS (SEGMENT_BUCKETS * WF_BUCKET_SLOTS)
 #define CHUNK_SEGMENTS 64u /* 2 MiB: a huge page; the first chunks are smaller */
 #define CHUNKS_SMALL 6u    /* from one segment to half of a full chunk */
-/* A spare is not taken when it would be more than this part of what the cap leaves. */
+/* A spare is not allocated when it would be more than this part of the rest of the cap. */
 #define SPARE_SHARE 4u
 #define AT_FIRST 16u
 
@@ -154,8 +154,8 @@ alloc_buckets(struct wf_index *index)
 
 /* Segments. */
 
-/* Where a key with that home goes at its nth try: home, its buddy, then the same two of each pair
- * behind. */
+/* The place of a key with that home at its nth try: home, its buddy, then the same two of each
+ * following pair. */
 static inline struct wf_bucket *
 nth_bucket(const struct wf_segment *segment, uint32_t home, uint32_t nth)
 {
@@ -259,7 +259,7 @@ deal_keys(const struct wf_index *index, const struct wf_rows *rows, struct wf_se
 	}
 }
 
-/* Let the directory know where segment `number` lies now. */
+/* Updates the directory with the place of segment `number`. */
 static void
 point_at(struct wf_index *index, uint32_t number, uint64_t prefix)
 {
@@ -326,7 +326,7 @@ room_for_segment(struct wf_index *index)
 	return true;
 }
 
-/* One becomes two, told apart by one more bit of the hash. */
+/* Splits one segment into two by one more bit of the hash. */
 static bool
 split(struct wf_index *index, const struct wf_rows *rows, uint32_t number, uint64_t hash)
 {
@@ -383,7 +383,7 @@ wf_index_fini(struct wf_index *index)
 	if (index->budget != NULL) {
 		wf_budget_give(index->budget, index->chunk,
 			       index->chunk_capacity * sizeof(*index->chunk));
-		/* Taken before its capacity is known. */
+		/* Allocated before its capacity is known. */
 		wf_budget_give(index->budget, index->segment,
 			       (index->segment_capacity == 0 ? AT_FIRST : index->segment_capacity) *
 				       sizeof(*index->segment));

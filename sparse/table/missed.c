@@ -57,7 +57,7 @@ wf_missed_reserve(struct wf_missed *missed)
 	return true;
 }
 
-/* The block that was the last one is full: those before it have it behind them. */
+/* The last block is full: its steps follow those of the blocks before it. */
 static void
 close_block(struct wf_missed *missed, uint32_t full)
 {

@@ -11,7 +11,7 @@
 #define HUGE_BYTES ((size_t)2 << 20)
 #define RUN_SLABS_MAX 16u
 #define RUNS_AT_ONCE                                                                               \
-	2u /* of slabs that came one by one, before runs begin: a run is a third more */
+	2u /* of slabs that are allocated one by one, before runs begin: a run is a third more */
 #define SMALL_BYTES ((size_t)64 << 10) /* about, of the first slab */
 
 /* Memory is got ready for this part of what is used, so that small tables stay small; in stretches
@@ -20,7 +20,7 @@
 #define STRETCH_BYTES ((size_t)8 << 20)
 #define LOOK_BYTES ((size_t)256 << 10)
 #define LEAD_SHARE 4u /* part of that distance which is left to a lane that was faster */
-/* It is not taken ahead when it would be more than this part of what the cap leaves. */
+/* Memory is not allocated ahead when it would be more than this part of the rest of the cap. */
 #define SPARE_SHARE 4u
 
 WF_STATIC_ASSERT(RUN_SLABS_MAX <= SLABS_AT_FIRST, "one doubling makes room for a run");
@@ -203,7 +203,7 @@ alloc_ahead(struct wf_rows *rows, uint32_t ahead)
 	rows->no_more_ahead = next > left / SPARE_SHARE || !add_slab(rows);
 }
 
-/* Note how far the helper has got with what it was asked for. */
+/* Records how far the helper has got with its request. */
 static void
 note_ready(struct wf_rows *rows)
 {
@@ -293,7 +293,8 @@ wf_rows_look_ahead(struct wf_rows *rows)
 	uint32_t end = rows->room_count - rows->used_count < ahead ? rows->room_count
 								   : rows->used_count + ahead;
 	if (!is_fixed && from < rows->used_count) {
-		/* Overtaken: to work on the same pages helps nobody, so some way before it. */
+		/* The lane has overtaken the helper: working on the same pages helps neither, so it
+		 * continues some way ahead. */
 		from = rows->used_count + (from > 0 ? ahead / LEAD_SHARE : 0);
 	}
 	if (from < end) {

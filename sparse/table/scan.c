@@ -82,8 +82,8 @@ wf_scan_destroy(struct wf_scan *scan)
 	wf_free(scan->env, scan, sizeof(*scan));
 }
 
-/* Count the rows of each partition, two places behind: after summing up, first[p + 1] is where the
- * first row of p goes, and after dealing where p ends. */
+/* Counts the rows of each partition, two places further on: after summing up, first[p + 1] is where
+ * the first row of p goes, and after dealing where p ends. */
 static void
 see_rows(struct wf_scan *scan, uint32_t end)
 {
@@ -172,7 +172,7 @@ is_live(const struct wf_table *t, struct wf_row_head *head)
 	return head->born != 0 && !(t->can_expire && wf_table_is_expired(t, head));
 }
 
-/* Rows of a fixed vocabulary that are there, from rank `at` on; *rank moves to the first. */
+/* Existing rows of a fixed vocabulary, from rank `at` on; *rank advances to the first. */
 static struct wf_row_head *
 next_fixed(const struct wf_scan *scan, uint32_t *rank)
 {

@@ -10,7 +10,7 @@
 /* A slab: few enough of them, and of their last huge page little is lost. */
 #define SLAB_BYTES ((size_t)8 << 20)
 #define SLAB_BYTES_LEAST ((size_t)16 << 10)
-#define SLABS_OF_CAP 64u /* a capped table has about so many, or more */
+#define SLABS_OF_CAP 64u /* a capped table has about this many, or more */
 #define AHEAD_BYTES ((uint64_t)32 << 20)
 
 static const char *const stat_names[WF_TABLE_STAT_COUNT] = {
@@ -279,8 +279,8 @@ init_fields(struct wf_table *t, struct wf_env *env, const struct wf_table_opts *
 	wf_stats_set(&t->stats, WF_TABLE_ROW_BYTES, t->rows.row_bytes);
 }
 
-/* There is less than what a table takes before its first row: `bytes`, and more. A cap that says so
- * is a setting, and refused like one. */
+/* The cap is below what a table needs before its first row: `bytes`, and more. It is refused as a
+ * setting. */
 static enum weft_status
 fail_for_memory(const struct wf_table_opts *opts, uint64_t bytes, bool by_cap)
 {
@@ -387,7 +387,7 @@ read_missing(struct wf_table *t, uint64_t key, bool create, float *out)
 	if (row != WF_ROW_NONE) {
 		head = wf_row_at(&t->rows, row);
 		if (!t->can_expire || !wf_table_is_expired(t, head)) {
-			read_row(t, head, out); /* born a moment ago: the key stands twice */
+			read_row(t, head, out); /* created just now: the key occurs twice */
 			return;
 		}
 		head = NULL;
@@ -439,8 +439,8 @@ read_born(struct wf_table *t, const struct wf_table_lookup *lookup, size_t first
 	}
 }
 
-/* `row`: NULL where the key has none. The rows that are there first, all at once: a row born for
- * the others may cost one of them. */
+/* `row`: NULL if the key has none. Existing rows are read first, all at once, because a row created
+ * for another key may evict one of them. */
 static void
 read_chunk(struct wf_table *t, const struct wf_table_lookup *lookup, size_t first, size_t count,
 	   float *const *row)

@@ -204,9 +204,9 @@ wf_table_locate(const struct wf_table *t, const uint64_t *key, size_t count, uns
 	return missing == 0 || owns_missing(t, key, count, out) ? missing : WF_NOT_OURS;
 }
 
-/* A long lookup goes on in three places at once: rows are copied, those of keys further on are on
- * their way, and so are the buckets of keys behind these. So memory always has something to do, and
- * what has come is used before it has left the nearest cache. */
+/* A long look-up works in three places at once: rows are copied, those of keys further on are being
+ * fetched, and so are the buckets of keys after these. So memory is always busy, and what has
+ * arrived is used before it has left the nearest cache. */
 #define STEP_KEYS 16u
 #define AHEAD_KEYS 32u /* from copying to sending for rows, and from there to buckets */
 
@@ -351,7 +351,7 @@ bear_bare(struct wf_table *t, uint64_t key)
 		return NULL;
 	}
 	struct wf_row_head *head = wf_row_at(&t->rows, row);
-	/* New rows lie behind each other: one that will be born soon. */
+	/* New rows are consecutive: prefetches one that will be created soon. */
 	__builtin_prefetch((const void *)((uintptr_t)head + ROWS_SOON * t->rows.row_bytes), 1);
 	head->key = key;
 	if (!wf_index_insert(&t->index, &t->rows, wf_index_hash(&t->index, key), row)) {
@@ -378,7 +378,7 @@ fill_rows(const struct wf_table *t, const uint64_t *key, float *const *row, size
 	}
 }
 
-/* Missing keys of a chunk, by a bit each: one that has none yet stands there for the first time. */
+/* Missing keys of a chunk, one bit each: one without a bit occurs for the first time. */
 #define SEEN_WORDS 16u
 
 static bool
@@ -407,7 +407,7 @@ wf_table_bear_chunk(struct wf_table *t, const uint64_t *key, size_t count, float
 			continue;
 		}
 		uint32_t number = was_seen(seen, key[i]) ? wf_table_find(t, key[i]) : WF_ROW_NONE;
-		if (number != WF_ROW_NONE) { /* born a moment ago: the key stands twice */
+		if (number != WF_ROW_NONE) { /* created just now: the key occurs twice */
 			row[i] = wf_row_values(wf_row_at(&t->rows, number));
 			continue;
 		}

@@ -161,7 +161,7 @@ group_of(struct wf_table *t, float *values)
 	return group;
 }
 
-/* Returns whether each entry has a group of its own, numbered as it is. */
+/* Returns whether each entry has its own group, with the entry's number. */
 static bool
 group_entries(struct wf_table *t, size_t entries)
 {
@@ -227,8 +227,8 @@ settle_open(struct wf_table *t, const struct wf_table_push *push, size_t entries
 	}
 }
 
-/* Count all first, then judge: the order of keys does not matter. The gradients of a key that was
- * not admitted were taken at zeros: they are dropped, even if it is admitted now. */
+/* Counts all first, then decides, so that the order of keys does not matter. The gradients of a key
+ * that was not admitted were computed from zeros: they are dropped, even if it is admitted now. */
 static void
 settle_admitted(struct wf_table *t, const struct wf_table_push *push, size_t entries)
 {
@@ -288,7 +288,7 @@ sort_gradients(struct wf_table *t, const struct wf_table_push *push, size_t entr
 	uint32_t sum = 0;
 	for (uint32_t group = 0; group <= t->group_count; group++) {
 		sum += first[group];
-		first[group] = sum; /* the end; filled from behind */
+		first[group] = sum; /* the end; filled from the back */
 	}
 	e = entries;
 	for (size_t b = push->batch_count; b > 0; b--) {
@@ -383,8 +383,8 @@ count_entries(const struct wf_table_push *push)
 
 /* Successive batches whose keys ascend from each to the next, as the parts of a trainer do. */
 struct run {
-	const struct wf_table_batch *batch, *end; /* the one it is in; behind the last one */
-	const uint64_t *key, *key_end;            /* what is left of it; nothing: nor of the run */
+	const struct wf_table_batch *batch, *end; /* the current batch; past the last one */
+	const uint64_t *key, *key_end;            /* the rest of it; 0: also of the run */
 	const float *grad;                        /* of the first key */
 };
 
@@ -402,7 +402,7 @@ struct work {
 	/* Of grad, as wf_row_batch has it; not filled while one_each. */
 	uint32_t first[WF_CHUNK_KEYS + 1];
 	const float **grad; /* t->entry_grad */
-	/* Of the rows, before this step's; filled where first steps are told. */
+	/* Of the rows, before this step's; filled if first steps are distinguished. */
 	uint32_t stamp[WF_CHUNK_KEYS];
 	size_t count;
 	bool one_each;
@@ -488,7 +488,7 @@ owns_all(const struct wf_table *t, const struct wf_table_push *push)
 static bool
 is_simple(const struct wf_table *t, const struct wf_table_push *push, struct merge *out)
 {
-	/* Who spares rows at the cap stamps them before their turn. */
+	/* A table that evicts at the cap stamps them before their turn. */
 	bool loses_first = t->opts.row.kind == WF_ROW_RMSPROP && t->opts.evict.at_cap;
 	return !t->can_expire && t->motions == NULL && !loses_first &&
 	       wf_admit_is_open(&t->admit) && is_ascending(push) && owns_all(t, push) &&
@@ -606,8 +606,8 @@ spare_rest(struct wf_table *t, struct merge *merge)
 	merge->has_spared = true;
 }
 
-/* Rows for the keys that have none. All rows of the push that are there are stamped before one is
- * born at the cap, which saves them from going for it. */
+/* Creates rows for the keys that have none. All existing rows of the push are stamped before one is
+ * created at the cap, which keeps them from being evicted for it. */
 static void
 bear_missing(struct wf_table *t, struct merge *merge, struct work *work)
 {
