@@ -59,3 +59,8 @@ expect 0 env OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=3 "$WEFT" train linear 
 	--num_gradient_servers=2 --print_options
 tr -s ' ' <last.out >squeezed.out
 says squeezed.out "trainer_id = 1 # OMPI_COMM_WORLD_RANK" "num_gradient_servers = 2 # argument"
+expect 0 env OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=3 "$WEFT" train linear --sequential \
+	--num_passes=1
+says_not last.err OMPI
+expect 64 env JOB_COMPLETION_INDEX=4 "$WEFT" train linear
+says last.err "trainer_id=4 (JOB_COMPLETION_INDEX)" "less than num_gradient_servers=1"

@@ -519,6 +519,22 @@ apply_kind_defaults(struct wf_train_command *command, const struct wf_kind *kind
 	}
 }
 
+/* One process that plays all trainers has no place among those that a launcher counts. */
+static void
+leave_launcher(struct wf_train_command *command)
+{
+	static const char *const names[] = {"trainer_id", "num_gradient_servers"};
+	for (size_t i = 0; i < WF_ARRAY_COUNT(names); i++) {
+		const struct wf_option *option =
+			wf_option_find(&command->options, names[i], strlen(names[i]));
+		size_t idx = (size_t)(option - command->table);
+		if (command->origin[idx] == WF_ORIGIN_LAUNCHER) {
+			wf_option_defaults(option, 1, command->options.target);
+			command->origin[idx] = WF_ORIGIN_DEFAULT;
+		}
+	}
+}
+
 enum weft_status
 wf_train_command_parse(struct wf_train_command *command, const struct wf_launcher *launcher,
 		       int argc, char *const *argv)
@@ -541,6 +557,9 @@ wf_train_command_parse(struct wf_train_command *command, const struct wf_launche
 	enum weft_status st = wf_options_parse(&command->options, argc, argv);
 	if (st != WEFT_OK || command->options.help_wanted) {
 		return st;
+	}
+	if (command->opts.sequential || command->opts.local) {
+		leave_launcher(command);
 	}
 	if (command->options.positional_count > 0) {
 		command->opts.model = command->positional[0];
