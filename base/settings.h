@@ -149,6 +149,17 @@ struct wf_setting_text {
 };
 struct wf_setting_text wf_setting_text(const struct wf_session_values *values, const char *name);
 
+/* How far trainers may be apart, and when a push comes too late, for programs that have one option
+ * for tensors and rows: given to those modes that have such a limit. */
+void wf_session_set_lag(struct weft_session_opts *opts, uint32_t staleness, double discard_ratio);
+
+/* Elements whose summed gradient is not finite keep their value; else the job ends. */
+static inline bool
+wf_session_skips(const struct weft_session_opts *opts)
+{
+	return opts->skip_nonfinite != 0;
+}
+
 /* Whether trainers make steps by themselves between exchanges. */
 static inline bool
 wf_session_has_local_steps(const struct weft_session_opts *opts)

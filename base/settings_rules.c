@@ -49,6 +49,23 @@ check_steps(const struct wf_session_values *values)
 	return WEFT_OK;
 }
 
+void
+wf_session_set_lag(struct weft_session_opts *opts, uint32_t staleness, double discard_ratio)
+{
+	if (opts->dense_mode == WEFT_DENSE_ASYNC || opts->dense_mode == WEFT_DENSE_BOUNDED) {
+		opts->dense_discard_ratio = discard_ratio;
+	}
+	if (opts->dense_mode == WEFT_DENSE_BOUNDED) {
+		opts->dense_staleness = staleness;
+	}
+	if (opts->sparse_mode != WEFT_SPARSE_SYNC) {
+		opts->sparse_discard_ratio = discard_ratio;
+	}
+	if (opts->sparse_mode == WEFT_SPARSE_BOUNDED) {
+		opts->sparse_staleness = staleness;
+	}
+}
+
 static enum weft_status
 check_lag(const struct wf_session_values *values)
 {

@@ -79,7 +79,7 @@ wf_job_is_mean(const struct wf_job *job)
 static inline bool
 wf_job_skips(const struct wf_job *job)
 {
-	return job->set.skip_nonfinite != 0;
+	return wf_session_skips(&job->set);
 }
 
 /* When the pushes of a tensor are applied. */

@@ -108,8 +108,8 @@ static const struct wf_option own[] = {
 		 "were read, at least this many times the number of trainers pushes of "
 		 "others have arrived. 0: none is dropped."},
 	{.name = "nonfinite",
-	 .type = WF_OPTION_CHOICE,
-	 .offset = AT(nonfinite),
+	 .type = WF_OPTION_ENUM, /* false and true */
+	 .offset = AT(session.skip_nonfinite),
 	 .initial = "abort",
 	 .choices = "abort|skip",
 	 .help = "What happens to NaN or Inf in a gradient: abort ends the job, skip leaves "

@@ -63,25 +63,6 @@ progress_pin(struct fabric *fabric)
 	return fabric->progress_pin;
 }
 
-/* The program has one option where the session has one for tensors and one for tables. */
-static void
-set_lag(const struct wf_train_opts *opts, struct weft_session_opts *session)
-{
-	const bool bounded = session->dense_mode == WEFT_DENSE_BOUNDED;
-	if (session->sparse_mode != WEFT_SPARSE_SYNC) {
-		session->sparse_discard_ratio = opts->async_lagged_grad_discard_ratio;
-	}
-	if (session->sparse_mode == WEFT_SPARSE_BOUNDED) {
-		session->sparse_staleness = (uint32_t)opts->staleness;
-	}
-	if (bounded || session->dense_mode == WEFT_DENSE_ASYNC) {
-		session->dense_discard_ratio = opts->async_lagged_grad_discard_ratio;
-	}
-	if (bounded) {
-		session->dense_staleness = (uint32_t)opts->staleness;
-	}
-}
-
 /* Trainer 0 tests with averages, where there are any. */
 static bool
 keeps_averages(const struct wf_run *job)
@@ -105,8 +86,8 @@ open_session(struct fabric *fabric)
 	snprintf(fabric->numerics, sizeof(fabric->numerics),
 		 "openblas %s, 1 BLAS thread, trainer_count %" PRIu64, openblas_get_corename(),
 		 opts->trainer_count);
-	session.skip_nonfinite = job->terms.is_skipping;
-	set_lag(opts, &session);
+	wf_session_set_lag(&session, (uint32_t)opts->staleness,
+			   opts->async_lagged_grad_discard_ratio);
 	session.rounding_seed = job->seed;
 	session.optimizer = job->terms.session_optimizer;
 	session.pin = progress_pin(fabric);

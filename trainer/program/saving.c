@@ -169,7 +169,6 @@ describe_session(const struct wf_run *job, struct wf_saved_about *about)
 
 	wf_session_defaults(&usual);
 	values.opts.optimizer = job->terms.session_optimizer;
-	values.opts.skip_nonfinite = job->terms.is_skipping;
 	values.opts.optimizer.method = usual.opts.optimizer.method; /* a separate setting */
 	values.opts.optimizer.first_pass = usual.opts.optimizer.first_pass;
 	values.opts.slice_bytes = usual.opts.slice_bytes;

@@ -241,7 +241,7 @@ wf_run_terms_read(struct wf_run *job)
 	const struct wf_train_opts *opts = job->opts;
 
 	job->terms.is_mean = opts->session.grad_reduce == WEFT_REDUCE_MEAN;
-	job->terms.is_skipping = strcmp(opts->nonfinite, "skip") == 0;
+	job->terms.is_skipping = wf_session_skips(&opts->session);
 	enum weft_status st = check_gone(opts);
 	if (st == WEFT_OK) {
 		st = check_modes(opts);

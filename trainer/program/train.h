@@ -57,7 +57,6 @@ struct wf_train_opts {
 	bool is_async;            /* the original's word for both */
 	uint64_t staleness;
 	double async_lagged_grad_discard_ratio;
-	const char *nonfinite; /* "abort", "skip" */
 
 	const char *save_dir;        /* NULL or "": nothing is saved */
 	uint64_t saving_period;      /* passes; 0: never */

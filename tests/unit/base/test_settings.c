@@ -483,6 +483,31 @@ settings_that_stand_for_others_are_settled(void **state)
 }
 
 static void
+a_lag_is_given_to_the_modes_that_have_it(void **state)
+{
+	for (int dense = WEFT_DENSE_SYNC; dense <= WEFT_DENSE_ELASTIC; dense++) {
+		for (int sparse = WEFT_SPARSE_SYNC; sparse <= WEFT_SPARSE_BOUNDED; sparse++) {
+			struct wf_session_values values;
+			struct weft_session_opts *opts = &values.opts;
+			wf_session_defaults(&values);
+			opts->dense_mode = (enum weft_dense_mode)dense;
+			opts->sparse_mode = (enum weft_sparse_mode)sparse;
+			opts->local_steps = dense > WEFT_DENSE_BOUNDED ? 1 : 0;
+			wf_session_set_lag(opts, 3, 1.5);
+			bool bounded = dense == WEFT_DENSE_BOUNDED;
+			bool lags = bounded || dense == WEFT_DENSE_ASYNC;
+			assert_int_equal(opts->dense_staleness, bounded ? 3 : 0);
+			assert_true(opts->dense_discard_ratio == (lags ? 1.5 : 0.0));
+			assert_int_equal(opts->sparse_staleness,
+					 sparse == WEFT_SPARSE_BOUNDED ? 3 : 0);
+			assert_true(opts->sparse_discard_ratio ==
+				    (sparse == WEFT_SPARSE_SYNC ? 0.0 : 1.5));
+			assert_int_equal(wf_session_rules_check(&values), WEFT_OK);
+		}
+	}
+}
+
+static void
 settings_that_need_whole_steps_are_named_with_the_reason(void **state)
 {
 	struct wf_session_values values;
@@ -559,6 +584,7 @@ main(void)
 		cmocka_unit_test(a_pserver_is_offered_the_settings_of_both_ends),
 		cmocka_unit_test(rows_of_a_program_are_completed_by_the_table),
 		cmocka_unit_test(settings_that_stand_for_others_are_settled),
+		cmocka_unit_test(a_lag_is_given_to_the_modes_that_have_it),
 		cmocka_unit_test(settings_that_need_whole_steps_are_named_with_the_reason),
 		cmocka_unit_test(what_is_not_at_its_default_is_said),
 		cmocka_unit_test(settings_of_a_table_are_described_by_their_own_names),

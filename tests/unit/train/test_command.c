@@ -27,6 +27,15 @@ parse(const char *line)
 }
 
 static void
+what_is_done_with_nonfinite_values_is_the_sessions_setting(void **state)
+{
+	assert_ok(parse("weft-train linear --nonfinite=skip"));
+	assert_true(wf_session_skips(&command.opts.session));
+	assert_ok(parse("weft-train linear --nonfinite=abort"));
+	assert_false(wf_session_skips(&command.opts.session));
+}
+
+static void
 defaults_depend_on_the_model(void **state)
 {
 	assert_ok(parse("weft-train linear"));
@@ -36,6 +45,7 @@ defaults_depend_on_the_model(void **state)
 	assert_true(command.opts.session.optimizer.momentum == 0.9);
 	assert_string_equal(command.opts.session.optimizer.method, "momentum");
 	assert_int_equal(command.opts.session.grad_reduce, WEFT_REDUCE_MEAN);
+	assert_false(wf_session_skips(&command.opts.session));
 	assert_int_equal(command.opts.session.slice_bytes, 262144);
 	assert_int_equal(command.opts.session.port, 7164);
 	assert_ok(parse("weft-train mlp"));
@@ -138,6 +148,7 @@ bad_command_lines_are_refused(void **state)
 	assert_refused(parse("weft-train linear --num_gradient_servers=0"), WEFT_INVALID,
 		       "num_gradient_servers=0: must be a whole number, from 1 to 65536");
 	assert_refused(parse("weft-train linear --grad_reduce=max"), WEFT_INVALID, "mean");
+	assert_refused(parse("weft-train linear --nonfinite=true"), WEFT_INVALID, "abort");
 	assert_refused(parse("weft-train linear --trainer_count=1000"), WEFT_INVALID, "1000");
 	assert_refused(parse("weft-train linear --learning_rate=0"), WEFT_INVALID, "learning_rate");
 	assert_refused(parse("weft-train ctr --format=csv"), WEFT_INVALID, "libsvm");
@@ -242,6 +253,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_done_with_nonfinite_values_is_the_sessions_setting),
 		cmocka_unit_test(defaults_depend_on_the_model),
 		cmocka_unit_test(options_win_over_a_models_defaults),
 		cmocka_unit_test(the_originals_environment_is_taken_and_said),
