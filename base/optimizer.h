@@ -91,9 +91,16 @@ wf_optimizer_averages(const struct weft_optimizer_opts *set)
 	return set->average_window > 0.0;
 }
 
+/* The largest norm that all gradients together may have; 0: any. */
+static inline double
+wf_optimizer_norm_max(const struct weft_optimizer_opts *set)
+{
+	return set->clip_norm;
+}
+
 /* Whether gradients are clipped by the norm of all of them. */
 static inline bool
 wf_optimizer_clips_norm(const struct weft_optimizer_opts *set)
 {
-	return set->clip_norm > 0.0;
+	return wf_optimizer_norm_max(set) > 0.0;
 }

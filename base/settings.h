@@ -130,8 +130,8 @@ enum weft_status wf_session_rules_check(const struct wf_session_values *values) 
 enum weft_status wf_mode_rules_check(const struct wf_session_values *values) WEFT_MUST_CHECK;
 /* and the part for settings that need whole steps. */
 enum weft_status wf_step_rules_check(const struct wf_session_values *values) WEFT_MUST_CHECK;
-/* The reason why a tensor has to be applied in whole steps ("with clip_norm the gradient is ...");
- * NULL: it has not. */
+/* The reason why a tensor has to be applied in whole steps: the end of a sentence that names the
+ * setting. NULL: it has not. */
 const char *wf_whole_steps_why(const struct weft_optimizer_opts *set);
 /* Checks that no setting is set that rows of tables do not support. WEFT_INVALID: the text has the
  * setting's name in programs, and its value. */

@@ -57,13 +57,15 @@ check_room(const struct wf_lane *lane)
 			       lane->opts.idx, lane->opts.inbox_bytes, lane->peer_count, each,
 			       dense->job.set.slice_bytes);
 	}
-	if (wf_optimizer_clips_norm(&store->optimizer.set)) {
-		return wf_fail(WEFT_INVALID,
-			       "lane %u: --inbox_bytes=%" PRIu64
-			       " has no room for all gradients of a step, and with clip_norm they "
-			       "wait for each other; give %" PRIu64 " or more, or clip_norm 0",
-			       lane->opts.idx, lane->opts.inbox_bytes,
-			       each * lane->order.summed_count);
+	const char *setting = wf_features_need_step(lane);
+	if (setting != NULL) {
+		return wf_fail(
+			WEFT_INVALID,
+			"lane %u: --inbox_bytes=%" PRIu64
+			" has no room for all gradients of a step, and with %s they wait for "
+			"each other; give %" PRIu64 " or more, or %s 0",
+			lane->opts.idx, lane->opts.inbox_bytes, setting,
+			each * lane->order.summed_count, setting);
 	}
 	return WEFT_OK;
 }

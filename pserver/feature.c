@@ -31,6 +31,17 @@ wf_features_bytes(const struct wf_lane *lane)
 	return bytes;
 }
 
+const char *
+wf_features_need_step(const struct wf_lane *lane)
+{
+	for (unsigned i = 0; i < WF_ARRAY_COUNT(known); i++) {
+		if (known[i]->needs_step != NULL && known[i]->bytes(lane) > 0) {
+			return known[i]->needs_step;
+		}
+	}
+	return NULL;
+}
+
 static uint32_t
 points_of(const struct wf_feature_hooks *hooks)
 {

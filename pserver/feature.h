@@ -45,6 +45,9 @@ struct wf_feature_hooks {
 	const char *name; /* in messages: "this job has no NAME" */
 	uint8_t message;  /* type of the message that it decodes; 0: none */
 	const struct wf_codec *codec;
+	/* The setting by which gradients of a step wait for each other, so that all of them have to
+	 * be here at a time; NULL: they do not. */
+	const char *needs_step;
 
 	/* Bytes that it needs in this job; 0: the job does not have it. Known before memory is
 	 * allocated. */
@@ -111,6 +114,8 @@ struct wf_features {
 
 /* Bytes of the features that the job has. */
 uint64_t wf_features_bytes(const struct wf_lane *lane);
+/* The setting by which one of these needs all gradients of a step here; NULL: none does. */
+const char *wf_features_need_step(const struct wf_lane *lane);
 enum weft_status wf_features_open(struct wf_lane *lane) WEFT_MUST_CHECK;
 void wf_features_close(struct wf_lane *lane); /* accepts some of them, and none */
 /* A message of a type that the service itself does not know. */

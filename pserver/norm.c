@@ -106,8 +106,8 @@ may_apply(const struct wf_feature *self, struct wf_lane *lane, uint32_t ordinal,
 	const struct wf_dense *dense = lane->own;
 	struct norm *norm = self->state;
 	if (norm->known == lane->order.sum.step) {
-		*divisor =
-			wf_norm_divisor(&norm->sum, *divisor, dense->store.optimizer.set.clip_norm);
+		*divisor = wf_norm_divisor(&norm->sum, *divisor,
+					   wf_optimizer_norm_max(&dense->store.optimizer.set));
 		return true;
 	}
 	if (norm->slice[ordinal] == lane->order.sum.step) {
@@ -176,6 +176,7 @@ recv_norm(const struct wf_feature *self, struct wf_lane *lane, struct wf_peer *p
 const struct wf_feature_hooks wf_norm_hooks = {
 	.name = "clipping by the norm",
 	.message = WF_MSG_NORM,
+	.needs_step = "clip_norm",
 	.bytes = norm_bytes,
 	.open = open_norm,
 	.close = close_norm,

@@ -244,7 +244,7 @@ norm_divisor(struct run *run, float divisor)
 			wf_norm_add(&norm, wf_norm_squares(run->slice_grad, grads, here));
 		}
 	}
-	return wf_norm_divisor(&norm, divisor, job->terms.optimizer.set.clip_norm);
+	return wf_norm_divisor(&norm, divisor, wf_optimizer_norm_max(&job->terms.optimizer.set));
 }
 
 /* Applies one slice of one tensor; returns the number of elements that were not finite. */
