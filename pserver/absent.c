@@ -25,9 +25,9 @@ find(struct wf_lane *lane, uint32_t trainer)
 static void
 send_all(struct wf_lane *lane)
 {
-	for (uint32_t i = 0; i < lane->peer_count; i++) {
-		if (lane->peer[i].conn != NULL) {
-			wf_absent_send(lane, &lane->peer[i]);
+	for (uint32_t i = 0; i < lane->peers.count; i++) {
+		if (lane->peers.all[i].conn != NULL) {
+			wf_absent_send(lane, &lane->peers.all[i]);
 		}
 	}
 }
@@ -65,8 +65,8 @@ static bool
 is_awaited(const struct wf_lane *lane, const struct wf_hello *hello)
 {
 	uint32_t trainer = hello->trainer_id;
-	return lane->state == WF_LANE_RUNNING && trainer < lane->peer_count &&
-	       lane->peer[trainer].state == WF_PEER_ABSENT;
+	return lane->state == WF_LANE_RUNNING && trainer < lane->peers.count &&
+	       lane->peers.all[trainer].state == WF_PEER_ABSENT;
 }
 
 static void
@@ -195,7 +195,7 @@ fill_silent(const struct wf_lane *lane, const struct wf_peer *peer, struct wf_ms
 	if (lane->absent.silent == 0 || lane->absent.silent - 1 == peer->trainer) {
 		return false;
 	}
-	const struct wf_peer *silent = &lane->peer[lane->absent.silent - 1];
+	const struct wf_peer *silent = &lane->peers.all[lane->absent.silent - 1];
 	msg->silent_ns = wf_beat_silent_ns(&silent->beat, &lane->beats);
 	if (msg->silent_ns == 0) {
 		return false;

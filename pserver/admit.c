@@ -136,10 +136,10 @@ match(const struct wf_lane *lane, const struct wf_hello *hello)
 static bool
 is_of_this_job(const struct wf_lane *lane, const struct wf_hello *hello)
 {
-	if (hello->trainer_id >= lane->peer_count) {
+	if (hello->trainer_id >= lane->peers.count) {
 		return false;
 	}
-	const struct wf_peer *peer = &lane->peer[hello->trainer_id];
+	const struct wf_peer *peer = &lane->peers.all[hello->trainer_id];
 	if (peer->state == WF_PEER_ABSENT) {
 		return match(lane, hello) == WEFT_OK;
 	}
@@ -170,7 +170,7 @@ check_hello(struct wf_lane *lane, const struct wf_hello *hello)
 		return WEFT_OK;
 	}
 	struct wf_peer *peer =
-		hello->trainer_id < lane->peer_count ? &lane->peer[hello->trainer_id] : NULL;
+		hello->trainer_id < lane->peers.count ? &lane->peers.all[hello->trainer_id] : NULL;
 	if (peer != NULL && peer->state != WF_PEER_ABSENT) {
 		st = check_identity(peer, hello); /* more specific than a difference of the job
 						   * would be */
@@ -181,62 +181,20 @@ check_hello(struct wf_lane *lane, const struct wf_hello *hello)
 	return match(lane, hello);
 }
 
-static void
-begin_peer(struct wf_lane *lane, uint32_t trainer)
-{
-	struct wf_peer *peer = &lane->peer[trainer];
-	if (peer->lane == NULL) {
-		peer->lane = lane;
-		peer->trainer = trainer;
-		peer->member.step_next = 1;
-		peer->own = (char *)lane->peers_own + trainer * lane->service->peer_bytes;
-	}
-}
-
-void
-wf_admit_begin_all(struct wf_lane *lane)
-{
-	for (uint32_t i = 0; i < lane->peer_count; i++) {
-		begin_peer(lane, i);
-	}
-}
-
 static enum weft_status
 open_job(struct wf_lane *lane, const struct wf_hello *hello)
 {
-	lane->peer = wf_zalloc_array(lane->env, hello->trainer_count, sizeof(*lane->peer));
-	if (lane->peer == NULL) {
-		return wf_fail(WEFT_NOMEM, "lane %u: no memory for %u trainers", lane->opts.idx,
-			       hello->trainer_count);
-	}
-	lane->admission.first = *hello;
-	lane->peer_count = hello->trainer_count;
-	lane->order.first = &lane->peer[0].member;
-	lane->order.stride = sizeof(lane->peer[0]);
-	lane->order.count = lane->peer_count;
-	lane->order.staleness = WF_ORDER_NEVER;
-	enum weft_status st = lane->service->job_opens(lane);
+	enum weft_status st = wf_peers_open(lane, hello->trainer_count);
 	if (st != WEFT_OK) {
-		wf_admit_release_job(lane);
 		return st;
 	}
+	lane->admission.first = *hello;
 	lane->admission.is_open = true;
 	lane->state = WF_LANE_RUNNING;
 	lane->admission.start_ns = wf_now_ns(lane->env);
 	lane->admission.deadline_ns = lane->admission.start_ns + lane->opts.connect_timeout_ns;
 	wf_lane_report_job_begins(lane);
 	return WEFT_OK;
-}
-
-static bool
-is_loading(const struct wf_lane *lane)
-{
-	for (uint32_t i = 0; i < lane->peer_count; i++) {
-		if (lane->peer[i].loading.is_due) {
-			return true;
-		}
-	}
-	return false;
 }
 
 static void
@@ -318,8 +276,7 @@ welcome(struct wf_lane *lane, struct wf_peer *peer, struct wf_conn *conn,
 static void
 let_in(struct wf_lane *lane, struct wf_conn *conn, const struct wf_hello *hello)
 {
-	struct wf_peer *peer = &lane->peer[hello->trainer_id];
-	begin_peer(lane, hello->trainer_id);
+	struct wf_peer *peer = wf_peers_begin(lane, hello->trainer_id);
 	conn->user = NULL;
 	if (peer->conn != NULL) { /* the old path goes DOWN before the new one is UP */
 		if (peer->successor.conn != NULL) {
@@ -380,8 +337,8 @@ consider(struct wf_lane *lane, struct wf_conn *conn, const struct wf_hello *hell
 		refuse(lane, conn, over && st == lane->end.cause.status);
 		return;
 	}
-	bool loader = lane->peer[hello->trainer_id].loading.is_due;
-	if (!lane->job.is_ready && is_loading(lane) && !loader) {
+	bool loader = lane->peers.all[hello->trainer_id].loading.is_due;
+	if (!lane->job.is_ready && wf_peers_is_loading(&lane->peers) && !loader) {
 		hold(lane, conn, hello);
 		return;
 	}
@@ -406,10 +363,10 @@ wf_admit_knows(void *lane_arg, const uint8_t *bytes, size_t hello_bytes)
 	const struct wf_lane *lane = lane_arg;
 	struct wf_hello hello;
 	if (wf_hello_decode(bytes, hello_bytes, &hello) != WEFT_OK || !lane->admission.is_open ||
-	    hello.trainer_id >= lane->peer_count) {
+	    hello.trainer_id >= lane->peers.count) {
 		return false;
 	}
-	const struct wf_peer *peer = &lane->peer[hello.trainer_id];
+	const struct wf_peer *peer = &lane->peers.all[hello.trainer_id];
 	return peer->state != WF_PEER_ABSENT && peer->hello.incarnation == hello.incarnation;
 }
 
@@ -438,17 +395,6 @@ forget_held(struct wf_lane *lane, const struct wf_event *event)
 			return;
 		}
 	}
-}
-
-static struct wf_peer *
-find_successor(struct wf_lane *lane, const struct wf_conn *conn)
-{
-	for (uint32_t i = 0; i < lane->peer_count; i++) {
-		if (lane->peer[i].successor.conn == conn) {
-			return &lane->peer[i];
-		}
-	}
-	return NULL;
 }
 
 /* The path is gone: drops what belonged to it. What was received stays. */
@@ -493,7 +439,7 @@ void
 wf_admit_down(struct wf_lane *lane, const struct wf_event *event)
 {
 	forget_held(lane, event);
-	struct wf_peer *heir = find_successor(lane, event->conn);
+	struct wf_peer *heir = wf_peers_find_successor(&lane->peers, event->conn);
 	if (heir != NULL) {
 		heir->successor.conn = NULL;
 		return;
@@ -536,19 +482,14 @@ wf_admit_release_job(struct wf_lane *lane)
 	if (lane->own != NULL) {
 		lane->service->release(lane);
 	}
-	lane->peers_own = NULL;
 	wf_path_close(lane);
-	wf_free(lane->env, lane->peer, lane->peer_count * sizeof(*lane->peer));
-	lane->peer = NULL;
+	wf_peers_close(lane);
 	lane->turn.due = NULL;
 	lane->admission = (struct wf_admission){0};
 	lane->job = (struct wf_described){0};
 	lane->turn.works = false;
-	lane->peer_count = 0;
-	lane->gone_count = 0;
 	lane->turn.tick_ns = 0;
 	lane->held.count = 0;
 	wf_absent_release(lane);
 	lane->reduction = (struct wf_reduction){0};
-	lane->order = (struct wf_order){0};
 }

@@ -32,7 +32,7 @@ static uint8_t *
 said_of(const struct wf_inbox *inbox, const struct wf_lane *lane, uint32_t ordinal,
 	uint32_t trainer)
 {
-	return &inbox->said[(uint64_t)ordinal * lane->peer_count + trainer];
+	return &inbox->said[(uint64_t)ordinal * lane->peers.count + trainer];
 }
 
 /* Pushed together by all that take part in a step. */
@@ -48,13 +48,13 @@ check_room(const struct wf_lane *lane)
 {
 	const struct wf_dense *dense = lane->own;
 	const struct wf_store *store = &dense->store;
-	uint64_t each = (uint64_t)lane->peer_count * store->park.bytes;
+	uint64_t each = (uint64_t)lane->peers.count * store->park.bytes;
 	if (store->hold_max == 0) {
 		return wf_fail(WEFT_INVALID,
 			       "lane %u: --inbox_bytes=%" PRIu64
 			       " has no room for one slice of each of %u trainers; give %" PRIu64
 			       " or more, or a smaller --slice_bytes than %" PRIu64,
-			       lane->opts.idx, lane->opts.inbox_bytes, lane->peer_count, each,
+			       lane->opts.idx, lane->opts.inbox_bytes, lane->peers.count, each,
 			       dense->job.set.slice_bytes);
 	}
 	const char *setting = wf_features_need_step(lane);
@@ -80,9 +80,9 @@ inbox_bytes(const struct wf_lane *lane)
 	if (lane->order.summed_count <= dense->store.hold_max) {
 		return 0;
 	}
-	return sizeof(*inbox) + lane->peer_count * sizeof(*inbox->peer) +
+	return sizeof(*inbox) + lane->peers.count * sizeof(*inbox->peer) +
 	       stored * (sizeof(*inbox->slice) + sizeof(*inbox->complete.ordinal)) +
-	       stored * lane->peer_count * (sizeof(*inbox->said) + sizeof(*inbox->allow));
+	       stored * lane->peers.count * (sizeof(*inbox->said) + sizeof(*inbox->allow));
 }
 
 static enum weft_status
@@ -95,13 +95,13 @@ open_inbox(struct wf_feature *self, struct wf_lane *lane)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	uint64_t pushes = (uint64_t)stored * lane->peer_count;
+	uint64_t pushes = (uint64_t)stored * lane->peers.count;
 	struct wf_inbox *inbox = wf_zalloc(lane->env, sizeof(*inbox));
 	self->state = inbox;
 	if (inbox != NULL) {
 		inbox->said = wf_zalloc_array(lane->env, pushes, sizeof(*inbox->said));
 		inbox->slice = wf_zalloc_array(lane->env, stored, sizeof(*inbox->slice));
-		inbox->peer = wf_zalloc_array(lane->env, lane->peer_count, sizeof(*inbox->peer));
+		inbox->peer = wf_zalloc_array(lane->env, lane->peers.count, sizeof(*inbox->peer));
 		inbox->allow = wf_zalloc_array(lane->env, pushes, sizeof(*inbox->allow));
 		inbox->complete = (struct wf_ordinal_ring){
 			.ordinal = wf_zalloc_array(lane->env, stored, sizeof(uint32_t)),
@@ -115,7 +115,7 @@ open_inbox(struct wf_feature *self, struct wf_lane *lane)
 			       "lane %u: no memory for announcements of %" PRIu64 " pushes",
 			       lane->opts.idx, pushes);
 	}
-	for (uint32_t t = 0; t < lane->peer_count; t++) {
+	for (uint32_t t = 0; t < lane->peers.count; t++) {
 		inbox->peer[t].allow = (struct wf_ordinal_ring){
 			.ordinal = inbox->allow + (uint64_t)t * stored,
 			.capacity = stored,
@@ -135,13 +135,13 @@ close_inbox(struct wf_feature *self, struct wf_lane *lane)
 	const struct wf_dense *dense = lane->own;
 	struct wf_inbox *inbox = self->state;
 	const uint32_t stored = dense->store.stored_count;
-	uint64_t pushes = (uint64_t)stored * lane->peer_count;
+	uint64_t pushes = (uint64_t)stored * lane->peers.count;
 	if (inbox == NULL) {
 		return;
 	}
 	wf_free(lane->env, inbox->said, pushes * sizeof(*inbox->said));
 	wf_free(lane->env, inbox->slice, stored * sizeof(*inbox->slice));
-	wf_free(lane->env, inbox->peer, lane->peer_count * sizeof(*inbox->peer));
+	wf_free(lane->env, inbox->peer, lane->peers.count * sizeof(*inbox->peer));
 	wf_free(lane->env, inbox->allow, pushes * sizeof(*inbox->allow));
 	wf_free(lane->env, inbox->complete.ordinal, stored * sizeof(uint32_t));
 	wf_free(lane->env, inbox, sizeof(*inbox));
@@ -165,9 +165,9 @@ hold(const struct wf_feature *self, struct wf_lane *lane, uint32_t ordinal)
 	inbox->slice[ordinal].is_held = true;
 	inbox->held_count++;
 	wf_stats_add(&lane->stats, WF_LANE_SLICE_HELD_COUNT, 1);
-	for (uint32_t t = 0; t < lane->peer_count; t++) {
+	for (uint32_t t = 0; t < lane->peers.count; t++) {
 		if (*said_of(inbox, lane, ordinal, t) == SAID_READY) {
-			allow(self, &lane->peer[t], ordinal);
+			allow(self, &lane->peers.all[t], ordinal);
 		}
 	}
 }

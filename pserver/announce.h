@@ -23,10 +23,10 @@ struct wf_inbox_peer {
 };
 
 struct wf_inbox {
-	uint8_t *said;                   /* [stored_count * peer_count] as `push` */
+	uint8_t *said;                   /* [stored_count * peers.count] as `push` */
 	struct wf_inbox_slice *slice;    /* [stored_count] */
-	struct wf_inbox_peer *peer;      /* [peer_count] */
-	uint32_t *allow;                 /* [peer_count * stored_count] of their rings */
+	struct wf_inbox_peer *peer;      /* [peers.count] */
+	uint32_t *allow;                 /* [peers.count * stored_count] of their rings */
 	uint32_t held_count;             /* slices that are held */
 	struct wf_ordinal_ring complete; /* slices that all have announced */
 	struct wf_msg_runs runs;         /* scratch of one encode */

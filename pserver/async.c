@@ -25,7 +25,7 @@ static struct wf_order_view *
 view_of(const struct wf_lane *lane, uint32_t ordinal, uint32_t trainer)
 {
 	const struct wf_dense *dense = lane->own;
-	return &dense->async.view[(uint64_t)ordinal * lane->peer_count + trainer];
+	return &dense->async.view[(uint64_t)ordinal * lane->peers.count + trainer];
 }
 
 void
@@ -73,7 +73,7 @@ fill_slices(struct wf_lane *lane)
 uint64_t
 wf_async_table_bytes(const struct wf_lane *lane, uint32_t slices)
 {
-	return (uint64_t)slices * lane->peer_count * sizeof(struct wf_order_view);
+	return (uint64_t)slices * lane->peers.count * sizeof(struct wf_order_view);
 }
 
 enum weft_status
@@ -82,12 +82,12 @@ wf_async_alloc(struct wf_lane *lane)
 	struct wf_dense *dense = lane->own;
 	uint32_t slices = dense->store.stored_count;
 	uint32_t slots = lane->opts.slot_count;
-	dense->async.view = wf_zalloc_array(lane->env, (uint64_t)slices * lane->peer_count + 1,
+	dense->async.view = wf_zalloc_array(lane->env, (uint64_t)slices * lane->peers.count + 1,
 					    sizeof(*dense->async.view));
 	dense->async.slice = wf_zalloc_array(lane->env, slices + 1u, sizeof(*dense->async.slice));
 	bool all = dense->async.view != NULL && dense->async.slice != NULL;
-	for (uint32_t t = 0; t < lane->peer_count && all; t++) {
-		struct wf_dense_peer *own = lane->peer[t].own;
+	for (uint32_t t = 0; t < lane->peers.count && all; t++) {
+		struct wf_dense_peer *own = lane->peers.all[t].own;
 		own->copy_free = wf_zalloc_array(lane->env, slots, sizeof(*own->copy_free));
 		all = own->copy_free != NULL;
 		for (uint32_t i = 0; i < slots && all; i++) {
@@ -96,10 +96,10 @@ wf_async_alloc(struct wf_lane *lane)
 	}
 	if (!all) {
 		return wf_fail(WEFT_NOMEM, "lane %u: no memory for %u slices of %u trainers",
-			       lane->opts.idx, slices, lane->peer_count);
+			       lane->opts.idx, slices, lane->peers.count);
 	}
 	fill_slices(lane);
-	uint64_t bytes = (uint64_t)lane->peer_count * slots * dense->store.slot_bytes;
+	uint64_t bytes = (uint64_t)lane->peers.count * slots * dense->store.slot_bytes;
 	return wf_buffers_open(&dense->async.copies, lane->env, lane->turn.transport, bytes,
 			       lane->opts.numa_node);
 }
@@ -108,12 +108,12 @@ void
 wf_async_release(struct wf_lane *lane)
 {
 	struct wf_dense *dense = lane->own;
-	uint64_t views = (uint64_t)dense->store.stored_count * lane->peer_count + 1;
+	uint64_t views = (uint64_t)dense->store.stored_count * lane->peers.count + 1;
 	wf_buffers_close(&dense->async.copies, lane->env, lane->turn.transport);
 	wf_free(lane->env, dense->async.view, views * sizeof(*dense->async.view));
 	wf_free(lane->env, dense->async.slice,
 		(dense->store.stored_count + 1u) * sizeof(*dense->async.slice));
-	for (uint32_t t = 0; dense->peer != NULL && t < lane->peer_count; t++) {
+	for (uint32_t t = 0; dense->peer != NULL && t < lane->peers.count; t++) {
 		wf_free(lane->env, dense->peer[t].copy_free,
 			lane->opts.slot_count * sizeof(*dense->peer[t].copy_free));
 	}
@@ -257,7 +257,7 @@ wf_async_done(struct wf_lane *lane, uint64_t cookie)
 	const struct wf_dense *dense = lane->own;
 	WF_ASSERT((cookie & WF_COPY_COOKIE) != 0);
 	give_back(lane, cookie);
-	struct wf_peer *peer = &lane->peer[(cookie & ~WF_COPY_COOKIE) / lane->opts.slot_count];
+	struct wf_peer *peer = &lane->peers.all[(cookie & ~WF_COPY_COOKIE) / lane->opts.slot_count];
 	const struct wf_dense_peer *own = peer->own;
 	WF_ASSERT(own == &dense->peer[peer->trainer]);
 	if (peer->conn != NULL && (own->answers.count > 0 || own->pulls.count > 0)) {
@@ -293,9 +293,9 @@ wf_async_lines(const struct wf_lane *lane)
 {
 	const struct wf_dense *dense = lane->own;
 	uint32_t last = UINT32_MAX;
-	for (unsigned line = 0; line < LINES_MAX && line < lane->peer_count; line++) {
+	for (unsigned line = 0; line < LINES_MAX && line < lane->peers.count; line++) {
 		uint32_t next = UINT32_MAX;
-		for (uint32_t t = 0; t < lane->peer_count; t++) {
+		for (uint32_t t = 0; t < lane->peers.count; t++) {
 			bool told = last != UINT32_MAX && !comes_first(dense, last, t);
 			if (!told && (next == UINT32_MAX || comes_first(dense, t, next))) {
 				next = t;

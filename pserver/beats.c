@@ -47,8 +47,8 @@ find_silent(const struct wf_lane *lane, const struct waits *waits)
 {
 	const struct wf_peer *longest = NULL;
 	uint64_t longest_ns = 0;
-	for (uint32_t i = 0; i < lane->peer_count; i++) {
-		const struct wf_peer *peer = &lane->peer[i];
+	for (uint32_t i = 0; i < lane->peers.count; i++) {
+		const struct wf_peer *peer = &lane->peers.all[i];
 		uint64_t silent_ns = wf_beat_silent_ns(&peer->beat, &lane->beats);
 		if (silent_ns > longest_ns && is_judged(peer) && wait_on(waits, lane, peer)) {
 			longest = peer;
@@ -63,8 +63,8 @@ wf_lane_beats_look(struct wf_lane *lane, uint64_t now_ns)
 {
 	wf_beat_clock_look(&lane->beats, now_ns);
 	const struct waits waiting = find_waits(lane);
-	for (uint32_t i = 0; i < lane->peer_count; i++) {
-		struct wf_peer *peer = &lane->peer[i];
+	for (uint32_t i = 0; i < lane->peers.count; i++) {
+		struct wf_peer *peer = &lane->peers.all[i];
 		if (peer->conn == NULL) {
 			continue; /* nobody to ask, and the memory of who never came is not touched
 				   */

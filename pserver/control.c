@@ -48,7 +48,7 @@ handle_goodbye(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event
 	}
 	peer->state = WF_PEER_GONE;
 	peer->member.left = true;
-	lane->gone_count++;
+	lane->peers.gone_count++;
 	bool owes = lane->job.owed != NULL && peer->trainer == 0;
 	if (owes || wf_order_others_need(&lane->order, &peer->member) ||
 	    (lane->reduction.since_ns != 0 && wf_reduce_lacks(lane, peer))) {
@@ -56,7 +56,7 @@ handle_goodbye(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event
 			lane, WEFT_LOST, lane->order.sum.step,
 			"trainer %u left in good order while others wait for it in step %" PRIu64,
 			peer->trainer, lane->order.sum.step);
-	} else if (lane->gone_count == lane->peer_count && lane->state == WF_LANE_RUNNING) {
+	} else if (lane->peers.gone_count == lane->peers.count && lane->state == WF_LANE_RUNNING) {
 		wf_end_finish(lane);
 	}
 	return WEFT_OK;

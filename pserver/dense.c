@@ -65,8 +65,8 @@ check_memory(const struct wf_lane *lane)
 	const struct wf_store *store = &dense->store;
 	uint64_t most = lane->opts.max_shard_bytes;
 	uint64_t windows =
-		(uint64_t)lane->peer_count * lane->opts.slot_count * dense->store.slot_bytes;
-	uint64_t tables = lane->peer_count * peer_bytes(lane);
+		(uint64_t)lane->peers.count * lane->opts.slot_count * dense->store.slot_bytes;
+	uint64_t tables = lane->peers.count * peer_bytes(lane);
 	tables += wf_features_bytes(lane) + store->stored_count * sizeof(*dense->priority);
 	if (dense->async.count > 0) {
 		windows *= 2;
@@ -78,7 +78,7 @@ check_memory(const struct wf_lane *lane)
 			       " bytes and tables of %" PRIu64
 			       " bytes, --max_shard_bytes allows %" PRIu64
 			       "; raise it, or change --slice_bytes or --slot_count",
-			       lane->opts.idx, lane->peer_count, lane->opts.slot_count,
+			       lane->opts.idx, lane->peers.count, lane->opts.slot_count,
 			       dense->store.slot_bytes, tables, most);
 	}
 	return WEFT_OK;
@@ -131,25 +131,26 @@ alloc_memory(struct wf_lane *lane)
 	if (checked != WEFT_OK) {
 		return checked;
 	}
-	wf_admit_begin_all(lane);
-	uint64_t pushes = (uint64_t)store->stored_count * lane->peer_count;
+	wf_peers_begin_all(lane);
+	dense->peer = lane->peers.own;
+	uint64_t pushes = (uint64_t)store->stored_count * lane->peers.count;
 	dense->push = wf_zalloc_array(lane->env, pushes + 1, sizeof(*dense->push));
 	dense->round = wf_zalloc_array(lane->env, store->stored_count + 1u, sizeof(*dense->round));
-	dense->gradient = wf_zalloc_array(lane->env, lane->peer_count, sizeof(*dense->gradient));
+	dense->gradient = wf_zalloc_array(lane->env, lane->peers.count, sizeof(*dense->gradient));
 	if (dense->push == NULL || dense->round == NULL || dense->gradient == NULL) {
 		return wf_fail(WEFT_NOMEM, "lane %u: no memory for %u slices of %u trainers",
-			       lane->opts.idx, store->stored_count, lane->peer_count);
+			       lane->opts.idx, store->stored_count, lane->peers.count);
 	}
 	for (uint64_t i = 0; i < pushes; i++) {
 		bool by_zero =
-			i % lane->peer_count == 0; /* initial values come from trainer 0 only */
+			i % lane->peers.count == 0; /* initial values come from trainer 0 only */
 		dense->push[i].next = by_zero ? 0 : 1;
 		dense->push[i].slot = WF_SLOT_NONE;
 		dense->push[i].chunk = WF_PARK_NONE;
 	}
 	enum weft_status taken = copy_priorities(lane);
-	for (uint32_t i = 0; i < lane->peer_count && taken == WEFT_OK; i++) {
-		taken = alloc_peer_memory(lane, &lane->peer[i]);
+	for (uint32_t i = 0; i < lane->peers.count && taken == WEFT_OK; i++) {
+		taken = alloc_peer_memory(lane, &lane->peers.all[i]);
 	}
 	if (taken != WEFT_OK) {
 		return taken;
@@ -241,7 +242,7 @@ describe_job(struct wf_lane *lane)
 	wf_stats_set(&lane->stats, WF_LANE_SHARD_ALLOCATED_BYTES, shard_bytes);
 	if (dense->job.tensor_count == 0) {
 		wf_log(lane->env, WF_LOG_INFO, "lane %u: job of %u trainers, without tensors",
-		       lane->opts.idx, lane->peer_count);
+		       lane->opts.idx, lane->peers.count);
 		return;
 	}
 	if (store->stored_count == 0) {
@@ -255,9 +256,25 @@ describe_job(struct wf_lane *lane)
 	wf_log(lane->env, WF_LOG_INFO,
 	       "lane %u: job of %u trainers, %u tensors: %u of %u slices here, %" PRIu64
 	       " bytes of parameters and state, optimizer %s, kernels %s",
-	       lane->opts.idx, lane->peer_count, dense->job.tensor_count, store->stored_count,
+	       lane->opts.idx, lane->peers.count, dense->job.tensor_count, store->stored_count,
 	       dense->placement.slice_count, shard_bytes,
 	       wf_optimizer_name(store->optimizer.method.kind), store->kernels->name);
+}
+
+/* Room for the description, while it comes. */
+static enum weft_status
+alloc_description(struct wf_lane *lane)
+{
+	struct wf_dense *dense = lane->own;
+	uint64_t bytes = lane->admission.first.job_bytes;
+	if (dense->job_bytes == NULL) {
+		dense->job_bytes = wf_zalloc_array(lane->env, 1, bytes);
+	}
+	return dense->job_bytes != NULL
+		       ? WEFT_OK
+		       : wf_fail(WEFT_NOMEM,
+				 "lane %u: no memory for a description of %" PRIu64 " bytes",
+				 lane->opts.idx, bytes);
 }
 
 static enum weft_status
@@ -270,12 +287,15 @@ on_job(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_job *msg)
 			       "JOB: bytes %" PRIu64 " of %" PRIu64 " were not asked for",
 			       msg->offset, msg->total_bytes);
 	}
-	memcpy(dense->job_bytes + msg->offset, msg->bytes, msg->byte_count);
-	lane->job.received_bytes += msg->byte_count;
-	if (lane->job.received_bytes < lane->admission.first.job_bytes) {
-		return WEFT_OK;
+	enum weft_status st = alloc_description(lane);
+	if (st == WEFT_OK) {
+		memcpy(dense->job_bytes + msg->offset, msg->bytes, msg->byte_count);
+		lane->job.received_bytes += msg->byte_count;
+		if (lane->job.received_bytes < lane->admission.first.job_bytes) {
+			return WEFT_OK;
+		}
+		st = accept_job(lane);
 	}
-	enum weft_status st = accept_job(lane);
 	if (st == WEFT_OK) {
 		describe_job(lane);
 	}
@@ -312,37 +332,22 @@ on_message(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *hea
 	}
 }
 
-static enum weft_status
-job_opens(struct wf_lane *lane)
-{
-	struct wf_dense *dense = lane->own;
-	dense->peer = wf_zalloc_array(lane->env, lane->peer_count, sizeof(*dense->peer));
-	lane->peers_own = dense->peer;
-	dense->job_bytes = wf_zalloc_array(lane->env, 1, lane->admission.first.job_bytes);
-	if (dense->peer == NULL || dense->job_bytes == NULL) {
-		return wf_fail(WEFT_NOMEM, "lane %u: no memory for %u trainers", lane->opts.idx,
-			       lane->peer_count);
-	}
-	return WEFT_OK;
-}
-
 static void
 release_peers(struct wf_lane *lane)
 {
 	struct wf_dense *dense = lane->own;
-	for (uint32_t i = 0; dense->peer != NULL && i < lane->peer_count; i++) {
+	for (uint32_t i = 0; dense->peer != NULL && i < lane->peers.count; i++) {
 		struct wf_dense_peer *own = &dense->peer[i];
 		wf_free(lane->env, own->answers.ordinal,
 			(dense->store.stored_count + 1u) * sizeof(*own->answers.ordinal));
 	}
-	wf_free(lane->env, dense->peer, lane->peer_count * sizeof(*dense->peer));
 }
 
 static void
 release(struct wf_lane *lane)
 {
 	struct wf_dense *dense = lane->own;
-	uint64_t pushes = (uint64_t)dense->store.stored_count * lane->peer_count;
+	uint64_t pushes = (uint64_t)dense->store.stored_count * lane->peers.count;
 	if (lane->turn.transport != NULL && dense->store_added) {
 		wf_transport_region_remove(lane->turn.transport, dense->store_region);
 	}
@@ -351,7 +356,7 @@ release(struct wf_lane *lane)
 	wf_free(lane->env, dense->priority, dense->store.stored_count * sizeof(*dense->priority));
 	wf_free(lane->env, dense->push, (pushes + 1) * sizeof(*dense->push));
 	wf_free(lane->env, dense->round, (dense->store.stored_count + 1u) * sizeof(*dense->round));
-	wf_free(lane->env, dense->gradient, lane->peer_count * sizeof(*dense->gradient));
+	wf_free(lane->env, dense->gradient, lane->peers.count * sizeof(*dense->gradient));
 	release_peers(lane);
 	wf_free(lane->env, dense->job_bytes, lane->admission.first.job_bytes);
 	wf_store_fini(&dense->store);
@@ -409,7 +414,6 @@ const struct wf_lane_service wf_dense_service = {
 	.ports = "ports_num",
 	.own_bytes = sizeof(struct wf_dense),
 	.peer_bytes = sizeof(struct wf_dense_peer),
-	.job_opens = job_opens,
 	.release = release,
 	.path_begins = wf_answer_path_begins,
 	.path_ends = path_ends,

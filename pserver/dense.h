@@ -93,7 +93,7 @@ struct wf_round_scale {
 /* Of a lane; all but the count where some slices are applied when they come. */
 struct wf_async {
 	uint32_t count;               /* of such slices; the others that can be pushed are summed */
-	struct wf_order_view *view;   /* [stored_count * peer_count], as `push` */
+	struct wf_order_view *view;   /* [stored_count * peers.count], as `push` */
 	struct wf_async_slice *slice; /* [stored_count] */
 	uint64_t staleness_max;       /* of the slices that are applied when they come */
 	struct wf_buffers copies;     /* [trainer_count][slot_count] answers on their way */
@@ -108,14 +108,14 @@ struct wf_dense {
 	bool store_added; /* to the transport, as */
 	uint32_t store_region;
 
-	struct wf_dense_peer *peer; /* [peer_count] */
-	struct wf_push *push;       /* [stored_count * peer_count] */
+	struct wf_dense_peer *peer; /* [peers.count]: lane->peers.own, from alloc on */
+	struct wf_push *push;       /* [stored_count * peers.count] */
 	struct wf_round *round;     /* [stored_count] */
 	struct wf_msg_init init;    /* where the job begins */
 	uint32_t uninitialised;     /* slices without initial values */
 	uint32_t applied;           /* slices, in this step */
 	int32_t *priority;          /* [stored_count]; NULL: all alike */
-	const float **gradient;     /* [peer_count] scratch of the apply */
+	const float **gradient;     /* [peers.count] scratch of the apply */
 	struct wf_log_limit nonfinite_log;
 
 	struct wf_async async;
@@ -155,7 +155,7 @@ static inline struct wf_push *
 wf_push_of(const struct wf_lane *lane, uint32_t ordinal, uint32_t trainer)
 {
 	struct wf_dense *dense = lane->own;
-	return &dense->push[(uint64_t)ordinal * lane->peer_count + trainer];
+	return &dense->push[(uint64_t)ordinal * lane->peers.count + trainer];
 }
 enum weft_status wf_round_step(struct wf_lane *lane, struct wf_peer *peer,
 			       const struct wf_msg_step *msg) WEFT_MUST_CHECK;

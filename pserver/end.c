@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* end: how a path and the job end. What a peer sent costs it its connection (offence); what makes
  * going on pointless for everybody ends the job (fail, abort, stop), and its first cause is sent to
- * all. A job has ended when no connection of it is left. This file calls no other one of the lane,
- * so all of them may call it. Thread: the lane's. */
+ * all. A job has ended when no connection of it is left. This file calls no other one of the lane
+ * but peers.c, so all of them may call it. Thread: the lane's. */
 #include "pserver/service.h"
 
 #include <stdarg.h>
@@ -11,13 +11,6 @@
 #include "base/assert.h"
 
 #define END_TIMEOUT_NS WF_NS_PER_S
-
-void
-wf_peer_describe(const struct wf_peer *peer, char *out, size_t bytes)
-{
-	(void)snprintf(out, bytes, "trainer %u (host %s, pid %u)", peer->trainer, peer->hello.host,
-		       peer->hello.pid);
-}
 
 bool
 wf_lane_may_warn(struct wf_lane *lane)
@@ -60,10 +53,10 @@ wf_lane_abort(struct wf_lane *lane, const struct wf_lane_cause *cause)
 	lane->turn.tick_ns = 0;
 	wf_log(lane->env, WF_LOG_ERROR, "lane %u: the job ends: %s (said %s)", lane->opts.idx,
 	       cause->reason, cause->who);
-	for (uint32_t i = 0; i < lane->peer_count; i++) {
-		if (lane->peer[i].conn != NULL) {
-			lane->peer[i].abort_due = true;
-			wf_peer_due(&lane->peer[i]);
+	for (uint32_t i = 0; i < lane->peers.count; i++) {
+		if (lane->peers.all[i].conn != NULL) {
+			lane->peers.all[i].abort_due = true;
+			wf_peer_due(&lane->peers.all[i]);
 		}
 	}
 	/* A connection that waits for its admission receives it too: admit checks the state
@@ -130,8 +123,8 @@ wf_end_look(struct wf_lane *lane, uint64_t now)
 {
 	bool late = now >= lane->end.deadline_ns;
 	bool left = false;
-	for (uint32_t i = 0; i < lane->peer_count; i++) {
-		struct wf_peer *peer = &lane->peer[i];
+	for (uint32_t i = 0; i < lane->peers.count; i++) {
+		struct wf_peer *peer = &lane->peers.all[i];
 		bool wait = lane->state == WF_LANE_FINISHED && !peer->farewell.is_over && !late;
 		left = left || peer->conn != NULL || wait;
 		if (late && peer->conn != NULL) {

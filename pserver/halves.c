@@ -36,7 +36,7 @@ halves_bytes(const struct wf_lane *lane)
 {
 	const struct wf_dense *dense = lane->own;
 	return dense->store.wire == WEFT_VALUES_F32 ? 0
-						    : lane->peer_count * sizeof(const uint16_t *);
+						    : lane->peers.count * sizeof(const uint16_t *);
 }
 
 static enum weft_status
@@ -45,7 +45,7 @@ open_halves(struct wf_feature *self, struct wf_lane *lane)
 	self->state = wf_zalloc(lane->env, halves_bytes(lane));
 	return self->state != NULL ? WEFT_OK
 				   : wf_fail(WEFT_NOMEM, "lane %u: no memory for %u gradients",
-					     lane->opts.idx, lane->peer_count);
+					     lane->opts.idx, lane->peers.count);
 }
 
 static void

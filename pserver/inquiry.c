@@ -15,17 +15,17 @@ struct inquiry {
 static uint64_t
 inquiry_bytes(const struct wf_lane *lane)
 {
-	return lane->peer_count * sizeof(struct inquiry);
+	return lane->peers.count * sizeof(struct inquiry);
 }
 
 static enum weft_status
 open_inquiries(struct wf_feature *self, struct wf_lane *lane)
 {
-	self->state = wf_zalloc_array(lane->env, lane->peer_count, sizeof(struct inquiry));
+	self->state = wf_zalloc_array(lane->env, lane->peers.count, sizeof(struct inquiry));
 	return self->state != NULL
 		       ? WEFT_OK
 		       : wf_fail(WEFT_NOMEM, "lane %u: no memory for reports of %u trainers",
-				 lane->opts.idx, lane->peer_count);
+				 lane->opts.idx, lane->peers.count);
 }
 
 static void
@@ -50,9 +50,9 @@ recv_report(const struct wf_feature *self, struct wf_lane *lane, struct wf_peer 
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (msg.trainer >= lane->peer_count || inquiry->is_due) {
+	if (msg.trainer >= lane->peers.count || inquiry->is_due) {
 		return wf_fail(WEFT_PROTOCOL, "REPORT: of trainer %u of %u%s", msg.trainer,
-			       lane->peer_count,
+			       lane->peers.count,
 			       inquiry->is_due ? ", before the last one was answered" : "");
 	}
 	inquiry->asked = msg;

@@ -256,8 +256,8 @@ check_loading(struct wf_lane *lane, struct wf_peer *peer, uint64_t now)
 static void
 check_running(struct wf_lane *lane, uint64_t now)
 {
-	for (uint32_t i = 0; i < lane->peer_count; i++) {
-		struct wf_peer *peer = &lane->peer[i];
+	for (uint32_t i = 0; i < lane->peers.count; i++) {
+		struct wf_peer *peer = &lane->peers.all[i];
 		check_loading(lane, peer, now);
 		if (peer->state == WF_PEER_LOST && now >= peer->lost.deadline_ns) {
 			char who[WF_REASON_BYTES];
@@ -273,7 +273,7 @@ check_running(struct wf_lane *lane, uint64_t now)
 			const char *why = wf_absent_why(lane, i);
 			wf_lane_fail(lane, WEFT_TIMEOUT, 0,
 				     "trainer %u of %u did not come within %.0f s%s%.190s", i,
-				     lane->peer_count, (double)lane->opts.connect_timeout_ns / 1e9,
+				     lane->peers.count, (double)lane->opts.connect_timeout_ns / 1e9,
 				     why[0] != '\0' ? "; " : "", why);
 			return;
 		}

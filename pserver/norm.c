@@ -82,7 +82,7 @@ measure(struct norm *norm, struct wf_lane *lane, uint32_t ordinal)
 {
 	struct wf_dense *dense = lane->own;
 	unsigned count = 0;
-	for (uint32_t t = 0; t < lane->peer_count; t++) {
+	for (uint32_t t = 0; t < lane->peers.count; t++) {
 		const struct wf_push *push = wf_push_of(lane, ordinal, t);
 		if (push->data != NULL) {
 			dense->gradient[count++] = push->data;
@@ -114,8 +114,8 @@ may_apply(const struct wf_feature *self, struct wf_lane *lane, uint32_t ordinal,
 		return false;
 	}
 	measure(norm, lane, ordinal);
-	for (uint32_t t = 0; t < lane->peer_count && waits(norm, lane); t++) {
-		struct wf_peer *peer = &lane->peer[t];
+	for (uint32_t t = 0; t < lane->peers.count && waits(norm, lane); t++) {
+		struct wf_peer *peer = &lane->peers.all[t];
 		if (takes_part(lane, peer) && peer->conn != NULL) {
 			wf_feature_due(self, peer);
 		}

@@ -11,11 +11,11 @@ enum weft_status
 wf_path_open(struct wf_lane *lane, uint64_t slot_bytes)
 {
 	struct wf_windows *windows = &lane->windows;
-	uint64_t bytes = (uint64_t)lane->peer_count * lane->opts.slot_count * slot_bytes;
+	uint64_t bytes = (uint64_t)lane->peers.count * lane->opts.slot_count * slot_bytes;
 	windows->slot_bytes = slot_bytes;
-	for (uint32_t i = 0; i < lane->peer_count; i++) {
+	for (uint32_t i = 0; i < lane->peers.count; i++) {
 		enum weft_status st =
-			wf_slots_open(lane->env, lane->opts.slot_count, &lane->peer[i].slots);
+			wf_slots_open(lane->env, lane->opts.slot_count, &lane->peers.all[i].slots);
 		if (st != WEFT_OK) {
 			return st;
 		}
@@ -29,8 +29,8 @@ wf_path_close(struct wf_lane *lane)
 {
 	struct wf_windows *windows = &lane->windows;
 	bool taken = windows->slot_bytes > 0; /* otherwise the peers may be untouched memory */
-	for (uint32_t i = 0; taken && i < lane->peer_count; i++) {
-		wf_slots_close(lane->env, &lane->peer[i].slots);
+	for (uint32_t i = 0; taken && i < lane->peers.count; i++) {
+		wf_slots_close(lane->env, &lane->peers.all[i].slots);
 	}
 	wf_buffers_close(&windows->inbox, lane->env, lane->turn.transport);
 	*windows = (struct wf_windows){0};
@@ -178,11 +178,11 @@ wf_path_gather(struct wf_lane *lane)
 {
 	const struct wf_windows *windows = &lane->windows;
 	uint64_t held = 0;
-	for (uint32_t i = 0; lane->job.is_ready && i < lane->peer_count; i++) {
-		held += lane->peer[i].slots.held;
+	for (uint32_t i = 0; lane->job.is_ready && i < lane->peers.count; i++) {
+		held += lane->peers.all[i].slots.held;
 	}
 	bool open = lane->job.is_ready && windows->slot_bytes > 0;
-	uint64_t granted = open ? (uint64_t)lane->peer_count * lane->opts.slot_count : 0;
+	uint64_t granted = open ? (uint64_t)lane->peers.count * lane->opts.slot_count : 0;
 	wf_stats_set(&lane->stats, WF_LANE_SLOT_USED_COUNT, held);
 	wf_stats_set(&lane->stats, WF_LANE_SLOT_GRANTED_COUNT, granted);
 	wf_stats_set(&lane->stats, WF_LANE_SLOT_ALLOCATED_BYTES, granted * windows->slot_bytes);

@@ -18,10 +18,10 @@ complete(struct wf_lane *lane)
 	result->since_ns = 0;
 	result->heard = 0;
 	for (uint32_t i = 0; i < result->count; i++) {
-		result->value[i] = lane->peer[0].reduce.value[i];
+		result->value[i] = lane->peers.all[0].reduce.value[i];
 	}
-	for (uint32_t t = 0; t < lane->peer_count; t++) {
-		struct wf_peer *peer = &lane->peer[t];
+	for (uint32_t t = 0; t < lane->peers.count; t++) {
+		struct wf_peer *peer = &lane->peers.all[t];
 		for (uint32_t i = 0; t > 0 && i < result->count; i++) {
 			result->value[i] += peer->reduce.value[i];
 		}
@@ -35,8 +35,8 @@ complete(struct wf_lane *lane)
 static void
 fail_if_gone(struct wf_lane *lane, uint64_t id)
 {
-	for (uint32_t t = 0; t < lane->peer_count && lane->gone_count > 0; t++) {
-		const struct wf_peer *other = &lane->peer[t];
+	for (uint32_t t = 0; t < lane->peers.count && lane->peers.gone_count > 0; t++) {
+		const struct wf_peer *other = &lane->peers.all[t];
 		if (other->reduce.id != id && other->state == WF_PEER_GONE) {
 			wf_lane_fail(
 				lane, WEFT_LOST, lane->order.sum.step,
@@ -93,7 +93,7 @@ wf_reduce_on_message(struct wf_lane *lane, struct wf_peer *peer, const struct wf
 	for (uint32_t i = 0; i < msg->count; i++) {
 		peer->reduce.value[i] = msg->value[i];
 	}
-	if (result->heard < lane->peer_count) {
+	if (result->heard < lane->peers.count) {
 		fail_if_gone(lane, msg->request_id);
 		return WEFT_OK;
 	}

@@ -49,7 +49,7 @@ wf_round_report_nonfinite(struct wf_lane *lane, uint32_t ordinal, uint64_t step,
 	const struct wf_stored *stored = &dense->store.stored[ordinal];
 	uint32_t culprit = UINT32_MAX;
 	size_t found = 0;
-	for (uint32_t t = 0; t < lane->peer_count && found == 0; t++) {
+	for (uint32_t t = 0; t < lane->peers.count && found == 0; t++) {
 		const struct wf_push *push = wf_push_of(lane, ordinal, t);
 		if (push->data != NULL) {
 			found = wf_codec_count_nonfinite(dense, push->data, stored->count);
@@ -143,7 +143,7 @@ apply_round(struct wf_lane *lane, uint32_t ordinal, float divisor)
 					    .divisor = divisor},
 		   &apply);
 	struct wf_push *pushes = wf_push_of(lane, ordinal, 0);
-	for (uint32_t t = 0; t < lane->peer_count; t++) {
+	for (uint32_t t = 0; t < lane->peers.count; t++) {
 		const struct wf_push *push = &pushes[t];
 		if (push->data != NULL) {
 			dense->gradient[apply.grad_count++] = push->data;
@@ -161,11 +161,11 @@ apply_round(struct wf_lane *lane, uint32_t ordinal, float divisor)
 	}
 	round->next++;
 	round->arrived = 0;
-	for (uint32_t t = 0; t < lane->peer_count; t++) {
+	for (uint32_t t = 0; t < lane->peers.count; t++) {
 		struct wf_push *push = &pushes[t];
 		if (push->data != NULL) {
-			consume(lane, &lane->peer[t], push);
-			wf_answer_push(&lane->peer[t], ordinal);
+			consume(lane, &lane->peers.all[t], push);
+			wf_answer_push(&lane->peers.all[t], ordinal);
 		}
 	}
 	wf_stats_add(&lane->stats, WF_LANE_SLICE_APPLIED_COUNT, 1);
@@ -350,15 +350,15 @@ initialise(struct wf_lane *lane, uint32_t ordinal, const void *data)
 		return; /* more sections follow */
 	}
 	round->next = dense->init.step + 1;
-	for (uint32_t t = 0; t < lane->peer_count; t++) {
+	for (uint32_t t = 0; t < lane->peers.count; t++) {
 		wf_push_of(lane, ordinal, t)->next = round->next;
 	}
 	WF_ASSERT(dense->uninitialised > 0);
 	if (--dense->uninitialised == 0) {
 		lane->job.owed = NULL;
 	}
-	for (uint32_t t = 0; t < lane->peer_count && dense->uninitialised == 0; t++) {
-		wf_peer_due(&lane->peer[t]); /* its INIT */
+	for (uint32_t t = 0; t < lane->peers.count && dense->uninitialised == 0; t++) {
+		wf_peer_due(&lane->peers.all[t]); /* its INIT */
 	}
 }
 

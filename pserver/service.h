@@ -6,6 +6,7 @@
  * lane.c    the turn: events, deadlines
  * end.c     how a path and the job end, and for which cause
  * admit.c   who may come in, coming back
+ * peers.c   the trainers of the job: their memory, and who they are
  * absent.c  who has not come in, and why, and who is silent: told to the others
  * step.c    steps counted and measured, and who is waited for
  * path.c    windows and places granted, RESUME and HAVE, CREDIT, parking
@@ -55,15 +56,12 @@ struct wf_lane_service {
 	const char *ports;   /* the option that counts its lanes: "ports_num" */
 
 	size_t own_bytes;  /* of lane->own, zeroed when the lane is made */
-	size_t peer_bytes; /* of peer->own */
+	size_t peer_bytes; /* of peer->own, zeroed when the job opens */
 
-	/* A job opens: allocates an array of `peer_bytes` for each trainer as lane->peers_own, and
-	 * touches nothing in it. The description follows, from the trainer that is `loading`, as
-	 * messages of the service. When it is known to be within the limits, wf_admit_begin_all is
-	 * called, and then its memory is allocated; when everything is there, wf_admit_job_is_here.
-	 * release frees what the job allocated, also if it is half allocated; lane->own is zero
-	 * again. */
-	enum weft_status (*job_opens)(struct wf_lane *lane);
+	/* The description of a job comes from the trainer that is `loading`, as messages of the
+	 * service. When it is known to be within the limits, wf_peers_begin_all is called, and then
+	 * its memory is allocated; when everything is there, wf_admit_job_is_here. release frees
+	 * what the job allocated, also if it is half allocated; lane->own is zero again. */
 	void (*release)(struct wf_lane *lane);
 	/* The peer is UP and the job is ready; NULL: nothing is to be done. DOWN, after what lay in
 	 * the window was parked: forget what belonged to the path. */
@@ -180,7 +178,17 @@ struct wf_peer {
 	struct wf_reduce_part reduce;
 };
 
-/* The memory of the peers' windows: [peer_count][slot_count] slots. */
+/* The trainers of a job: of peers.c. Entries that have not begun are untouched, so that they use
+ * addresses and no memory, because the number comes from an unverified hello. All zeroes is ABSENT.
+ */
+struct wf_peers {
+	struct wf_peer *all; /* [count] */
+	void *own;           /* [count] of service->peer_bytes: their `own` */
+	uint32_t count;      /* 0: there is no job */
+	uint32_t gone_count; /* of them, those that sent GOODBYE */
+};
+
+/* The memory of the peers' windows: [peers.count][slot_count] slots. */
 struct wf_windows {
 	uint64_t slot_bytes; /* 0: there are none */
 	uint64_t held_bytes; /* limit in GRANT of one trainer's pushes; 0: none is sent */
@@ -278,7 +286,6 @@ struct wf_lane {
 	struct wf_lane_opts opts;
 	const struct wf_lane_service *service;
 	void *own;                          /* the service's */
-	void *peers_own;                    /* [peer_count] likewise: the peers' `own` */
 	char verbs[WF_RDMA_SETTINGS_BYTES]; /* of RDMA devices, for this lane */
 	uint16_t port;
 
@@ -289,12 +296,8 @@ struct wf_lane {
 	struct wf_admission admission;
 	struct wf_described job;
 
-	/* [peer_count]. Entries that have not begun are untouched, so that they use addresses and
-	 * no memory, because the number comes from an unverified hello. All zeroes is ABSENT. */
-	struct wf_peer *peer;
+	struct wf_peers peers;
 	struct wf_windows windows; /* the peers' */
-	uint32_t peer_count;       /* trainers of the job; 0: no job */
-	uint32_t gone_count;       /* of them, those that sent GOODBYE */
 	struct wf_order order;     /* of peers' members */
 	struct wf_reduction reduction;
 
@@ -328,8 +331,6 @@ void wf_end_at_once(struct wf_lane *lane, enum weft_status st);
 bool wf_end_look(struct wf_lane *lane, uint64_t now);
 /* It has ended, and the lane may have another. */
 void wf_end_forget(struct wf_lane *lane);
-/* "trainer 1 (host nodea, pid 12)" */
-void wf_peer_describe(const struct wf_peer *peer, char *out, size_t bytes);
 
 /* Something is to be sent: the next turn does. */
 static inline void
@@ -346,14 +347,31 @@ wf_peer_credit(struct wf_peer *peer, uint32_t slot)
 	wf_peer_due(peer);
 }
 
+/* peers.c */
+/* Memory for `count` trainers. WEFT_NOMEM. */
+enum weft_status wf_peers_open(struct wf_lane *lane, uint32_t count) WEFT_MUST_CHECK;
+void wf_peers_close(struct wf_lane *lane); /* accepts none */
+/* The memory of a trainer's state is touched. */
+struct wf_peer *wf_peers_begin(struct wf_lane *lane, uint32_t trainer);
+/* Likewise of all of them: the description is within the limits. */
+void wf_peers_begin_all(struct wf_lane *lane);
+/* Somebody is to send the job's description. */
+bool wf_peers_is_loading(const struct wf_peers *peers);
+/* Whose newer connection, which is held, it is; NULL: nobody's. */
+struct wf_peer *wf_peers_find_successor(const struct wf_peers *peers, const struct wf_conn *conn);
+/* Those that `listed` is true of: "1, 3 and 5 more". */
+void wf_peers_list(const struct wf_lane *lane,
+		   bool (*listed)(const struct wf_lane *lane, const struct wf_peer *peer),
+		   char *out, size_t bytes);
+/* "trainer 1 (host nodea, pid 12)" */
+void wf_peer_describe(const struct wf_peer *peer, char *out, size_t bytes);
+
 /* admit.c */
 void wf_admit_up(struct wf_lane *lane, const struct wf_event *event);
 void wf_admit_down(struct wf_lane *lane, const struct wf_event *event);
 /* `peer` has sent the whole description, with the result `st`: the job runs, or ends. */
 void wf_admit_job_is_here(struct wf_lane *lane, struct wf_peer *peer, enum weft_status st);
 void wf_admit_release_job(struct wf_lane *lane);
-/* The description is within the limits: the state of all trainers is allocated. */
-void wf_admit_begin_all(struct wf_lane *lane);
 /* Is it the hello of a trainer that is, or was, in the lane's job? For its transport. */
 bool wf_admit_knows(void *lane, const uint8_t *hello, size_t hello_bytes);
 /* NULL: it was refused, is held, or was superseded. */
@@ -407,7 +425,7 @@ wf_step_record(struct wf_lane *lane, struct wf_peer *peer, const struct wf_step_
 	}
 	/* A trainer that is out of data begins no step, because one that has left could be missing
 	 * in it. */
-	if (lane->gone_count > 0 && st == WEFT_OK && *out != WF_STEP_AGAIN && !said->out) {
+	if (lane->peers.gone_count > 0 && st == WEFT_OK && *out != WF_STEP_AGAIN && !said->out) {
 		wf_step_fail_if_left(lane, said->step);
 	}
 	return st;

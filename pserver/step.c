@@ -20,7 +20,7 @@ void
 wf_step_fail_if_left(struct wf_lane *lane, uint64_t step)
 {
 	uint32_t left = wf_order_find_left(&lane->order);
-	if (left < lane->peer_count) {
+	if (left < lane->peers.count) {
 		wf_lane_fail(lane, WEFT_LOST, step,
 			     "trainer %u left in good order, and step %" PRIu64
 			     " waits for it: all trainers make the same number of passes",
@@ -32,30 +32,6 @@ static bool
 is_missing(const struct wf_lane *lane, const struct wf_peer *peer)
 {
 	return wf_order_waits_for(&lane->order, &peer->member);
-}
-
-/* "1, 3 and 5 more" */
-static void
-list_peers(const struct wf_lane *lane,
-	   bool (*listed)(const struct wf_lane *lane, const struct wf_peer *peer), char *out,
-	   size_t bytes)
-{
-	size_t used = 0;
-	unsigned more = 0;
-	out[0] = '\0';
-	for (uint32_t i = 0; i < lane->peer_count; i++) {
-		if (!listed(lane, &lane->peer[i])) {
-			continue;
-		}
-		if (used + 32 > bytes) {
-			more++;
-			continue;
-		}
-		used += (size_t)snprintf(out + used, bytes - used, "%s%u", used > 0 ? ", " : "", i);
-	}
-	if (more > 0) {
-		(void)snprintf(out + used, bytes - used, " and %u more", more);
-	}
 }
 
 static bool
@@ -82,8 +58,8 @@ is_held_up_by(const struct wf_lane *lane, const struct wf_peer *peer)
 static bool
 is_starting(const struct wf_lane *lane)
 {
-	for (uint32_t i = 0; i < lane->peer_count; i++) {
-		if (is_absent(lane, &lane->peer[i])) {
+	for (uint32_t i = 0; i < lane->peers.count; i++) {
+		if (is_absent(lane, &lane->peers.all[i])) {
 			return true;
 		}
 	}
@@ -106,8 +82,8 @@ void
 wf_step_look(struct wf_lane *lane)
 {
 	struct wf_step_sum *sum = &lane->order.sum;
-	for (uint32_t i = 0; i < lane->peer_count && sum->heard > 0 && sum->done_ns == 0; i++) {
-		const struct wf_peer *peer = &lane->peer[i];
+	for (uint32_t i = 0; i < lane->peers.count && sum->heard > 0 && sum->done_ns == 0; i++) {
+		const struct wf_peer *peer = &lane->peers.all[i];
 		bool takes_part = peer->member.step_next > sum->step &&
 				  !wf_order_is_out(&lane->order, &peer->member);
 		if (takes_part && !is_behind(lane, peer)) {
@@ -167,9 +143,9 @@ static void
 step_waits_for(const struct wf_lane *lane, char *out, size_t bytes)
 {
 	char who[128];
-	list_peers(lane, is_behind, who, sizeof(who));
+	wf_peers_list(lane, is_behind, who, sizeof(who));
 	if (who[0] == '\0') { /* their gradients are on the way */
-		list_peers(lane, is_missing, who, sizeof(who));
+		wf_peers_list(lane, is_missing, who, sizeof(who));
 	}
 	if (who[0] == '\0') {
 		(void)snprintf(out, bytes,
@@ -186,7 +162,7 @@ static void
 start_waits_for(const struct wf_lane *lane, char *out, size_t bytes)
 {
 	char who[128];
-	list_peers(lane, is_absent, who, sizeof(who));
+	wf_peers_list(lane, is_absent, who, sizeof(who));
 	if (who[0] != '\0') {
 		const struct wf_absentee *first = &lane->absent.known[0];
 		size_t used =
@@ -210,7 +186,7 @@ wf_step_waits_for(const struct wf_lane *lane, enum wf_step_wait kind, char *out,
 		start_waits_for(lane, out, bytes);
 		return;
 	case WF_STEP_WAIT_HOLDS:
-		list_peers(lane, is_held_up_by, who, sizeof(who));
+		wf_peers_list(lane, is_held_up_by, who, sizeof(who));
 		(void)snprintf(out, bytes, "answers of bounded %s wait for trainer %s",
 			       lane->service->payload, who);
 		return;
@@ -218,7 +194,7 @@ wf_step_waits_for(const struct wf_lane *lane, enum wf_step_wait kind, char *out,
 		step_waits_for(lane, out, bytes);
 		return;
 	case WF_STEP_WAIT_REDUCE:
-		list_peers(lane, wf_reduce_lacks, who, sizeof(who));
+		wf_peers_list(lane, wf_reduce_lacks, who, sizeof(who));
 		(void)snprintf(out, bytes, "a barrier, reduce or pass end waits for trainer %s",
 			       who);
 		return;

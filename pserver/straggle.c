@@ -34,7 +34,7 @@ static uint64_t
 straggle_bytes(const struct wf_lane *lane)
 {
 	return lane->turn.times.on ? sizeof(struct wf_straggle_state) +
-					     lane->peer_count * sizeof(struct wf_straggle_peer)
+					     lane->peers.count * sizeof(struct wf_straggle_peer)
 				   : 0;
 }
 
@@ -44,11 +44,11 @@ open_straggle(struct wf_feature *self, struct wf_lane *lane)
 	struct wf_straggle_state *state = wf_zalloc(lane->env, sizeof(*state));
 	self->state = state;
 	if (state != NULL) {
-		state->peer = wf_zalloc_array(lane->env, lane->peer_count, sizeof(*state->peer));
+		state->peer = wf_zalloc_array(lane->env, lane->peers.count, sizeof(*state->peer));
 	}
 	if (state == NULL || state->peer == NULL) {
 		return wf_fail(WEFT_NOMEM, "lane %u: no memory for the times of %u trainers",
-			       lane->opts.idx, lane->peer_count);
+			       lane->opts.idx, lane->peers.count);
 	}
 	return WEFT_OK;
 }
@@ -58,7 +58,7 @@ close_straggle(struct wf_feature *self, struct wf_lane *lane)
 {
 	struct wf_straggle_state *state = self->state;
 	if (state != NULL) {
-		wf_free(lane->env, state->peer, lane->peer_count * sizeof(*state->peer));
+		wf_free(lane->env, state->peer, lane->peers.count * sizeof(*state->peer));
 		wf_free(lane->env, state, sizeof(*state));
 	}
 }
@@ -135,7 +135,7 @@ count_step(struct wf_straggle_state *state, struct wf_lane *lane, uint64_t appli
 {
 	uint64_t next_ns;
 	uint64_t first_ns;
-	struct wf_straggle_peer *last = find_last(state, lane->peer_count, &next_ns, &first_ns);
+	struct wf_straggle_peer *last = find_last(state, lane->peers.count, &next_ns, &first_ns);
 	WF_ASSERT(last != NULL);
 	uint64_t last_ns = last->arrived_ns;
 	for (unsigned i = 0; i < WF_ARRAY_COUNT(state->sum); i++) {
@@ -155,7 +155,7 @@ step_done(const struct wf_feature *self, struct wf_lane *lane, uint64_t applied_
 	if (is_timed(state, lane)) {
 		count_step(state, lane, applied_ns);
 	}
-	for (uint32_t t = 0; t < lane->peer_count; t++) {
+	for (uint32_t t = 0; t < lane->peers.count; t++) {
 		state->peer[t].arrived_ns = 0;
 	}
 	state->done_ns = applied_ns;
@@ -197,16 +197,16 @@ lines(const struct wf_feature *self, struct wf_lane *lane, bool job_ends)
 {
 	struct wf_straggle_state *state = self->state;
 	unsigned of = job_ends ? 0 : 1;
-	if (lane->peer_count < 2 || state->sum[of].steps == 0) {
+	if (lane->peers.count < 2 || state->sum[of].steps == 0) {
 		return;
 	}
 	wf_log(lane->env, WF_LOG_INFO, "lane %u: stragglers of %s: steps %" PRIu64 " apply_ms %.3f",
 	       lane->opts.idx, job_ends ? "the job" : "the period", state->sum[of].steps,
 	       mean_ms(state->sum[of].apply_ns, state->sum[of].steps));
 	uint32_t told = UINT32_MAX;
-	for (unsigned line = 0; line < LINES_MAX && line < lane->peer_count; line++) {
+	for (unsigned line = 0; line < LINES_MAX && line < lane->peers.count; line++) {
 		uint32_t next = UINT32_MAX;
-		for (uint32_t t = 0; t < lane->peer_count; t++) {
+		for (uint32_t t = 0; t < lane->peers.count; t++) {
 			bool before = told != UINT32_MAX && !comes_first(state, of, told, t);
 			if (!before && (next == UINT32_MAX || comes_first(state, of, t, next))) {
 				next = t;
@@ -217,7 +217,7 @@ lines(const struct wf_feature *self, struct wf_lane *lane, bool job_ends)
 		told = next;
 	}
 	state->sum[1] = (struct wf_straggle_lane){0};
-	for (uint32_t t = 0; t < lane->peer_count; t++) {
+	for (uint32_t t = 0; t < lane->peers.count; t++) {
 		state->peer[t].sum[1] = (struct wf_straggle){0};
 	}
 }

@@ -30,5 +30,5 @@ struct wf_straggle_state {
 	uint64_t done_ns;               /* end of the last step; 0: none */
 	uint32_t done_pass;             /* its pass */
 	struct wf_straggle_lane sum[2]; /* of the job; of the period */
-	struct wf_straggle_peer *peer;  /* [peer_count] */
+	struct wf_straggle_peer *peer;  /* [peers.count] */
 };

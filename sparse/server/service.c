@@ -206,19 +206,6 @@ on_put(struct wf_lane *lane, struct wf_peer *peer, const struct wf_put *put)
 
 /* The service. */
 
-static enum weft_status
-job_opens(struct wf_lane *lane)
-{
-	struct wf_sparse *sparse = lane->own;
-	sparse->peer = wf_zalloc_array(lane->env, lane->peer_count, sizeof(*sparse->peer));
-	lane->peers_own = sparse->peer;
-	if (sparse->peer == NULL) {
-		return wf_fail(WEFT_NOMEM, "lane %u: no memory for %u trainers", lane->opts.idx,
-			       lane->peer_count);
-	}
-	return WEFT_OK;
-}
-
 static void
 path_ends(struct wf_lane *lane, struct wf_peer *peer)
 {
@@ -259,7 +246,6 @@ const struct wf_lane_service wf_sparse_service = {
 	.ports = "ports_num_for_sparse",
 	.own_bytes = sizeof(struct wf_sparse),
 	.peer_bytes = sizeof(struct wf_sparse_peer),
-	.job_opens = job_opens,
 	.release = wf_sparse_release,
 	.path_ends = path_ends,
 	.message = on_message,

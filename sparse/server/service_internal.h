@@ -208,8 +208,8 @@ struct wf_sparse_sizes {
 
 /* Memory of the trainers: service_tables.c's. */
 struct wf_rooms {
-	struct wf_slab keep; /* [peer_count] of held_bytes, of pushes */
-	struct wf_slab keys; /* [peer_count] of held_bytes, of pulls */
+	struct wf_slab keep; /* [peers.count] of held_bytes, of pushes */
+	struct wf_slab keys; /* [peers.count] of held_bytes, of pulls */
 };
 
 /* Asynchronous modes: what the lag of a push is counted in. */
@@ -220,7 +220,7 @@ struct wf_sparse_async {
 
 /* Scratch of an apply: parts are dealt to their tables. service_push.c's. */
 struct wf_deal {
-	struct wf_table_batch *batch; /* [peer_count * parts_max] */
+	struct wf_table_batch *batch; /* [peers.count * parts_max] */
 	uint32_t *next;               /* [desc_count] */
 };
 
@@ -237,10 +237,10 @@ struct wf_sparse {
 	uint32_t desc_count, desc_received;
 	struct wf_served *served;    /* [desc_count] */
 	struct wf_ceiling ceiling;   /* of the tables' memory */
-	struct wf_sparse_peer *peer; /* [peer_count] */
+	struct wf_sparse_peer *peer; /* [peers.count]: lane->peers.own, from alloc on */
 
 	struct wf_sparse_sizes size;
-	struct wf_buffers answers; /* [peer_count][slot_count] of slot_bytes */
+	struct wf_buffers answers; /* [peers.count][slot_count] of slot_bytes */
 	struct wf_rooms rooms;
 
 	uint64_t version; /* step of the tables; asynchronous: pushes of all, dropped ones too */

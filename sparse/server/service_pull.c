@@ -318,8 +318,8 @@ void
 wf_pull_step_is_applied(struct wf_lane *lane, uint64_t step)
 {
 	const struct wf_sparse *sparse = lane->own;
-	for (uint32_t t = 0; t < lane->peer_count; t++) {
-		struct wf_peer *peer = &lane->peer[t];
+	for (uint32_t t = 0; t < lane->peers.count; t++) {
+		struct wf_peer *peer = &lane->peers.all[t];
 		const struct wf_sparse_peer *own = &sparse->peer[t];
 		for (uint32_t i = 0; i < own->pulls.count; i++) {
 			struct wf_pull *pull = own->pulls.order[i];
@@ -504,8 +504,8 @@ wf_pull_done(struct wf_lane *lane, uint64_t cookie)
 {
 	const struct wf_sparse *sparse = lane->own;
 	uint32_t number = (uint32_t)(cookie - 1);
-	WF_ASSERT(lane->job.is_ready && number / sparse->size.slot_count < lane->peer_count);
-	struct wf_peer *peer = &lane->peer[number / sparse->size.slot_count];
+	WF_ASSERT(lane->job.is_ready && number / sparse->size.slot_count < lane->peers.count);
+	struct wf_peer *peer = &lane->peers.all[number / sparse->size.slot_count];
 	struct wf_sparse_peer *own = peer->own;
 	own->answer_busy[number % sparse->size.slot_count] = false;
 	if (own->pulls.count > 0 || own->save.fetching) {

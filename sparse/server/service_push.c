@@ -187,7 +187,7 @@ gather_batches(struct wf_lane *lane, const struct wf_peer *only)
 	struct wf_sparse *sparse = lane->own;
 	uint32_t *next = sparse->deal.next;
 	memset(next, 0, sparse->desc_count * sizeof(*next));
-	for (uint32_t t = 0; t < lane->peer_count; t++) {
+	for (uint32_t t = 0; t < lane->peers.count; t++) {
 		const struct wf_sparse_peer *own = &sparse->peer[t];
 		for (uint32_t i = 0; takes_part(lane, only, t) && i < own->push.count; i++) {
 			next[own->push.part[i].table]++;
@@ -199,7 +199,7 @@ gather_batches(struct wf_lane *lane, const struct wf_peer *only)
 		first += next[i];
 		next[i] = 0;
 	}
-	for (uint32_t t = 0; t < lane->peer_count; t++) {
+	for (uint32_t t = 0; t < lane->peers.count; t++) {
 		const struct wf_sparse_peer *own = &sparse->peer[t];
 		for (uint32_t i = 0; takes_part(lane, only, t) && i < own->push.count; i++) {
 			const struct wf_push_part *part = &own->push.part[i];
@@ -232,7 +232,7 @@ report_nonfinite(struct wf_lane *lane, uint32_t table, uint64_t bad, uint64_t st
 	const struct wf_kernels *kernels = wf_kernels_best();
 	const struct wf_table_desc *desc = &sparse->desc[table];
 	uint32_t culprit = UINT32_MAX;
-	for (uint32_t t = 0; t < lane->peer_count && culprit == UINT32_MAX; t++) {
+	for (uint32_t t = 0; t < lane->peers.count && culprit == UINT32_MAX; t++) {
 		const struct wf_sparse_peer *own = &sparse->peer[t];
 		for (uint32_t i = 0; own->push.complete && i < own->push.count; i++) {
 			const struct wf_push_part *part = &own->push.part[i];
@@ -380,8 +380,8 @@ apply_step(struct wf_lane *lane)
 	if (!runs) {
 		return;
 	}
-	for (uint32_t t = 0; t < lane->peer_count; t++) {
-		struct wf_peer *peer = &lane->peer[t];
+	for (uint32_t t = 0; t < lane->peers.count; t++) {
+		struct wf_peer *peer = &lane->peers.all[t];
 		const struct wf_sparse_peer *own = peer->own;
 		if (own->push.complete) {
 			consume_push(lane, peer, &applied);
@@ -423,9 +423,9 @@ static void
 wake_others(struct wf_lane *lane)
 {
 	const struct wf_sparse *sparse = lane->own;
-	for (uint32_t t = 0; t < lane->peer_count; t++) {
+	for (uint32_t t = 0; t < lane->peers.count; t++) {
 		if (sparse->peer[t].applied_due) {
-			wf_peer_due(&lane->peer[t]);
+			wf_peer_due(&lane->peers.all[t]);
 		}
 	}
 }

@@ -13,7 +13,7 @@ wf_sparse_gather(struct wf_lane *lane)
 	const struct wf_sparse *sparse = lane->own;
 	struct wf_stats *stats = &lane->stats;
 	uint64_t kept = 0;
-	for (uint32_t i = 0; lane->job.is_ready && i < lane->peer_count; i++) {
+	for (uint32_t i = 0; lane->job.is_ready && i < lane->peers.count; i++) {
 		kept += sparse->peer[i].push.keep_used;
 	}
 	wf_stats_set(stats, WF_LANE_PARK_USED_BYTES, kept);

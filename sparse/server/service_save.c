@@ -66,7 +66,7 @@ check_fetch(const struct wf_lane *lane, const struct wf_peer *peer,
 	if (st != WEFT_OK) {
 		return st;
 	}
-	for (uint32_t t = 1; t < lane->peer_count && wf_sparse_is_async(sparse); t++) {
+	for (uint32_t t = 1; t < lane->peers.count && wf_sparse_is_async(sparse); t++) {
 		if (sparse->peer[t].push.said.pass >= msg->pass) {
 			return refuse_beyond();
 		}
@@ -305,8 +305,8 @@ is_untouched(const struct wf_lane *lane)
 {
 	const struct wf_sparse *sparse = lane->own;
 	bool empty = lane->order.sum.step == 1;
-	for (uint32_t t = 0; t < lane->peer_count; t++) {
-		empty = empty && lane->peer[t].member.step_next == 1;
+	for (uint32_t t = 0; t < lane->peers.count; t++) {
+		empty = empty && lane->peers.all[t].member.step_next == 1;
 	}
 	for (uint32_t i = 0; i < sparse->desc_count && empty; i++) {
 		const struct wf_table *table = sparse->served[i].table;

@@ -30,7 +30,7 @@ table_opts(const struct wf_lane *lane, uint32_t idx)
 		.vocabulary = set->vocabulary,
 		.partition_first = served->partition_first,
 		.partition_count = served->partition_count,
-		.entries_max = served->rows_max * lane->peer_count,
+		.entries_max = served->rows_max * lane->peers.count,
 		.memory_cap_bytes = set->memory_cap_bytes,
 		.value_rest = set->rest,
 		.index_seed = wf_random(lane->env),
@@ -61,7 +61,7 @@ rows_max(const struct wf_lane *lane, uint32_t idx)
 {
 	const struct wf_sparse *sparse = lane->own;
 	const struct wf_table_desc *desc = &sparse->desc[idx];
-	uint64_t trainers = lane->peer_count;
+	uint64_t trainers = lane->peers.count;
 	uint64_t rows = sparse->size.held_bytes / (sparse->served[idx].kept_bytes + WF_KEY_BYTES);
 	uint64_t capped = desc->set.memory_cap_bytes / SCRATCH_SHARE / ENTRY_BYTES / trainers;
 	uint64_t shared = sparse->ceiling.limit_bytes / SCRATCH_SHARE / ENTRY_BYTES / trainers /
@@ -132,7 +132,7 @@ static void
 set_sizes(struct wf_lane *lane)
 {
 	struct wf_sparse *sparse = lane->own;
-	uint64_t share = lane->opts.max_shard_bytes / HELD_SHARE / lane->peer_count;
+	uint64_t share = lane->opts.max_shard_bytes / HELD_SHARE / lane->peers.count;
 	sparse->size.slot_count = lane->opts.slot_count;
 	sparse->size.slot_bytes = lane->opts.slot_bytes_max < SLOT_BYTES_MAX
 					  ? lane->opts.slot_bytes_max
@@ -169,21 +169,21 @@ check_memory(struct wf_lane *lane)
 	uint64_t windows = 2 * (uint64_t)sparse->size.slot_count * sparse->size.slot_bytes;
 	uint64_t each = windows + 2 * sparse->size.held_bytes + peer_bytes(sparse);
 	uint64_t most = lane->opts.max_shard_bytes;
-	if (each > most / lane->peer_count) {
+	if (each > most / lane->peers.count) {
 		return wf_fail(WEFT_NOMEM,
 			       "lane %u: windows and rooms of %u trainers x %" PRIu64
 			       " bytes, --max_shard_bytes allows %" PRIu64
 			       "; raise it, or lower --slot_count",
-			       lane->opts.idx, lane->peer_count, each, most);
+			       lane->opts.idx, lane->peers.count, each, most);
 	}
-	wf_ceiling_init(&sparse->ceiling, lane->env, most - each * lane->peer_count);
+	wf_ceiling_init(&sparse->ceiling, lane->env, most - each * lane->peers.count);
 	return WEFT_OK;
 }
 
 static enum weft_status
 alloc_slab(struct wf_lane *lane, uint64_t bytes_each, struct wf_slab *out)
 {
-	return lane->env->ops->slab_open(lane->env, bytes_each * lane->peer_count,
+	return lane->env->ops->slab_open(lane->env, bytes_each * lane->peers.count,
 					 lane->opts.numa_node, out);
 }
 
@@ -195,7 +195,7 @@ alloc_slabs(struct wf_lane *lane)
 	enum weft_status st = wf_path_open(lane, sparse->size.slot_bytes);
 	if (st == WEFT_OK) {
 		st = wf_buffers_open(&sparse->answers, lane->env, lane->turn.transport,
-				     window * lane->peer_count, lane->opts.numa_node);
+				     window * lane->peers.count, lane->opts.numa_node);
 	}
 	if (st == WEFT_OK) {
 		st = alloc_slab(lane, sparse->size.held_bytes, &sparse->rooms.keep);
@@ -238,9 +238,10 @@ static enum weft_status
 alloc_memory(struct wf_lane *lane)
 {
 	struct wf_sparse *sparse = lane->own;
-	wf_admit_begin_all(lane);
+	wf_peers_begin_all(lane);
+	sparse->peer = lane->peers.own;
 	sparse->deal.batch =
-		wf_zalloc_array(lane->env, (size_t)lane->peer_count * sparse->size.parts_max,
+		wf_zalloc_array(lane->env, (size_t)lane->peers.count * sparse->size.parts_max,
 				sizeof(*sparse->deal.batch));
 	sparse->deal.next =
 		wf_zalloc_array(lane->env, sparse->desc_count, sizeof(*sparse->deal.next));
@@ -249,10 +250,10 @@ alloc_memory(struct wf_lane *lane)
 	if (sparse->deal.batch == NULL || sparse->deal.next == NULL ||
 	    sparse->key_scratch == NULL) {
 		return wf_fail(WEFT_NOMEM, "lane %u: no memory for parts of %u trainers",
-			       lane->opts.idx, lane->peer_count);
+			       lane->opts.idx, lane->peers.count);
 	}
 	enum weft_status st = alloc_slabs(lane);
-	for (uint32_t i = 0; i < lane->peer_count && st == WEFT_OK; i++) {
+	for (uint32_t i = 0; i < lane->peers.count && st == WEFT_OK; i++) {
 		st = alloc_peer_memory(lane, i);
 	}
 	return st;
@@ -306,7 +307,7 @@ describe_job(const struct wf_lane *lane)
 		wf_log(lane->env, WF_LOG_INFO,
 		       "lane %u: table %s of %u trainers: rows of %u values, partitions %u to %u "
 		       "of %u, optimizer %s, at most %u rows of a trainer in a step",
-		       lane->opts.idx, desc->name, lane->peer_count, desc->set.dim,
+		       lane->opts.idx, desc->name, lane->peers.count, desc->set.dim,
 		       served->partition_first, served->partition_first + served->partition_count,
 		       WF_PARTITION_COUNT, wf_row_optimizer_name(served->row.kind),
 		       served->rows_max);
@@ -382,7 +383,7 @@ release_peers(struct wf_lane *lane)
 {
 	struct wf_sparse *sparse = lane->own;
 	uint32_t slots = sparse->size.slot_count;
-	for (uint32_t i = 0; sparse->peer != NULL && i < lane->peer_count; i++) {
+	for (uint32_t i = 0; sparse->peer != NULL && i < lane->peers.count; i++) {
 		struct wf_sparse_peer *own = &sparse->peer[i];
 		wf_free(lane->env, own->answer_busy, slots * sizeof(*own->answer_busy));
 		wf_free(lane->env, own->pulls.pull, WF_PULLS_MAX * sizeof(*own->pulls.pull));
@@ -390,7 +391,6 @@ release_peers(struct wf_lane *lane)
 			sparse->size.parts_max * sizeof(*own->push.part));
 		wf_free(lane->env, own->push.rows, sparse->desc_count * sizeof(*own->push.rows));
 	}
-	wf_free(lane->env, sparse->peer, lane->peer_count * sizeof(*sparse->peer));
 }
 
 static void
@@ -415,7 +415,7 @@ wf_sparse_release(struct wf_lane *lane)
 	release_slab(lane, &sparse->rooms.keep);
 	release_slab(lane, &sparse->rooms.keys);
 	wf_free(lane->env, sparse->deal.batch,
-		(size_t)lane->peer_count * sparse->size.parts_max * sizeof(*sparse->deal.batch));
+		(size_t)lane->peers.count * sparse->size.parts_max * sizeof(*sparse->deal.batch));
 	wf_free(lane->env, sparse->deal.next, sparse->desc_count * sizeof(*sparse->deal.next));
 	wf_free(lane->env, sparse->key_scratch,
 		sparse->size.slot_bytes / WF_KEY_BYTES * sizeof(*sparse->key_scratch));

@@ -314,7 +314,7 @@ gone_at_any_moment(struct stage *stage)
 	stage_run(stage, stage->opts.seed * 100 * WF_NS_PER_US);
 	wf_transport_disconnect(one->peer.conn, WF_DISCONNECT_NOW);
 	stage_run(stage, 2 * WF_NS_PER_S);
-	bool seen = stage->lane[0]->peer[1].state == WF_PEER_LOST ||
+	bool seen = stage->lane[0]->peers.all[1].state == WF_PEER_LOST ||
 		    wf_absent_why(stage->lane[0], 1)[0] != '\0';
 	stage_run(stage, 2 * WF_NS_PER_S);
 	CHECK(stage, stage->puppet[0].peer.aborted == seen);

@@ -319,7 +319,7 @@ commit(struct stage *stage)
 	offence->commit(&stage->puppet[1]);
 	stage_settle(stage);
 	CHECK(stage, stage->puppet[1].peer.down);
-	CHECK_SAYS(stage, stage->lane[0]->peer[1].lost.why, offence->says);
+	CHECK_SAYS(stage, stage->lane[0]->peers.all[1].lost.why, offence->says);
 	CHECK(stage, !stage->puppet[0].peer.down);
 }
 
@@ -341,14 +341,14 @@ ask_before_and_after(struct stage *stage)
 	wf_msg_announce_encode(&msg, &out);
 	begin(stage);
 	announce(stage, 0, 0, 1);
-	CHECK(stage, wf_features_recv(lane, &lane->peer[1], &out.head, out.body) == WEFT_OK);
+	CHECK(stage, wf_features_recv(lane, &lane->peers.all[1], &out.head, out.body) == WEFT_OK);
 	for (uint32_t t = 0; t < 2; t++) {
-		CHECK(stage, !wf_features_may_put(lane, &lane->peer[t], 0));
+		CHECK(stage, !wf_features_may_put(lane, &lane->peers.all[t], 0));
 	}
 	stage_settle(stage);
 	for (uint32_t t = 0; t < 2; t++) {
 		CHECK(stage, may_push(&stage->puppet[t], 0, 0));
-		CHECK(stage, wf_features_may_put(lane, &lane->peer[t], 0));
+		CHECK(stage, wf_features_may_put(lane, &lane->peers.all[t], 0));
 	}
 }
 

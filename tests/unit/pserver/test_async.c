@@ -515,7 +515,7 @@ do_wrong(struct stage *stage)
 	wrong->act(one);
 	stage_settle(stage);
 	CHECK(stage, one->peer.down);
-	CHECK_SAYS(stage, stage->lane[0]->peer[1].lost.why, wrong->says);
+	CHECK_SAYS(stage, stage->lane[0]->peers.all[1].lost.why, wrong->says);
 	CHECK(stage, !stage->puppet[0].peer.down);
 }
 
@@ -604,7 +604,7 @@ owe_one(struct stage *stage)
 	wrong->act(&stage->puppet[1]);
 	stage_settle(stage);
 	CHECK(stage, stage->puppet[1].peer.down);
-	CHECK_SAYS(stage, stage->lane[0]->peer[1].lost.why, wrong->says);
+	CHECK_SAYS(stage, stage->lane[0]->peers.all[1].lost.why, wrong->says);
 	CHECK(stage, !stage->puppet[0].peer.down);
 }
 

@@ -340,7 +340,7 @@ jam_script(struct stage *stage)
 {
 	begin(stage, true);
 	stage_run(stage, WF_NS_PER_S / 4);
-	jam.conn = stage->lane[0]->peer[1].conn;
+	jam.conn = stage->lane[0]->peers.all[1].conn;
 	for (unsigned i = 0; i < 5; i++) {
 		run_s(stage, 15);
 		check_silent(stage, WF_STEP_WAIT_STEP, "has taken nothing in for 1");
@@ -373,7 +373,7 @@ full_script(struct stage *stage)
 {
 	begin(stage, true);
 	stage_run(stage, WF_NS_PER_S / 4);
-	jam.conn = stage->lane[0]->peer[1].conn;
+	jam.conn = stage->lane[0]->peers.all[1].conn;
 	run_s(stage, 22);
 	jam.conn = NULL;
 	run_s(stage, 1);

@@ -181,10 +181,10 @@ successor_of_a_failed_job(struct stage *stage)
 	puppet_meet(old);
 	heir->peer.hello = old->peer.hello;
 	puppet_connect(heir);
-	for (unsigned i = 0; i < 10000 && lane->peer[0].successor.conn == NULL; i++) {
+	for (unsigned i = 0; i < 10000 && lane->peers.all[0].successor.conn == NULL; i++) {
 		stage_run(stage, WF_NS_PER_US);
 	}
-	CHECK(stage, lane->peer[0].successor.conn != NULL);
+	CHECK(stage, lane->peers.all[0].successor.conn != NULL);
 	wf_lane_abort(lane, &cause);
 	stage_settle(stage);
 	CHECK(stage, heir->peer.up && heir->peer.aborted);
@@ -346,7 +346,7 @@ goodbye_after_its_pushes(struct stage *stage)
 	begin(stage);
 	puppet_continue(&stage->puppet[1], 1);
 	stage_settle(stage);
-	CHECK(stage, stage->lane[0]->peer[1].member.summed == 4);
+	CHECK(stage, stage->lane[0]->peers.all[1].member.summed == 4);
 	puppet_continue(&stage->puppet[0], 1);
 	peer_goodbye(&stage->puppet[1].peer);
 	stage_settle(stage);
@@ -481,7 +481,8 @@ reduce_at_the_wrong_lane(struct stage *stage)
 	puppet_reduce(&stage->puppet[1], 1, 1, 1.0);
 	stage_settle(stage);
 	CHECK(stage, stage->puppet[1].peer.down && !stage->puppet[0].peer.down);
-	CHECK_SAYS(stage, stage->lane[1]->peer[0].lost.why, "REDUCE: asked of pserver 0 lane 1");
+	CHECK_SAYS(stage, stage->lane[1]->peers.all[0].lost.why,
+		   "REDUCE: asked of pserver 0 lane 1");
 }
 
 static void
@@ -613,10 +614,11 @@ nacks(struct stage *stage)
 	/* One NACK is kept while the transport takes none; whoever asks on has its connection cut.
 	 */
 	struct wf_msg_pull again = state;
-	CHECK(stage, wf_answer_pull(stage->lane[0], &stage->lane[0]->peer[1], &again) == WEFT_OK);
-	again.request_id++;
 	CHECK(stage,
-	      wf_answer_pull(stage->lane[0], &stage->lane[0]->peer[1], &again) == WEFT_PROTOCOL);
+	      wf_answer_pull(stage->lane[0], &stage->lane[0]->peers.all[1], &again) == WEFT_OK);
+	again.request_id++;
+	CHECK(stage, wf_answer_pull(stage->lane[0], &stage->lane[0]->peers.all[1], &again) ==
+			     WEFT_PROTOCOL);
 	stage_settle(stage);
 	CHECK(stage, one->nacks == 3 && one->nack.request_id == 8);
 }
@@ -645,13 +647,13 @@ put_before_credit(struct stage *stage)
 	begin(stage);
 	puppet_say_step(&stage->puppet[1], 1, 0);
 	stage_settle(stage);
-	set_window(&lane->peer[1], WF_SLOT_CREDIT);
+	set_window(&lane->peers.all[1], WF_SLOT_CREDIT);
 	enum weft_status st = wf_round_put(
-		lane, &lane->peer[1],
+		lane, &lane->peers.all[1],
 		&(struct wf_put){.tag = wf_tag(0, 1), .data = lane->windows.inbox.slab.base});
-	CHECK(stage, st == WEFT_PROTOCOL && lane->peer[1].slots.held == 0);
+	CHECK(stage, st == WEFT_PROTOCOL && lane->peers.all[1].slots.held == 0);
 	CHECK_SAYS(stage, weft_last_error(), "PUT: into slot 0 before its CREDIT");
-	set_window(&lane->peer[1], WF_SLOT_FREE);
+	set_window(&lane->peers.all[1], WF_SLOT_FREE);
 	step(stage, &stage->puppet[0], &stage->puppet[1]);
 }
 

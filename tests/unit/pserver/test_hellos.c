@@ -265,7 +265,7 @@ lose_both_paths(struct stage *stage)
 	struct puppet *one = puppet_add(stage, 1, 0);
 	struct puppet *heir = puppet_add(stage, 1, 0);
 	puppet_meet(zero);
-	const struct wf_peer *peer = &stage->lane[0]->peer[1];
+	const struct wf_peer *peer = &stage->lane[0]->peers.all[1];
 	one->peer.hello.job_digest ^= 1;
 	puppet_connect(one);
 	stage_settle(stage);
@@ -345,7 +345,7 @@ bad_loader(struct stage *stage)
 	peer_send(&zero->peer, &out);
 	stage_settle(stage);
 	CHECK(stage, zero->peer.down && !one->peer.down);
-	CHECK_SAYS(stage, stage->lane[0]->peer[0].lost.why, "JOB: bytes 0 of");
+	CHECK_SAYS(stage, stage->lane[0]->peers.all[0].lost.why, "JOB: bytes 0 of");
 	CHECK(stage, one->peer.up && (one->peer.welcome.flags & WF_WELCOME_SEND_JOB) != 0);
 	puppet_send_job(one);
 	stage_settle(stage);
@@ -361,7 +361,7 @@ too_many(struct stage *stage)
 	CHECK(stage, zero->peer.down && zero->peer.welcome.refusal == WEFT_MISMATCH);
 	CHECK_SAYS(stage, zero->peer.welcome.reason, "takes up to 2; start it with");
 	CHECK_SAYS(stage, zero->peer.welcome.reason, "--num_gradient_servers=3");
-	CHECK(stage, stage->lane[0]->peer == NULL);
+	CHECK(stage, stage->lane[0]->peers.all == NULL);
 }
 
 static void
@@ -470,7 +470,7 @@ come_alone(struct stage *stage)
 	struct puppet *one = puppet_add(stage, 1, 0);
 	puppet_connect(one);
 	stage_settle(stage);
-	const struct wf_peer *peer = stage->lane[0]->peer;
+	const struct wf_peer *peer = stage->lane[0]->peers.all;
 	CHECK(stage, one->peer.up && peer[1].lane != NULL && peer[1].own != NULL);
 	CHECK(stage, peer[0].lane == NULL && peer[2].lane == NULL);
 	puppet_send_job(one);
@@ -567,7 +567,7 @@ slow_loader(struct stage *stage)
 	CHECK(stage, !zero->peer.down && !one->peer.up);
 	stage_run(stage, 2 * WF_NS_PER_S);
 	CHECK(stage, zero->peer.down && one->peer.up);
-	CHECK_SAYS(stage, stage->lane[0]->peer[0].lost.why, "JOB: 0 of");
+	CHECK_SAYS(stage, stage->lane[0]->peers.all[0].lost.why, "JOB: 0 of");
 	puppet_send_job(one);
 	stage_settle(stage);
 	CHECK(stage, one->peer.granted && one->peer.resumed);

@@ -27,7 +27,7 @@ begin_at_the_end_of_numbers(struct stage *stage)
 	puppet_put(zero, 0, 1, 0);
 	stage_settle(stage);
 	CHECK(stage, zero->peer.down && stage->lane[0]->state == WF_LANE_RUNNING);
-	CHECK_SAYS(stage, stage->lane[0]->peer[0].lost.why, "INIT: step is");
+	CHECK_SAYS(stage, stage->lane[0]->peers.all[0].lost.why, "INIT: step is");
 }
 
 static void
@@ -65,7 +65,8 @@ begin_elsewhere_in_the_middle(struct stage *stage)
 	CHECK(stage, !zero->peer.down);
 	say_init(zero, elsewhere[0], elsewhere[1]);
 	CHECK(stage, zero->peer.down && stage->lane[0]->state == WF_LANE_RUNNING);
-	CHECK_SAYS(stage, stage->lane[0]->peer[0].lost.why, "INIT: from trainer 0, after 1 of 5");
+	CHECK_SAYS(stage, stage->lane[0]->peers.all[0].lost.why,
+		   "INIT: from trainer 0, after 1 of 5");
 }
 
 static void
@@ -87,7 +88,7 @@ initialise_with_less(struct stage *stage)
 	puppet_put_bytes(zero, 0, 0, 0, 32);
 	stage_settle(stage);
 	CHECK(stage, zero->peer.down && stage->lane[0]->state == WF_LANE_RUNNING);
-	CHECK_SAYS(stage, stage->lane[0]->peer[0].lost.why,
+	CHECK_SAYS(stage, stage->lane[0]->peers.all[0].lost.why,
 		   "PUT: 32 bytes of slice 0 of w, which has 64");
 }
 

@@ -316,7 +316,7 @@ arm_with_something_due(struct stage *stage)
 	lane->turn.awaits_done = false; /* of answers, which have long been taken */
 	CHECK(stage, wf_lane_arm(lane, &deadline_ns) == WF_REST_NOW);
 	stage_settle(stage);
-	wf_peer_due(&lane->peer[0]);
+	wf_peer_due(&lane->peers.all[0]);
 	CHECK(stage, wf_lane_arm(lane, &deadline_ns) == WF_REST_NOW);
 	CHECK(stage, lane->turn.due == NULL);
 	stage_settle(stage);
@@ -355,7 +355,7 @@ opposite_orders(struct stage *stage)
 			CHECK(stage, count_of(lane, WF_LANE_SLICE_PARKED_COUNT) == parked);
 			CHECK(stage, count_of(lane, WF_LANE_PARK_PEAK_BYTES) == parked * 64);
 			CHECK(stage, stage->puppet[0].peer.credits == parked);
-			CHECK(stage, lane->peer[0].slots.held == slices - parked);
+			CHECK(stage, lane->peers.all[0].slots.held == slices - parked);
 		}
 	}
 	stage_expect_step(stage, 1);
@@ -365,7 +365,7 @@ opposite_orders(struct stage *stage)
 	CHECK(stage, wf_store_parked_bytes(&stage_dense(lane)->store) == 0);
 	CHECK(stage,
 	      stage_dense(lane)->store.park.free_count == stage_dense(lane)->store.park.count);
-	CHECK(stage, lane->peer[0].slots.held == 0 && lane->peer[1].slots.held == 0);
+	CHECK(stage, lane->peers.all[0].slots.held == 0 && lane->peers.all[1].slots.held == 0);
 	leave(stage);
 }
 
@@ -436,7 +436,8 @@ cut_in_step(struct stage *stage)
 	stage_settle(stage);
 	wf_transport_disconnect(one->peer.conn, WF_DISCONNECT_NOW);
 	stage_settle(stage);
-	CHECK(stage, lane->peer[1].state == WF_PEER_LOST && lane->peer[1].slots.held == 0);
+	CHECK(stage,
+	      lane->peers.all[1].state == WF_PEER_LOST && lane->peers.all[1].slots.held == 0);
 	CHECK(stage, wf_store_parked_bytes(&stage_dense(lane)->store) == 4 * 64);
 	puppet_meet(one);
 	CHECK(stage, one->peer.steps.step == 1 && one->received[0] == 1);
@@ -467,11 +468,11 @@ cut_with_slots_to_spare(struct stage *stage)
 	puppet_push(one, 0, 1);
 	puppet_push(one, 2, 1);
 	stage_settle(stage);
-	CHECK(stage, lane->peer[1].slots.held == 2);
+	CHECK(stage, lane->peers.all[1].slots.held == 2);
 	CHECK(stage, wf_store_parked_bytes(&stage_dense(lane)->store) == 0);
 	wf_transport_disconnect(one->peer.conn, WF_DISCONNECT_NOW);
 	stage_settle(stage);
-	CHECK(stage, lane->peer[1].slots.held == 0);
+	CHECK(stage, lane->peers.all[1].slots.held == 0);
 	CHECK(stage, wf_store_parked_bytes(&stage_dense(lane)->store) == 2 * 64);
 	CHECK(stage, count_of(lane, WF_LANE_SLICE_PARKED_COUNT) == 2);
 	puppet_meet(one);

@@ -113,7 +113,7 @@ exaggerate(struct stage *stage)
 	norm.step = 2;
 	say(&stage->puppet[1], &norm); /* before anything of the step is there */
 	CHECK(stage, stage->puppet[1].peer.down && !stage->puppet[0].peer.down);
-	CHECK_SAYS(stage, stage->lane[0]->peer[1].lost.why, "NORM: of step 2");
+	CHECK_SAYS(stage, stage->lane[0]->peers.all[1].lost.why, "NORM: of step 2");
 }
 
 static void
@@ -163,7 +163,7 @@ meddle(struct stage *stage)
 	CHECK(stage, stage->puppet[0].norms == 2 && stage->puppet[1].norms == 1);
 	say(&stage->puppet[1], &stage->puppet[0].norm);
 	CHECK(stage, stage->puppet[1].peer.down && applied(stage) == 1);
-	CHECK_SAYS(stage, stage->lane[0]->peer[1].lost.why, "NORM: of step 2");
+	CHECK_SAYS(stage, stage->lane[0]->peers.all[1].lost.why, "NORM: of step 2");
 	say(&stage->puppet[0], &stage->puppet[0].norm);
 	CHECK(stage, applied(stage) == 2);
 }

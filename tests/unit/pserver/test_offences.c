@@ -97,7 +97,8 @@ end(struct stage *stage, const struct act *act)
 	const struct puppet *zero = &stage->puppet[0];
 	if (act->by_transport) {
 		puppet_meet(one);
-		CHECK(stage, stage->lane[0]->peer[1].state == WF_PEER_UP && !zero->peer.aborted);
+		CHECK(stage,
+		      stage->lane[0]->peers.all[1].state == WF_PEER_UP && !zero->peer.aborted);
 		return;
 	}
 	puppet_connect(one);
@@ -136,9 +137,9 @@ play(struct stage *stage)
 	}
 	act->act(one);
 	stage_settle(stage);
-	CHECK(stage, one->peer.down && lane->peer[1].state == WF_PEER_LOST);
-	CHECK_SAYS(stage, lane->peer[1].lost.why, act->says);
-	CHECK(stage, lane->peer[0].state == WF_PEER_UP && !stage->puppet[0].peer.down);
+	CHECK(stage, one->peer.down && lane->peers.all[1].state == WF_PEER_LOST);
+	CHECK_SAYS(stage, lane->peers.all[1].lost.why, act->says);
+	CHECK(stage, lane->peers.all[0].state == WF_PEER_UP && !stage->puppet[0].peer.down);
 	CHECK(stage, lane->state == WF_LANE_RUNNING && !stage->puppet[0].peer.aborted);
 	if (script_failed(&stage->script)) {
 		return;

@@ -588,7 +588,7 @@ commit(struct ground *ground)
 	ground->opts.act(doll);
 	ground_settle(ground);
 	CHECK(ground, doll->peer.down);
-	CHECK_SAYS(ground, ground->lane[0]->peer[0].lost.why, ground->opts.says);
+	CHECK_SAYS(ground, ground->lane[0]->peers.all[0].lost.why, ground->opts.says);
 	peer_connect(&doll->peer);
 	ground_settle(ground);
 	CHECK(ground, doll->peer.welcome.refusal == WEFT_PROTOCOL);

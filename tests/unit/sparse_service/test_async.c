@@ -201,7 +201,7 @@ judge_twice(struct ground *ground)
 	doll_say_push(a, &push);
 	ground_settle(ground);
 	CHECK(ground, a->peer.down);
-	CHECK(ground, strstr(ground->lane[0]->peer[0].lost.why, "another verdict") != NULL);
+	CHECK(ground, strstr(ground->lane[0]->peers.all[0].lost.why, "another verdict") != NULL);
 }
 
 static void
@@ -232,7 +232,7 @@ check_held_for(struct ground *ground, uint32_t trainer)
 	wf_step_waits_for(lane, WF_STEP_WAIT_HOLDS, text, sizeof(text));
 	CHECK(ground, wf_step_waits_since(lane, WF_STEP_WAIT_HOLDS) != 0);
 	CHECK(ground, strcmp(text, expected) == 0);
-	CHECK(ground, wf_step_waits_on(lane, WF_STEP_WAIT_HOLDS, &lane->peer[trainer]));
+	CHECK(ground, wf_step_waits_on(lane, WF_STEP_WAIT_HOLDS, &lane->peers.all[trainer]));
 }
 
 static void
@@ -249,7 +249,7 @@ run_ahead(struct ground *ground)
 	ground_settle(ground);
 	CHECK(ground, a->applieds == 1); /* applied, but not told yet */
 	check_held_for(ground, 1);
-	CHECK(ground, ground->lane[0]->peer[0].member.step_next == 3);
+	CHECK(ground, ground->lane[0]->peers.all[0].member.step_next == 3);
 	doll_push(b, 1, &highs, 1);
 	ground_settle(ground);
 	CHECK(ground, a->applieds == 2 && b->applieds == 1);

@@ -297,7 +297,8 @@ push_too_early(struct ground *ground)
 	doll_push(doll, 1, NULL, 0);
 	ground_settle(ground);
 	CHECK(ground, doll->peer.down);
-	CHECK(ground, strstr(ground->lane[0]->peer[0].lost.why, "before GRANT and HAVE") != NULL);
+	CHECK(ground,
+	      strstr(ground->lane[0]->peers.all[0].lost.why, "before GRANT and HAVE") != NULL);
 }
 
 static void
@@ -542,7 +543,7 @@ go_on_without_hearing(struct ground *ground)
 	doll_meet(doll);
 	ask_for_nothing_but_refusals(doll, WF_NACKS_MAX);
 	CHECK(ground, doll->peer.down);
-	CHECK(ground, strstr(ground->lane[0]->peer[0].lost.why, "too many refusals") != NULL);
+	CHECK(ground, strstr(ground->lane[0]->peers.all[0].lost.why, "too many refusals") != NULL);
 }
 
 static void

@@ -571,7 +571,7 @@ overstep(struct ground *ground)
 	say_fetch(doll, &fetch);
 	ground_settle(ground);
 	CHECK(ground, doll->peer.down);
-	CHECK(ground, strstr(ground->lane[0]->peer[0].lost.why, "128 bytes at 65409") != NULL);
+	CHECK(ground, strstr(ground->lane[0]->peers.all[0].lost.why, "128 bytes at 65409") != NULL);
 }
 
 static void
@@ -586,7 +586,8 @@ overfill(struct ground *ground)
 	peer_send(&doll->peer, &msg);
 	ground_settle(ground);
 	CHECK(ground, doll->peer.down);
-	CHECK(ground, strstr(ground->lane[0]->peer[0].lost.why, "2048 bytes in a slot") != NULL);
+	CHECK(ground,
+	      strstr(ground->lane[0]->peers.all[0].lost.why, "2048 bytes in a slot") != NULL);
 }
 
 static void
