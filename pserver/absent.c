@@ -14,9 +14,9 @@
 static struct wf_absentee *
 find(struct wf_lane *lane, uint32_t trainer)
 {
-	for (uint32_t i = 0; i < lane->absent.count; i++) {
-		if (lane->absent.known[i].trainer == trainer) {
-			return &lane->absent.known[i];
+	for (uint32_t i = 0; i < lane->waits.absent.count; i++) {
+		if (lane->waits.absent.known[i].trainer == trainer) {
+			return &lane->waits.absent.known[i];
 		}
 	}
 	return NULL;
@@ -57,7 +57,7 @@ wf_lane_on_needs_all(struct wf_lane *lane)
 {
 	/* Then it is the same job: a trainer that has made a step is on all lanes. */
 	if (lane->job.has_steps && wf_lane_has_run(lane)) {
-		lane->absent.others_need_all = true;
+		lane->waits.absent.others_need_all = true;
 	}
 }
 
@@ -74,11 +74,11 @@ note(struct wf_lane *lane, const struct wf_hello *hello, enum weft_status status
 {
 	uint32_t trainer = hello->trainer_id;
 	struct wf_absentee *absentee = find(lane, trainer);
-	if (absentee == NULL && lane->absent.count == WF_ABSENTEES_MAX) {
+	if (absentee == NULL && lane->waits.absent.count == WF_ABSENTEES_MAX) {
 		return; /* each of the others ends the job as well */
 	}
 	if (absentee == NULL) { /* the time to come right runs from the first on */
-		absentee = &lane->absent.known[lane->absent.count++];
+		absentee = &lane->waits.absent.known[lane->waits.absent.count++];
 		*absentee = (struct wf_absentee){
 			.trainer = trainer,
 			.deadline_ns = wf_now_ns(lane->env) + lane->opts.reconnect_timeout_ns,
@@ -119,13 +119,13 @@ wf_absent_note_gone(struct wf_lane *lane, const struct wf_hello *hello, const ch
 bool
 wf_absent_is_any(const struct wf_lane *lane)
 {
-	return lane->absent.count > 0 || lane->absent.silent > 0;
+	return lane->waits.absent.count > 0 || lane->waits.absent.silent > 0;
 }
 
 void
 wf_absent_release(struct wf_lane *lane)
 {
-	lane->absent = (struct wf_absences){0};
+	lane->waits.absent = (struct wf_absences){0};
 }
 
 void
@@ -135,16 +135,16 @@ wf_absent_forget(struct wf_lane *lane, uint32_t trainer)
 	if (absentee == NULL) {
 		return;
 	}
-	*absentee = lane->absent.known[--lane->absent.count];
+	*absentee = lane->waits.absent.known[--lane->waits.absent.count];
 	send_all(lane);
 }
 
 const char *
 wf_absent_why(const struct wf_lane *lane, uint32_t trainer)
 {
-	for (uint32_t i = 0; i < lane->absent.count; i++) {
-		if (lane->absent.known[i].trainer == trainer) {
-			return lane->absent.known[i].why;
+	for (uint32_t i = 0; i < lane->waits.absent.count; i++) {
+		if (lane->waits.absent.known[i].trainer == trainer) {
+			return lane->waits.absent.known[i].why;
 		}
 	}
 	return "";
@@ -155,10 +155,10 @@ wf_absent_check(struct wf_lane *lane, uint64_t now)
 {
 	/* An asynchronous job runs without the absent trainer, and may have begun to since the
 	 * trainer was refused; a lane without steps cannot know whether it runs elsewhere. */
-	bool needs_all = lane->job.needs_all || lane->absent.others_need_all;
+	bool needs_all = lane->job.needs_all || lane->waits.absent.others_need_all;
 	bool may_end = needs_all || (lane->job.has_steps && !wf_lane_has_run(lane));
-	for (uint32_t i = 0; i < lane->absent.count && may_end; i++) {
-		const struct wf_absentee *absentee = &lane->absent.known[i];
+	for (uint32_t i = 0; i < lane->waits.absent.count && may_end; i++) {
+		const struct wf_absentee *absentee = &lane->waits.absent.known[i];
 		if (now < absentee->deadline_ns) {
 			continue;
 		}
@@ -181,8 +181,8 @@ wf_absent_send(struct wf_lane *lane, struct wf_peer *peer)
 void
 wf_absent_note_silent(struct wf_lane *lane, uint32_t silent)
 {
-	if (lane->absent.silent != silent) {
-		lane->absent.silent = silent;
+	if (lane->waits.absent.silent != silent) {
+		lane->waits.absent.silent = silent;
 		send_all(lane);
 	}
 }
@@ -192,11 +192,11 @@ wf_absent_note_silent(struct wf_lane *lane, uint32_t silent)
 static bool
 fill_silent(const struct wf_lane *lane, const struct wf_peer *peer, struct wf_msg_absent *msg)
 {
-	if (lane->absent.silent == 0 || lane->absent.silent - 1 == peer->trainer) {
+	if (lane->waits.absent.silent == 0 || lane->waits.absent.silent - 1 == peer->trainer) {
 		return false;
 	}
-	const struct wf_peer *silent = &lane->peers.all[lane->absent.silent - 1];
-	msg->silent_ns = wf_beat_silent_ns(&silent->beat, &lane->beats);
+	const struct wf_peer *silent = &lane->peers.all[lane->waits.absent.silent - 1];
+	msg->silent_ns = wf_beat_silent_ns(&silent->beat, &lane->waits.beats);
 	if (msg->silent_ns == 0) {
 		return false;
 	}
@@ -211,9 +211,9 @@ bool
 wf_absent_flush(struct wf_lane *lane, struct wf_peer *peer)
 {
 	struct wf_msg_absent msg = {0};
-	if (!fill_silent(lane, peer, &msg) && lane->absent.count > 0) {
-		msg.trainer = lane->absent.known[0].trainer;
-		memcpy(msg.reason, lane->absent.known[0].why, sizeof(msg.reason));
+	if (!fill_silent(lane, peer, &msg) && lane->waits.absent.count > 0) {
+		msg.trainer = lane->waits.absent.known[0].trainer;
+		memcpy(msg.reason, lane->waits.absent.known[0].why, sizeof(msg.reason));
 	}
 	wf_msg_absent_encode(&msg, &lane->msg);
 	peer->absent_due = !wf_control_send(peer, &lane->msg);

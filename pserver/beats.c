@@ -10,15 +10,15 @@
 
 /* Whether the lane waits in each way. */
 struct waits {
-	bool in[WF_STEP_WAIT_COUNT];
+	bool in[WF_LANE_AWAITS_COUNT];
 };
 
 static struct waits
 find_waits(const struct wf_lane *lane)
 {
 	struct waits waits;
-	for (enum wf_step_wait kind = 0; kind < WF_STEP_WAIT_COUNT; kind++) {
-		waits.in[kind] = wf_step_waits_since(lane, kind) != 0;
+	for (enum wf_lane_awaits kind = 0; kind < WF_LANE_AWAITS_COUNT; kind++) {
+		waits.in[kind] = wf_waits_since(lane, kind) != 0;
 	}
 	return waits;
 }
@@ -27,8 +27,8 @@ static bool
 wait_on(const struct waits *waits, const struct wf_lane *lane, const struct wf_peer *peer)
 {
 	bool any = false;
-	for (enum wf_step_wait kind = 0; kind < WF_STEP_WAIT_COUNT; kind++) {
-		any = any || (waits->in[kind] && wf_step_waits_on(lane, kind, peer));
+	for (enum wf_lane_awaits kind = 0; kind < WF_LANE_AWAITS_COUNT; kind++) {
+		any = any || (waits->in[kind] && wf_waits_on(lane, kind, peer));
 	}
 	return any;
 }
@@ -49,19 +49,20 @@ find_silent(const struct wf_lane *lane, const struct waits *waits)
 	uint64_t longest_ns = 0;
 	for (uint32_t i = 0; i < lane->peers.count; i++) {
 		const struct wf_peer *peer = &lane->peers.all[i];
-		uint64_t silent_ns = wf_beat_silent_ns(&peer->beat, &lane->beats);
+		uint64_t silent_ns = wf_beat_silent_ns(&peer->beat, &lane->waits.beats);
 		if (silent_ns > longest_ns && is_judged(peer) && wait_on(waits, lane, peer)) {
 			longest = peer;
 			longest_ns = silent_ns;
 		}
 	}
-	return longest_ns > 0 && wf_beat_is_silent(&longest->beat, &lane->beats) ? longest : NULL;
+	return longest_ns > 0 && wf_beat_is_silent(&longest->beat, &lane->waits.beats) ? longest
+										       : NULL;
 }
 
 void
 wf_lane_beats_look(struct wf_lane *lane, uint64_t now_ns)
 {
-	wf_beat_clock_look(&lane->beats, now_ns);
+	wf_beat_clock_look(&lane->waits.beats, now_ns);
 	const struct waits waiting = find_waits(lane);
 	for (uint32_t i = 0; i < lane->peers.count; i++) {
 		struct wf_peer *peer = &lane->peers.all[i];
@@ -70,12 +71,12 @@ wf_lane_beats_look(struct wf_lane *lane, uint64_t now_ns)
 				   */
 		}
 		bool waits = is_judged(peer) && wait_on(&waiting, lane, peer);
-		if (wf_beat_look(&peer->beat, &lane->beats, waits)) {
+		if (wf_beat_look(&peer->beat, &lane->waits.beats, waits)) {
 			wf_peer_due(peer);
 		}
 		uint64_t limit_ns = lane->opts.stall_timeout_ns;
 		if (waits && limit_ns != 0 &&
-		    wf_beat_silent_ns(&peer->beat, &lane->beats) >= limit_ns) {
+		    wf_beat_silent_ns(&peer->beat, &lane->waits.beats) >= limit_ns) {
 			char who[WF_REASON_BYTES];
 			wf_peer_describe(peer, who, sizeof(who));
 			wf_lane_fail(lane, WEFT_TIMEOUT, lane->order.sum.step,
@@ -122,11 +123,12 @@ wf_peer_beat_flush(struct wf_lane *lane, struct wf_peer *peer)
 }
 
 void
-wf_lane_beats_describe(const struct wf_lane *lane, enum wf_step_wait kind, char *out, size_t bytes)
+wf_lane_beats_describe(const struct wf_lane *lane, enum wf_lane_awaits kind, char *out,
+		       size_t bytes)
 {
 	struct waits waiting = {0};
 	waiting.in[kind] = true;
-	if (kind == WF_STEP_WAIT_START) {
+	if (kind == WF_LANE_AWAITS_START) {
 		waiting = find_waits(lane);
 	}
 	const struct wf_peer *longest = find_silent(lane, &waiting);
@@ -134,7 +136,7 @@ wf_lane_beats_describe(const struct wf_lane *lane, enum wf_step_wait kind, char 
 	char silent[64];
 	out[0] = '\0';
 	if (longest != NULL &&
-	    wf_beat_describe(&longest->beat, &lane->beats, silent, sizeof(silent))) {
+	    wf_beat_describe(&longest->beat, &lane->waits.beats, silent, sizeof(silent))) {
 		wf_peer_describe(longest, who, sizeof(who));
 		(void)snprintf(out, bytes, "; %.120s%s", who, silent);
 	}

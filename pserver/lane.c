@@ -220,15 +220,15 @@ handle_event(void *end, const struct wf_event *event)
 static void
 log_waiting(struct wf_lane *lane, uint64_t now)
 {
-	wf_step_look(lane);
-	for (enum wf_step_wait kind = 0; kind < WF_STEP_WAIT_COUNT; kind++) {
-		uint64_t since = wf_step_tells_since(lane, kind);
-		if (!wf_wait_is_due(&lane->wait_gate[kind], since, now)) {
+	wf_waits_look(lane);
+	for (enum wf_lane_awaits kind = 0; kind < WF_LANE_AWAITS_COUNT; kind++) {
+		uint64_t since = wf_waits_reported_since(lane, kind);
+		if (!wf_wait_is_due(&lane->waits.gate[kind], since, now)) {
 			continue;
 		}
 		char who[2 * WF_REASON_BYTES];
 		char silent[WF_REASON_BYTES];
-		wf_step_waits_for(lane, kind, who, sizeof(who));
+		wf_waits_describe(lane, kind, who, sizeof(who));
 		wf_lane_beats_describe(lane, kind, silent, sizeof(silent));
 		wf_log(lane->env, WF_LOG_WARN, "lane %u: %s, for %" PRIu64 " s now%s",
 		       lane->opts.idx, who, (uint64_t)((now - since) / WF_NS_PER_S), silent);

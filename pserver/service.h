@@ -8,7 +8,8 @@
  * admit.c   who may come in, coming back
  * peers.c   the trainers of the job: their memory, and who they are
  * absent.c  who has not come in, and why, and who is silent: told to the others
- * step.c    steps counted and measured, and who is waited for
+ * step.c    steps counted and measured
+ * waits.c   who is waited for, and since when
  * path.c    windows and places granted, RESUME and HAVE, CREDIT, parking
  * control.c GOODBYE, ABORT and REDUCE, heard and said
  * beats.c   who takes no turns
@@ -228,14 +229,14 @@ struct wf_admission {
 };
 
 /* What a lane may wait for, several at a time. */
-enum wf_step_wait {
-	WF_STEP_WAIT_START, /* a trainer is missing, or the state with which the job begins is not
+enum wf_lane_awaits {
+	WF_LANE_AWAITS_START, /* a trainer is missing, or the state with which the job begins is not
 			     * here */
-	WF_STEP_WAIT_HOLDS, /* answers that wait for what others push */
-	WF_STEP_WAIT_STEP,
-	WF_STEP_WAIT_REDUCE,
+	WF_LANE_AWAITS_HOLDS, /* answers that wait for what others push */
+	WF_LANE_AWAITS_STEP,
+	WF_LANE_AWAITS_REDUCE,
 };
-#define WF_STEP_WAIT_COUNT (WF_STEP_WAIT_REDUCE + 1u)
+#define WF_LANE_AWAITS_COUNT (WF_LANE_AWAITS_REDUCE + 1u)
 
 #define WF_ABSENTEES_MAX 8u /* that are remembered; the log has all */
 
@@ -277,6 +278,13 @@ struct wf_absences {
 	bool others_need_all;
 };
 
+/* Whom the job waits for: waits.c has the ways, beats.c who is silent, absent.c who is not here. */
+struct wf_lane_waits {
+	struct wf_wait_gate gate[WF_LANE_AWAITS_COUNT]; /* of "waits for" lines */
+	struct wf_beat_clock beats;
+	struct wf_absences absent;
+};
+
 struct wf_lane {
 	struct wf_owner owner; /* the thread that polls */
 	/* Its awaits_done: the service may be waiting for a DONE. True until the service clears
@@ -302,10 +310,8 @@ struct wf_lane {
 	struct wf_reduction reduction;
 
 	struct wf_held_hellos held;
-	struct wf_absences absent;
+	struct wf_lane_waits waits;
 
-	struct wf_wait_gate wait_gate[WF_STEP_WAIT_COUNT]; /* of "waits for" lines */
-	struct wf_beat_clock beats;
 	struct wf_turned_away turned_away;
 	struct wf_stats stats;
 	struct wf_hist step_time;
@@ -432,17 +438,19 @@ wf_step_record(struct wf_lane *lane, struct wf_peer *peer, const struct wf_step_
 }
 /* All of the step is applied. */
 void wf_step_is_done(struct wf_lane *lane, uint64_t applied_ns);
+
+/* waits.c */
 /* Called when the clock was read: whether a trainer waits for others now. */
-void wf_step_look(struct wf_lane *lane);
+void wf_waits_look(struct wf_lane *lane);
 /* Since when the lane has waited for trainers in this way; 0: it waits for none. */
-uint64_t wf_step_waits_since(const struct wf_lane *lane, enum wf_step_wait kind);
+uint64_t wf_waits_since(const struct wf_lane *lane, enum wf_lane_awaits kind);
 /* The same for what is reported: as long as a trainer is missing, that wait. */
-uint64_t wf_step_tells_since(const struct wf_lane *lane, enum wf_step_wait kind);
-/* It does: for this peer, too? */
-bool wf_step_waits_on(const struct wf_lane *lane, enum wf_step_wait kind,
-		      const struct wf_peer *peer);
+uint64_t wf_waits_reported_since(const struct wf_lane *lane, enum wf_lane_awaits kind);
+/* Whether, when it does, it waits for this peer, too. */
+bool wf_waits_on(const struct wf_lane *lane, enum wf_lane_awaits kind, const struct wf_peer *peer);
 /* What it waits for, e.g. "step 7 waits for trainer 1, 3". */
-void wf_step_waits_for(const struct wf_lane *lane, enum wf_step_wait kind, char *out, size_t bytes);
+void wf_waits_describe(const struct wf_lane *lane, enum wf_lane_awaits kind, char *out,
+		       size_t bytes);
 
 /* beats.c */
 /* Called when the clock was read: sends BEAT to trainers that are waited for. One that is silent
@@ -454,7 +462,7 @@ enum weft_status wf_peer_on_beat(struct wf_lane *lane, struct wf_peer *peer,
 bool wf_peer_beat_flush(struct wf_lane *lane, struct wf_peer *peer);
 /* "; trainer 1 (host nodea, pid 12) has not taken a turn for 4 s", for the one that has been silent
  * longest of those waited for in this way, or with START in any; "": there is none. */
-void wf_lane_beats_describe(const struct wf_lane *lane, enum wf_step_wait kind, char *out,
+void wf_lane_beats_describe(const struct wf_lane *lane, enum wf_lane_awaits kind, char *out,
 			    size_t bytes);
 
 /* path.c */

@@ -221,17 +221,17 @@ turn(struct script *script)
 }
 
 void
-stage_check_waits(struct stage *stage, enum wf_step_wait kind, const char *part)
+stage_check_waits(struct stage *stage, enum wf_lane_awaits kind, const char *part)
 {
 	const struct wf_lane *lane = stage->lane[0];
-	uint64_t since = wf_step_waits_since(lane, kind);
+	uint64_t since = wf_waits_since(lane, kind);
 	char text[WF_REASON_BYTES];
 	CHECK(stage, since != 0);
 	stage_run(stage, 3 * WF_NS_PER_S);
-	wf_step_waits_for(lane, kind, text, sizeof(text));
+	wf_waits_describe(lane, kind, text, sizeof(text));
 	CHECK_SAYS(stage, text, part);
-	CHECK(stage, wf_step_waits_since(lane, kind) == since);
-	CHECK(stage, lane->wait_gate[kind].told_ns >= since + 2 * WF_NS_PER_S);
+	CHECK(stage, wf_waits_since(lane, kind) == since);
+	CHECK(stage, lane->waits.gate[kind].told_ns >= since + 2 * WF_NS_PER_S);
 }
 
 /* --- the process --- */

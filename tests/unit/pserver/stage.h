@@ -125,7 +125,7 @@ stage_settle(struct stage *stage)
 }
 
 /* Three seconds later lane 0 has logged who or what it waits for, and the line says `part`. */
-void stage_check_waits(struct stage *stage, enum wf_step_wait kind, const char *part);
+void stage_check_waits(struct stage *stage, enum wf_lane_awaits kind, const char *part);
 /* Slices of lane `lane`, and one of them. */
 uint32_t stage_slice_count(const struct stage *stage, uint32_t lane);
 const struct wf_slice *stage_slice(const struct stage *stage, uint32_t lane, uint32_t ordinal);

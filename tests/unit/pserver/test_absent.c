@@ -77,7 +77,7 @@ refused_before_the_first_step(struct stage *stage)
 	CHECK_SAYS(stage, zero->peer.absent.reason, "refused: trainer 1 on ");
 	CHECK_SAYS(stage, zero->peer.absent.reason, "has learning_rate=0.125, trainer 0 on ");
 	char text[2 * WF_REASON_BYTES];
-	wf_step_waits_for(stage->lane[0], WF_STEP_WAIT_START, text, sizeof(text));
+	wf_waits_describe(stage->lane[0], WF_LANE_AWAITS_START, text, sizeof(text));
 	CHECK_SAYS(stage, text, "waits for trainer 1 to come; trainer 1: refused: trainer 1 on ");
 	stage_run(stage, NEARLY_NS);
 	CHECK(stage, !zero->peer.aborted);
@@ -425,7 +425,7 @@ refused_for_many_ids(struct stage *stage)
 		stage_settle(stage);
 		CHECK(stage, odd->peer.down && odd->peer.welcome.refusal == WEFT_MISMATCH);
 	}
-	CHECK(stage, stage->lane[0]->absent.count == WF_ABSENTEES_MAX);
+	CHECK(stage, stage->lane[0]->waits.absent.count == WF_ABSENTEES_MAX);
 	stage_run(stage, 3 * WF_NS_PER_S);
 	check_ended(stage, &stage->puppet[0], WEFT_MISMATCH, "refused: trainer 1 on ");
 }

@@ -300,7 +300,7 @@ run_ahead(struct stage *stage)
 	stage_settle(stage);
 	CHECK(stage, fast->answers == before + slices);
 	CHECK(stage, count_of(stage, WF_LANE_SLICE_APPLIED_COUNT) == 2 * slices);
-	stage_check_waits(stage, WF_STEP_WAIT_HOLDS,
+	stage_check_waits(stage, WF_LANE_AWAITS_HOLDS,
 			  "answers of bounded tensors wait for trainer 1");
 	puppet_say_step(slow, 1, 0);
 	for (uint32_t i = 0; i + 1 < slices; i++) {
@@ -311,7 +311,7 @@ run_ahead(struct stage *stage)
 	puppet_push(slow, slices - 1, 1);
 	stage_settle(stage);
 	CHECK(stage, fast->answers == before + 2 * slices);
-	CHECK(stage, wf_step_waits_since(stage->lane[0], WF_STEP_WAIT_HOLDS) == 0);
+	CHECK(stage, wf_waits_since(stage->lane[0], WF_LANE_AWAITS_HOLDS) == 0);
 	puppet_continue(fast, 3);
 	stage_settle(stage);
 	CHECK(stage, fast->answers == before + 2 * slices);

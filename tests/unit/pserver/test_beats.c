@@ -83,7 +83,7 @@ run_s(struct stage *stage, unsigned seconds)
 }
 
 static void
-check_silent(struct stage *stage, enum wf_step_wait kind, const char *expected)
+check_silent(struct stage *stage, enum wf_lane_awaits kind, const char *expected)
 {
 	char text[WF_REASON_BYTES];
 	wf_lane_beats_describe(stage->lane[0], kind, text, sizeof(text));
@@ -157,7 +157,7 @@ slow_script(struct stage *stage)
 	begin(stage, true);
 	uint32_t before = stage->puppet[0].peer.beats;
 	run_s(stage, 100);
-	check_silent(stage, WF_STEP_WAIT_STEP, "");
+	check_silent(stage, WF_LANE_AWAITS_STEP, "");
 	uint32_t asked = stage->puppet[1].peer.beats - 1;
 	CHECK(stage, asked >= 100 && asked <= 200);
 	CHECK(stage, stage->puppet[0].peer.beats == before); /* nobody waits for it */
@@ -184,9 +184,10 @@ named_script(struct stage *stage)
 	char expected[128];
 	(void)snprintf(expected, sizeof(expected), "; trainer 1 (host %s, pid %u) has not",
 		       stage->puppet[1].peer.hello.host, stage->puppet[1].peer.hello.pid);
-	check_silent(stage, WF_STEP_WAIT_STEP, expected);
-	check_silent(stage, WF_STEP_WAIT_STEP, "taken a turn for 4 s");
-	check_silent(stage, WF_STEP_WAIT_REDUCE, "taken a turn for 4 s"); /* lacks the next, too */
+	check_silent(stage, WF_LANE_AWAITS_STEP, expected);
+	check_silent(stage, WF_LANE_AWAITS_STEP, "taken a turn for 4 s");
+	check_silent(stage, WF_LANE_AWAITS_REDUCE,
+		     "taken a turn for 4 s"); /* lacks the next, too */
 	uint32_t asked = stage->puppet[1].peer.beats - 1;
 	CHECK(stage, asked == 1);
 	run_s(stage, 14);
@@ -195,7 +196,7 @@ named_script(struct stage *stage)
 	stage->puppet[1].peer.asleep = false;
 	peer_beat(&stage->puppet[1].peer, false, true);
 	stage_run(stage, WF_NS_PER_S / 2);
-	check_silent(stage, WF_STEP_WAIT_STEP, "");
+	check_silent(stage, WF_LANE_AWAITS_STEP, "");
 	check_told(stage, 2, 0);
 	run_s(stage, 30);
 	check_told(stage, 2, 0);
@@ -259,7 +260,7 @@ caller_script(struct stage *stage)
 	stage->puppet[1].peer.asleep = true;
 	run_s(stage, 100);
 	CHECK(stage, stage->puppet[1].peer.beats == 1);
-	check_silent(stage, WF_STEP_WAIT_STEP, "");
+	check_silent(stage, WF_LANE_AWAITS_STEP, "");
 	check_goes_on(stage);
 }
 
@@ -278,7 +279,7 @@ barrier_script(struct stage *stage)
 	puppet_reduce(&stage->puppet[0], 1, 0, 0);
 	stage->puppet[1].peer.asleep = true;
 	run_s(stage, 5);
-	check_silent(stage, WF_STEP_WAIT_REDUCE, "; trainer 1 (host ");
+	check_silent(stage, WF_LANE_AWAITS_REDUCE, "; trainer 1 (host ");
 	run_s(stage, 17);
 	CHECK(stage, stage->puppet[0].peer.aborted);
 	CHECK_SAYS(stage, stage->puppet[0].peer.abort.reason, "has not taken a turn for 20.0 s");
@@ -304,11 +305,11 @@ incomplete_script(struct stage *stage)
 		puppet_continue(&stage->puppet[0], 2);
 	}
 	run_s(stage, 5);
-	check_silent(stage, WF_STEP_WAIT_START, "; trainer 1 (host ");
-	check_silent(stage, WF_STEP_WAIT_START, "has not taken a turn for 4 s");
-	CHECK(stage, wf_step_tells_since(stage->lane[0], WF_STEP_WAIT_START) != 0);
-	CHECK(stage, wf_step_tells_since(stage->lane[0], WF_STEP_WAIT_REDUCE) == 0);
-	CHECK(stage, wf_step_tells_since(stage->lane[0], WF_STEP_WAIT_HOLDS) == 0);
+	check_silent(stage, WF_LANE_AWAITS_START, "; trainer 1 (host ");
+	check_silent(stage, WF_LANE_AWAITS_START, "has not taken a turn for 4 s");
+	CHECK(stage, wf_waits_reported_since(stage->lane[0], WF_LANE_AWAITS_START) != 0);
+	CHECK(stage, wf_waits_reported_since(stage->lane[0], WF_LANE_AWAITS_REDUCE) == 0);
+	CHECK(stage, wf_waits_reported_since(stage->lane[0], WF_LANE_AWAITS_HOLDS) == 0);
 	struct puppet *late = puppet_add(stage, 2, 0);
 	puppet_meet(late);
 	CHECK(stage, late->peer.absents == 1 && late->peer.absent.trainer == 1);
@@ -343,16 +344,16 @@ jam_script(struct stage *stage)
 	jam.conn = stage->lane[0]->peers.all[1].conn;
 	for (unsigned i = 0; i < 5; i++) {
 		run_s(stage, 15);
-		check_silent(stage, WF_STEP_WAIT_STEP, "has taken nothing in for 1");
+		check_silent(stage, WF_LANE_AWAITS_STEP, "has taken nothing in for 1");
 		jam.done = true;
 		stage_run(stage, WF_NS_PER_S / 4);
-		check_silent(stage, WF_STEP_WAIT_STEP, "");
+		check_silent(stage, WF_LANE_AWAITS_STEP, "");
 	}
 	CHECK(stage, !stage->puppet[0].peer.aborted);
 	stage->puppet[1].peer.asleep = true;
 	jam.conn = NULL;
 	run_s(stage, 18);
-	check_silent(stage, WF_STEP_WAIT_STEP, "has not taken a turn for 17 s");
+	check_silent(stage, WF_LANE_AWAITS_STEP, "has not taken a turn for 17 s");
 	CHECK(stage, !stage->puppet[0].peer.aborted);
 	run_s(stage, 3);
 	CHECK(stage, stage->puppet[0].peer.aborted);
@@ -463,7 +464,7 @@ path_script(struct stage *stage)
 	puppet_meet(&stage->puppet[1]);
 	peer_beat(&stage->puppet[1].peer, false, true);
 	run_s(stage, 15);
-	check_silent(stage, WF_STEP_WAIT_STEP, "has not taken a turn for 14 s");
+	check_silent(stage, WF_LANE_AWAITS_STEP, "has not taken a turn for 14 s");
 	CHECK(stage, !stage->puppet[0].peer.aborted);
 }
 

@@ -74,7 +74,7 @@ static void
 wait_for_the_norm(struct stage *stage)
 {
 	begin(stage);
-	stage_check_waits(stage, WF_STEP_WAIT_STEP,
+	stage_check_waits(stage, WF_LANE_AWAITS_STEP,
 			  "step 1 has all its gradients here, and waits for other lanes");
 	say(&stage->puppet[0], &stage->puppet[0].norm);
 	CHECK(stage, applied(stage) == 1);

@@ -229,10 +229,10 @@ check_held_for(struct ground *ground, uint32_t trainer)
 	char expected[128];
 	(void)snprintf(expected, sizeof(expected), "answers of bounded tables wait for trainer %u",
 		       trainer);
-	wf_step_waits_for(lane, WF_STEP_WAIT_HOLDS, text, sizeof(text));
-	CHECK(ground, wf_step_waits_since(lane, WF_STEP_WAIT_HOLDS) != 0);
+	wf_waits_describe(lane, WF_LANE_AWAITS_HOLDS, text, sizeof(text));
+	CHECK(ground, wf_waits_since(lane, WF_LANE_AWAITS_HOLDS) != 0);
 	CHECK(ground, strcmp(text, expected) == 0);
-	CHECK(ground, wf_step_waits_on(lane, WF_STEP_WAIT_HOLDS, &lane->peers.all[trainer]));
+	CHECK(ground, wf_waits_on(lane, WF_LANE_AWAITS_HOLDS, &lane->peers.all[trainer]));
 }
 
 static void
@@ -253,7 +253,7 @@ run_ahead(struct ground *ground)
 	doll_push(b, 1, &highs, 1);
 	ground_settle(ground);
 	CHECK(ground, a->applieds == 2 && b->applieds == 1);
-	CHECK(ground, wf_step_waits_since(ground->lane[0], WF_STEP_WAIT_HOLDS) == 0);
+	CHECK(ground, wf_waits_since(ground->lane[0], WF_LANE_AWAITS_HOLDS) == 0);
 	doll_push(a, 3, &lows, 1);
 	ground_settle(ground);
 	CHECK(ground, a->applieds == 2);
