@@ -39,7 +39,7 @@ wf_lane_has_run(const struct wf_lane *lane)
 						       WF_LANE_SLICE_APPLIED_COUNT};
 	for (size_t i = 0; i < WF_ARRAY_COUNT(counter); i++) {
 		if (wf_stats_get(&lane->stats, counter[i]) !=
-		    lane->report.whole.counter[counter[i]]) {
+		    lane->report.lines.whole.counter[counter[i]]) {
 			return true;
 		}
 	}

@@ -296,9 +296,9 @@ static void
 hold(struct wf_lane *lane, struct wf_conn *conn, const struct wf_hello *hello)
 {
 	struct wf_held *same = NULL;
-	for (uint32_t i = 0; i < lane->held.count && same == NULL; i++) {
-		bool is_same = lane->held.hello[i].hello.trainer_id == hello->trainer_id;
-		same = is_same ? &lane->held.hello[i] : NULL;
+	for (uint32_t i = 0; i < lane->newcomers.held_count && same == NULL; i++) {
+		bool is_same = lane->newcomers.held[i].hello.trainer_id == hello->trainer_id;
+		same = is_same ? &lane->newcomers.held[i] : NULL;
 	}
 	bool returns = same != NULL && same->hello.incarnation == hello->incarnation &&
 		       same->hello.path < hello->path;
@@ -306,8 +306,8 @@ hold(struct wf_lane *lane, struct wf_conn *conn, const struct wf_hello *hello)
 		(void)wf_fail(WEFT_UNAVAILABLE,
 			      "the job is still being read, and a trainer %u waits here; try again",
 			      hello->trainer_id);
-	} else if (same == NULL && lane->held.count == WF_HELD_MAX) {
-		same = lane->held.hello;
+	} else if (same == NULL && lane->newcomers.held_count == WF_HELD_MAX) {
+		same = lane->newcomers.held;
 		(void)wf_fail(WEFT_UNAVAILABLE, "the job is still being read; try again");
 	}
 	if (same != NULL && !returns) {
@@ -320,7 +320,8 @@ hold(struct wf_lane *lane, struct wf_conn *conn, const struct wf_hello *hello)
 		*same = (struct wf_held){.conn = conn, .hello = *hello};
 		return;
 	}
-	lane->held.hello[lane->held.count++] = (struct wf_held){.conn = conn, .hello = *hello};
+	lane->newcomers.held[lane->newcomers.held_count++] =
+		(struct wf_held){.conn = conn, .hello = *hello};
 }
 
 static void
@@ -374,12 +375,12 @@ wf_admit_knows(void *lane_arg, const uint8_t *bytes, size_t hello_bytes)
 static void
 reconsider_held(struct wf_lane *lane)
 {
-	uint32_t count = lane->held.count;
+	uint32_t count = lane->newcomers.held_count;
 	for (uint32_t i = 0; i < count; i++) {
-		struct wf_held next = lane->held.hello[0];
-		lane->held.count--;
-		memmove(&lane->held.hello[0], &lane->held.hello[1],
-			lane->held.count * sizeof(lane->held.hello[0]));
+		struct wf_held next = lane->newcomers.held[0];
+		lane->newcomers.held_count--;
+		memmove(&lane->newcomers.held[0], &lane->newcomers.held[1],
+			lane->newcomers.held_count * sizeof(lane->newcomers.held[0]));
 		consider(lane, next.conn, &next.hello);
 	}
 }
@@ -387,10 +388,11 @@ reconsider_held(struct wf_lane *lane)
 static void
 forget_held(struct wf_lane *lane, const struct wf_event *event)
 {
-	for (uint32_t i = 0; i < lane->held.count; i++) {
-		if (lane->held.hello[i].conn == event->conn) {
-			const struct wf_hello hello = lane->held.hello[i].hello;
-			lane->held.hello[i] = lane->held.hello[--lane->held.count];
+	for (uint32_t i = 0; i < lane->newcomers.held_count; i++) {
+		if (lane->newcomers.held[i].conn == event->conn) {
+			const struct wf_hello hello = lane->newcomers.held[i].hello;
+			lane->newcomers.held[i] =
+				lane->newcomers.held[--lane->newcomers.held_count];
 			wf_absent_note_gone(lane, &hello, event->down.why);
 			return;
 		}
@@ -489,7 +491,7 @@ wf_admit_release_job(struct wf_lane *lane)
 	lane->job = (struct wf_described){0};
 	lane->turn.works = false;
 	lane->turn.tick_ns = 0;
-	lane->held.count = 0;
+	lane->newcomers.held_count = 0;
 	wf_absent_release(lane);
 	lane->reduction = (struct wf_reduction){0};
 }

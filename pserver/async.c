@@ -142,7 +142,7 @@ count_slice(struct wf_lane *lane, struct wf_peer *peer)
 	}
 	wf_stats_add(&lane->stats, WF_LANE_STEP_APPLIED_COUNT, 1);
 	if (lane->turn.times.on) {
-		wf_hist_record(&lane->step_time, wf_now_ns(lane->env) - own->since_ns);
+		wf_hist_record(&lane->report.step_time, wf_now_ns(lane->env) - own->since_ns);
 	}
 }
 

@@ -15,7 +15,7 @@
 bool
 wf_lane_may_warn(struct wf_lane *lane)
 {
-	return wf_log_limit_pass(&lane->turned_away.warnings, wf_now_ns(lane->env), WF_NS_PER_S);
+	return wf_log_limit_pass(&lane->newcomers.warnings, wf_now_ns(lane->env), WF_NS_PER_S);
 }
 
 void
@@ -61,10 +61,10 @@ wf_lane_abort(struct wf_lane *lane, const struct wf_lane_cause *cause)
 	}
 	/* A connection that waits for its admission receives it too: admit checks the state
 	 * first. */
-	uint32_t held = lane->held.count;
-	lane->held.count = 0;
+	uint32_t held = lane->newcomers.held_count;
+	lane->newcomers.held_count = 0;
 	for (uint32_t i = 0; i < held; i++) {
-		wf_transport_disconnect(lane->held.hello[i].conn,
+		wf_transport_disconnect(lane->newcomers.held[i].conn,
 					WF_DISCONNECT_NOW); /* reconnects, and receives the cause */
 	}
 }

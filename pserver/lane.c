@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "transport/rdma.h"
 
 #define TICK_NS (WF_NS_PER_S / 10) /* deadlines of jobs are coarse */
 #define STRANGERS_PERIOD_NS WF_NS_PER_S
@@ -45,7 +46,7 @@ wf_lane_create(const struct wf_lane_opts *opts, struct wf_lane **out)
 	}
 	lane->env = opts->env;
 	lane->opts = *opts;
-	lane->turned_away.warnings.most = WARNINGS_PER_S;
+	lane->newcomers.warnings.most = WARNINGS_PER_S;
 	lane->service = opts->service != NULL ? opts->service : &wf_dense_service;
 	wf_turn_init(&lane->turn, opts->env, lane, opts->spin_ns);
 	lane->turn.awaits_done = true;
@@ -59,9 +60,10 @@ wf_lane_create(const struct wf_lane_opts *opts, struct wf_lane **out)
 		.put_bytes_max = opts->slot_bytes_max,
 	};
 	wf_transport_opts_set(opts->network, &transport_opts);
-	enum weft_status st = wf_rdma_settings_for_lane(transport_opts.verbs, opts->idx,
-							opts->numa_node, lane->verbs);
-	transport_opts.verbs = lane->verbs;
+	char verbs[WF_RDMA_SETTINGS_BYTES]; /* the transport copies it */
+	enum weft_status st =
+		wf_rdma_settings_for_lane(transport_opts.verbs, opts->idx, opts->numa_node, verbs);
+	transport_opts.verbs = verbs;
 	lane->opts.network = NULL;
 	if (st == WEFT_OK) {
 		st = alloc_own(lane);
@@ -83,7 +85,7 @@ wf_lane_create(const struct wf_lane_opts *opts, struct wf_lane **out)
 static void
 log_suppressed(struct wf_lane *lane, uint64_t now)
 {
-	uint64_t unsaid = wf_log_limit_unsaid(&lane->turned_away.warnings, now);
+	uint64_t unsaid = wf_log_limit_unsaid(&lane->newcomers.warnings, now);
 	if (unsaid > 0) {
 		wf_log(lane->env, WF_LOG_WARN,
 		       "lane %u: %" PRIu64 " more connections were refused or closed than the log "
@@ -146,7 +148,7 @@ wf_lane_stats(const struct wf_lane *lane)
 const struct wf_hist *
 wf_lane_step_times(const struct wf_lane *lane)
 {
-	return &lane->step_time;
+	return &lane->report.step_time;
 }
 
 /* A trainer that has sent GOODBYE may send it again on a new path, and what opens a path; nothing
@@ -292,23 +294,23 @@ check_running(struct wf_lane *lane, uint64_t now)
 static void
 report_strangers(struct wf_lane *lane, uint64_t now)
 {
-	if (now < lane->turned_away.strangers_look_ns) {
+	if (now < lane->newcomers.strangers_look_ns) {
 		return;
 	}
-	lane->turned_away.strangers_look_ns = now + STRANGERS_PERIOD_NS;
+	lane->newcomers.strangers_look_ns = now + STRANGERS_PERIOD_NS;
 	wf_lane_report_gather(lane);
-	const struct wf_transport_info *info = &lane->report.info;
-	uint64_t news = info->strangers_refused - lane->turned_away.strangers_said;
+	const struct wf_transport_info *info = &lane->report.lines.info;
+	uint64_t news = info->strangers_refused - lane->newcomers.strangers_said;
 	if (news == 0) {
 		return;
 	}
-	lane->turned_away.strangers_said = info->strangers_refused;
+	lane->newcomers.strangers_said = info->strangers_refused;
 	if (wf_lane_may_warn(lane)) {
 		wf_log(lane->env, WF_LOG_WARN,
 		       "lane %u: closed the connection of a stranger: %s; %" PRIu64 " so far",
 		       lane->opts.idx, info->last_stranger, info->strangers_refused);
 	} else {
-		lane->turned_away.warnings.unsaid +=
+		lane->newcomers.warnings.unsaid +=
 			news - 1; /* one is counted: each of them, once */
 	}
 }
@@ -334,10 +336,10 @@ tick(void *end, uint64_t now)
 		wf_turn_tick_before(&lane->turn,
 				    now < lane->end.deadline_ns ? lane->end.deadline_ns : WF_NEVER);
 	}
-	if (now >= lane->report.next_ns) {
+	if (now >= lane->report.lines.next_ns) {
 		wf_lane_report_period(lane, now);
 	}
-	wf_turn_tick_before(&lane->turn, lane->report.next_ns);
+	wf_turn_tick_before(&lane->turn, lane->report.lines.next_ns);
 }
 
 static bool

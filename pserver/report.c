@@ -50,7 +50,7 @@ void
 wf_lane_report_init(struct wf_lane *lane)
 {
 	wf_stats_init(&lane->stats, counter_name, WF_LANE_COUNTER_COUNT);
-	wf_report_init(&lane->report, &lane->stats, &lane->step_time, "the job",
+	wf_report_init(&lane->report.lines, &lane->stats, &lane->report.step_time, "the job",
 		       WF_LANE_STEP_APPLIED_COUNT);
 	lane->turn.times.poll = WF_END_POLL_TIME_NS;
 	lane->turn.times.idle = WF_END_IDLE_TIME_NS;
@@ -100,7 +100,7 @@ static const struct wf_report_ops report_ops = {.gather = gather, .write = write
 void
 wf_lane_report_gather(struct wf_lane *lane)
 {
-	wf_report_gather(&lane->report, lane->turn.transport, &report_ops, lane);
+	wf_report_gather(&lane->report.lines, lane->turn.transport, &report_ops, lane);
 }
 
 void
@@ -108,17 +108,19 @@ wf_lane_report_job_begins(struct wf_lane *lane)
 {
 	wf_stats_set(&lane->stats, WF_LANE_PARK_PEAK_BYTES, 0);
 	wf_lane_report_gather(lane);
-	wf_report_begin(&lane->report, true, lane->admission.start_ns, lane->opts.stats_period_ns);
+	wf_report_begin(&lane->report.lines, true, lane->admission.start_ns,
+			lane->opts.stats_period_ns);
 }
 
 void
 wf_lane_report_period(struct wf_lane *lane, uint64_t now)
 {
-	wf_report_period(&lane->report, lane->turn.transport, &report_ops, lane, now);
+	wf_report_period(&lane->report.lines, lane->turn.transport, &report_ops, lane, now);
 }
 
 void
 wf_lane_report_job_ends(struct wf_lane *lane)
 {
-	wf_report_end(&lane->report, lane->turn.transport, &report_ops, lane, wf_now_ns(lane->env));
+	wf_report_end(&lane->report.lines, lane->turn.transport, &report_ops, lane,
+		      wf_now_ns(lane->env));
 }

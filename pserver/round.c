@@ -78,7 +78,7 @@ wf_round_report_nonfinite(struct wf_lane *lane, uint32_t ordinal, uint64_t step,
 	       "%" PRIu64 ": skipped, %" PRIu64 " so far",
 	       lane->opts.idx, bad, stored->tensor->name, who, step,
 	       wf_stats_get(&lane->stats, WF_LANE_GRADIENT_SKIPPED_COUNT) -
-		       lane->report.whole.counter[WF_LANE_GRADIENT_SKIPPED_COUNT]);
+		       lane->report.lines.whole.counter[WF_LANE_GRADIENT_SKIPPED_COUNT]);
 }
 
 /* Part of the cost of a small step. */

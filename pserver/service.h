@@ -33,7 +33,6 @@
 #include "exchange/slots.h"
 #include "exchange/turn.h"
 #include "pserver/lane.h"
-#include "transport/rdma.h"
 #include "transport/transport.h"
 #include "wire/messages.h"
 
@@ -112,12 +111,6 @@ enum wf_peer_state {
 struct wf_held {
 	struct wf_conn *conn;
 	struct wf_hello hello;
-};
-
-/* Those that wait for the job's description: admit.c's, until the job fails. */
-struct wf_held_hellos {
-	uint32_t count;
-	struct wf_held hello[WF_HELD_MAX]; /* the first `count` */
 };
 
 /* A path that was lost: end.c notes why, admit.c until when the trainer may come back. */
@@ -248,8 +241,12 @@ struct wf_absentee {
 	char why[WF_REASON_BYTES];
 };
 
-/* Lines about connections that are refused or closed: it costs their peers nothing to come. */
-struct wf_turned_away {
+/* Connections of those who are not in: admit.c's. */
+struct wf_newcomers {
+	/* Good hellos that wait for the job's description, until the job fails. */
+	uint32_t held_count;
+	struct wf_held held[WF_HELD_MAX]; /* the first `held_count` */
+	/* Lines about those that are refused or closed: it costs their peers nothing to come. */
 	struct wf_log_limit warnings;
 	uint64_t strangers_look_ns; /* next look at the transport's counters */
 	uint64_t strangers_said;
@@ -285,6 +282,12 @@ struct wf_lane_waits {
 	struct wf_absences absent;
 };
 
+/* What the lane says of itself beside its counters: report.c's. */
+struct wf_lane_report {
+	struct wf_hist step_time;
+	struct wf_report lines;
+};
+
 struct wf_lane {
 	struct wf_owner owner; /* the thread that polls */
 	/* Its awaits_done: the service may be waiting for a DONE. True until the service clears
@@ -293,8 +296,7 @@ struct wf_lane {
 	struct wf_env *env;
 	struct wf_lane_opts opts;
 	const struct wf_lane_service *service;
-	void *own;                          /* the service's */
-	char verbs[WF_RDMA_SETTINGS_BYTES]; /* of RDMA devices, for this lane */
+	void *own; /* the service's */
 	uint16_t port;
 
 	enum wf_lane_job state; /* FINISHED and FAILED begin the end; end.complete completes it */
@@ -309,13 +311,11 @@ struct wf_lane {
 	struct wf_order order;     /* of peers' members */
 	struct wf_reduction reduction;
 
-	struct wf_held_hellos held;
+	struct wf_newcomers newcomers;
 	struct wf_lane_waits waits;
 
-	struct wf_turned_away turned_away;
 	struct wf_stats stats;
-	struct wf_hist step_time;
-	struct wf_report report;
+	struct wf_lane_report report;
 	struct wf_msg msg; /* scratch of one encode */
 };
 

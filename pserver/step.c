@@ -10,7 +10,7 @@ wf_step_is_done(struct wf_lane *lane, uint64_t applied_ns)
 {
 	wf_stats_add(&lane->stats, WF_LANE_STEP_APPLIED_COUNT, 1);
 	if (lane->turn.times.on) {
-		wf_hist_record(&lane->step_time, applied_ns - lane->order.sum.since_ns);
+		wf_hist_record(&lane->report.step_time, applied_ns - lane->order.sum.since_ns);
 	}
 	wf_order_step_is_applied(&lane->order);
 }

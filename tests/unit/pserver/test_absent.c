@@ -276,7 +276,7 @@ held_and_gone(struct stage *stage)
 	stage_settle(stage);
 	puppet_connect(one);
 	stage_settle(stage);
-	CHECK(stage, stage->lane[0]->held.count == 1);
+	CHECK(stage, stage->lane[0]->newcomers.held_count == 1);
 	wf_transport_disconnect(one->peer.conn, WF_DISCONNECT_NOW);
 	stage_settle(stage);
 	puppet_send_job(zero);

@@ -128,7 +128,7 @@ steps_of_two_jobs(struct stage *stage)
 	wf_lane_abort(lane, &cause);
 	stage_run(stage, 2 * WF_NS_PER_S);
 	CHECK(stage, wf_lane_job_state(lane) == WF_LANE_FAILED);
-	CHECK(stage, lane->report.whole_said && lane->report.now.times.count == 1);
+	CHECK(stage, lane->report.lines.whole_said && lane->report.lines.now.times.count == 1);
 }
 
 static void

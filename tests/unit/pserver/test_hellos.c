@@ -418,7 +418,8 @@ hold_one(struct stage *stage)
 	heir->peer.hello.path++;
 	puppet_connect(heir);
 	stage_settle(stage);
-	CHECK(stage, one->peer.down && !heir->peer.down && stage->lane[0]->held.count == 1);
+	CHECK(stage,
+	      one->peer.down && !heir->peer.down && stage->lane[0]->newcomers.held_count == 1);
 	puppet_send_job(zero);
 	stage_settle(stage);
 	CHECK(stage, heir->peer.up && zero->peer.resumed && heir->peer.resumed);
@@ -445,11 +446,11 @@ come_in_crowds(struct stage *stage)
 		puppet_connect(crowd);
 	}
 	stage_settle(stage);
-	CHECK(stage, stage->lane[0]->held.count == WF_HELD_MAX && !crowd->peer.down);
+	CHECK(stage, stage->lane[0]->newcomers.held_count == WF_HELD_MAX && !crowd->peer.down);
 	crowd->peer.hello.trainer_id++;
 	puppet_connect(crowd);
 	stage_settle(stage);
-	CHECK(stage, stage->lane[0]->held.count == WF_HELD_MAX);
+	CHECK(stage, stage->lane[0]->newcomers.held_count == WF_HELD_MAX);
 	CHECK(stage, crowd->peer.down && crowd->peer.welcome.refusal == WEFT_UNAVAILABLE);
 	CHECK_SAYS(stage, crowd->peer.welcome.reason, "the job is still being read; try again");
 }
@@ -499,18 +500,17 @@ unnamed_strangers(struct stage *stage)
 	struct wf_lane *lane = stage->lane[0];
 	uint64_t now_ns = wf_now_ns(lane->env);
 	stage_run(stage, WF_NS_PER_S);
-	lane->turned_away.warnings.said = lane->turned_away.warnings.most;
-	lane->turned_away.warnings.end_ns = now_ns + 10 * WF_NS_PER_S;
+	lane->newcomers.warnings.said = lane->newcomers.warnings.most;
+	lane->newcomers.warnings.end_ns = now_ns + 10 * WF_NS_PER_S;
 	wf_paths_of(lane->turn.transport)->info.strangers_refused += 2;
 	stage_run(stage, 5 * WF_NS_PER_S);
-	CHECK(stage,
-	      lane->turned_away.strangers_said == 2 && lane->turned_away.warnings.unsaid == 2);
+	CHECK(stage, lane->newcomers.strangers_said == 2 && lane->newcomers.warnings.unsaid == 2);
 	stage_run(stage, 6 * WF_NS_PER_S);
-	CHECK(stage, lane->turned_away.warnings.unsaid == 0); /* a line has said how many */
+	CHECK(stage, lane->newcomers.warnings.unsaid == 0); /* a line has said how many */
 	wf_paths_of(lane->turn.transport)->info.strangers_refused++;
 	stage_run(stage, 2 * WF_NS_PER_S);
-	CHECK(stage, lane->turned_away.strangers_said == 3 &&
-			     lane->turned_away.warnings.unsaid == 0); /* named */
+	CHECK(stage, lane->newcomers.strangers_said == 3 &&
+			     lane->newcomers.warnings.unsaid == 0); /* named */
 }
 
 static void
@@ -731,15 +731,15 @@ pester(struct stage *stage)
 		puppet_connect(odd);
 		stage_settle(stage);
 		CHECK(stage, odd->peer.down && odd->peer.down_status == WEFT_REFUSED);
-		CHECK(stage, lane->turned_away.warnings.said == (i < 10 ? i + 1 : 10));
-		CHECK(stage, lane->turned_away.warnings.unsaid == (i < 10 ? 0 : i - 9));
+		CHECK(stage, lane->newcomers.warnings.said == (i < 10 ? i + 1 : 10));
+		CHECK(stage, lane->newcomers.warnings.unsaid == (i < 10 ? 0 : i - 9));
 	}
 	CHECK(stage, wf_stats_get(&lane->stats, WF_LANE_HELLO_REFUSED_COUNT) == 15);
 	stage_run(stage, WF_NS_PER_S);
-	CHECK(stage, lane->turned_away.warnings.unsaid == 0);
+	CHECK(stage, lane->newcomers.warnings.unsaid == 0);
 	puppet_connect(odd);
 	stage_settle(stage);
-	CHECK(stage, lane->turned_away.warnings.said == 1);
+	CHECK(stage, lane->newcomers.warnings.said == 1);
 }
 
 static void
