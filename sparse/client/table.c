@@ -10,6 +10,7 @@
 #include "sparse/client/session.h"
 #include "sparse/table/admit.h"
 #include "sparse/table/init.h"
+#include "sparse/table/rules.h"
 #include "sparse/table/table.h"
 #include "wire/partition.h"
 
@@ -76,53 +77,13 @@ read_init(struct wf_table_desc *desc)
 	return wf_init_check(&init);
 }
 
-/* As the lanes will check it again: sparse/table. */
-static enum weft_status
-check_admission(const struct weft_table_opts *in)
-{
-	bool power = (in->admit_slots & (in->admit_slots - 1)) == 0;
-	if (!(in->admit_probability > 0)) {
-		return wf_fail(WEFT_INVALID, "admit_probability %g: give above 0, up to 1",
-			       in->admit_probability);
-	}
-	if (!power) {
-		return wf_fail(WEFT_INVALID, "admit_slots %u: give a power of 2", in->admit_slots);
-	}
-	return WEFT_OK;
-}
-
-static enum weft_status
-check_eviction(const struct weft_table_opts *in)
-{
-	bool scores = in->evict_score_least > 0;
-	if (scores && !(in->evict_show_weight >= 0 && in->evict_click_weight >= 0)) {
-		return wf_fail(WEFT_INVALID,
-			       "evict_show_weight %g, evict_click_weight %g: give 0 or more",
-			       in->evict_show_weight, in->evict_click_weight);
-	}
-	if (scores && (!(in->evict_fade > 0 && in->evict_fade <= 1) || in->evict_fade_steps == 0)) {
-		return wf_fail(WEFT_INVALID,
-			       "evict_fade %g every %" PRIu64
-			       " steps: give above 0 up to 1, and at "
-			       "least 1 step",
-			       in->evict_fade, in->evict_fade_steps);
-	}
-	if (in->evict_at_cap != 0 && in->memory_cap_bytes == 0) {
-		return wf_fail(WEFT_INVALID, "evict_at_cap needs memory_cap_bytes above 0");
-	}
-	return WEFT_OK;
-}
-
+/* When rows are born and go: as the lanes will check it again. */
 static enum weft_status
 check_life(const struct weft_table_opts *in)
 {
-	bool evicts = in->evict_age_steps > 0 || in->evict_score_least > 0 || in->evict_at_cap != 0;
-	if (in->vocabulary > 0 && (evicts || in->admit_count > 1 || in->admit_probability < 1)) {
-		return wf_fail(WEFT_INVALID, "a fixed vocabulary has all its rows from the start: "
-					     "leave out admission and eviction");
-	}
-	enum weft_status st = check_admission(in);
-	return st == WEFT_OK ? check_eviction(in) : st;
+	const struct wf_admit_opts admit = wf_admit_of(in);
+	const struct wf_evict_opts evict = wf_evict_of(in);
+	return wf_table_rules_check(&admit, &evict, in->vocabulary, in->memory_cap_bytes);
 }
 
 /* All but its name. */

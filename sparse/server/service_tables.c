@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "sparse/server/service_internal.h"
+#include "sparse/table/rules.h"
 #include "wire/partition.h"
 
 #define SLOT_BYTES_MAX (256ull << 10) /* recycled memory stays in cache */
@@ -41,16 +42,8 @@ table_opts(const struct wf_lane *lane, uint32_t idx)
 			 .b = set->init_b,
 			 .seed = set->init_seed,
 			 .table = idx},
-		.admit = {.count = set->admit_count,
-			  .probability = set->admit_probability,
-			  .slot_count = set->admit_slots},
-		.evict = {.age_steps = set->evict_age_steps,
-			  .score_least = set->evict_score_least,
-			  .show_weight = set->evict_show_weight,
-			  .click_weight = set->evict_click_weight,
-			  .fade = set->evict_fade,
-			  .fade_steps = set->evict_fade_steps,
-			  .at_cap = set->evict_at_cap != 0},
+		.admit = wf_admit_of(set),
+		.evict = wf_evict_of(set),
 	};
 }
 

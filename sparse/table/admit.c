@@ -14,27 +14,6 @@
 
 WF_STATIC_ASSERT(WF_ADMIT_SLOTS_MAX <= 1u << WAY_BITS, "a way reaches every counter");
 
-enum weft_status
-wf_admit_check(const struct wf_admit_opts *opts)
-{
-	if (opts->count > WF_ADMIT_COUNT_MAX) {
-		return wf_fail(WEFT_INVALID, "admission by count %u: give at most %u", opts->count,
-			       (unsigned)WF_ADMIT_COUNT_MAX);
-	}
-	if (!(opts->probability > 0.0 && opts->probability <= 1.0)) {
-		return wf_fail(WEFT_INVALID,
-			       "admission by probability %g: give a number above 0, up to 1",
-			       opts->probability);
-	}
-	if ((opts->slot_count & (opts->slot_count - 1)) != 0 ||
-	    opts->slot_count > WF_ADMIT_SLOTS_MAX) {
-		return wf_fail(WEFT_INVALID,
-			       "admission with %u counters: give a power of 2 up to %u",
-			       opts->slot_count, WF_ADMIT_SLOTS_MAX);
-	}
-	return WEFT_OK;
-}
-
 bool
 wf_admit_init(struct wf_admit *admit, struct wf_budget *budget, const struct wf_table_opts *opts)
 {

@@ -30,8 +30,6 @@ struct wf_admit {
 	uint16_t *slot;      /* [partition_count * slot_count] */
 };
 
-/* WEFT_INVALID names field, value and limit. */
-enum weft_status wf_admit_check(const struct wf_admit_opts *opts) WEFT_MUST_CHECK;
 /* false: no memory. `opts` is checked. */
 bool wf_admit_init(struct wf_admit *admit, struct wf_budget *budget,
 		   const struct wf_table_opts *opts);

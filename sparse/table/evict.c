@@ -13,38 +13,6 @@
 #define PASSED_OVER 4096u
 #define PASSED_OVER_NEAR 512u
 
-enum weft_status
-wf_evict_check(const struct wf_evict_opts *opts)
-{
-	const double large = 1e30;
-
-	if (opts->age_steps > WF_TABLE_STEP_MAX) {
-		return wf_fail(WEFT_INVALID, "eviction by age of %llu steps: give at most %llu",
-			       (unsigned long long)opts->age_steps,
-			       (unsigned long long)WF_TABLE_STEP_MAX);
-	}
-	if (!(opts->score_least >= 0.0 && opts->score_least < large)) {
-		return wf_fail(WEFT_INVALID, "eviction by score %g: give 0 or more, below 1e30",
-			       opts->score_least);
-	}
-	if (opts->score_least == 0.0) {
-		return WEFT_OK;
-	}
-	if (!(opts->show_weight >= 0.0 && opts->show_weight < large && opts->click_weight >= 0.0 &&
-	      opts->click_weight < large)) {
-		return wf_fail(WEFT_INVALID, "weights of show and click %g and %g: give 0 or more",
-			       opts->show_weight, opts->click_weight);
-	}
-	if (!(opts->fade > 0.0 && opts->fade <= 1.0) || opts->fade_steps == 0 ||
-	    opts->fade_steps > WF_TABLE_STEP_MAX) {
-		return wf_fail(WEFT_INVALID,
-			       "score fading to %g every %llu steps: give above 0 up to 1, and at "
-			       "least 1 step",
-			       opts->fade, (unsigned long long)opts->fade_steps);
-	}
-	return WEFT_OK;
-}
-
 /* The step that a row was last of use. */
 static uint32_t
 last_use(const struct wf_row_head *head)

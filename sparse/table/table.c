@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "kernels/prefetch.h"
+#include "sparse/table/rules.h"
 #include "sparse/table/table_internal.h"
 
 /* A slab: few enough of them, and of their last huge page little is lost. */
@@ -71,26 +72,26 @@ check_numbers(const struct wf_table_opts *opts)
 	return WEFT_OK;
 }
 
-/* Settings that are each in order, and do not go together. */
+/* Settings of admission and eviction, as users have them. */
+static enum weft_status
+check_rules(const struct wf_table_opts *opts)
+{
+	enum weft_status st = wf_table_rules_check(&opts->admit, &opts->evict, opts->vocabulary,
+						   opts->memory_cap_bytes);
+	if (st != WEFT_OK) {
+		const struct wf_error why = *wf_error_record();
+		return wf_fail(st, "table %" PRIu32 ": %.400s", opts->init.table, why.text);
+	}
+	return WEFT_OK;
+}
+
+/* Settings that are each in order, and do not go together with the optimizer. */
 static enum weft_status
 check_together(const struct wf_table_opts *opts)
 {
 	const struct wf_evict_opts *evict = &opts->evict;
-	bool evicts = evict->age_steps > 0 || evict->score_least > 0.0 || evict->at_cap;
-	bool admits = opts->admit.count <= 1 && opts->admit.probability >= 1.0;
 	bool ftrl = opts->row.kind == WF_ROW_FTRL || opts->row.kind == WF_ROW_FTRL_GROUP;
 
-	if (opts->vocabulary > 0 && (evicts || !admits)) {
-		return wf_fail(WEFT_INVALID,
-			       "table %" PRIu32 " has a fixed vocabulary, whose rows are there "
-			       "from the start: leave out admission and eviction",
-			       opts->init.table);
-	}
-	if (evict->at_cap && opts->memory_cap_bytes == 0) {
-		return wf_fail(WEFT_INVALID,
-			       "table %" PRIu32 ": eviction at the cap, but no cap: give one",
-			       opts->init.table);
-	}
 	if (wf_row_motion_varies(&opts->row) &&
 	    (evict->age_steps > 0 || evict->score_least > 0.0)) {
 		return wf_fail(
@@ -123,9 +124,7 @@ check(const struct wf_table_opts *opts)
 	enum weft_status st = WEFT_OK;
 
 	if ((st = check_numbers(opts)) != WEFT_OK || (st = wf_row_check(&opts->row)) != WEFT_OK ||
-	    (st = wf_init_check(&opts->init)) != WEFT_OK ||
-	    (st = wf_admit_check(&opts->admit)) != WEFT_OK ||
-	    (st = wf_evict_check(&opts->evict)) != WEFT_OK) {
+	    (st = wf_init_check(&opts->init)) != WEFT_OK || (st = check_rules(opts)) != WEFT_OK) {
 		return st;
 	}
 	return check_together(opts);

@@ -120,7 +120,6 @@ size_t wf_table_apply(struct wf_table *t, const struct wf_row_scalars *scalars,
 
 /* evict.c */
 
-enum weft_status wf_evict_check(const struct wf_evict_opts *opts) WEFT_MUST_CHECK;
 bool wf_table_is_expired(const struct wf_table *t, struct wf_row_head *head);
 /* Evict an expired row, counted by cause. */
 void wf_table_expire(struct wf_table *t, uint32_t row);

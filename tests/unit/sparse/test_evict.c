@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "sparse/table/admit.h"
+#include "sparse/table/rules.h"
 
 #define KEYS 1000u
 
@@ -251,11 +251,59 @@ admission_has_limits_that_may_be_reached(void **state)
 	}
 }
 
+static void
+refuses(struct wf_admit_opts admit, struct wf_evict_opts evict, uint64_t vocabulary,
+	const char *said)
+{
+	assert_int_equal(wf_table_rules_check(&admit, &evict, vocabulary, 0), WEFT_INVALID);
+	assert_string_equal(weft_last_error(), said);
+}
+
+static void
+settings_that_do_not_go_together_are_refused_by_name(void **state)
+{
+	const struct weft_table_opts set = {.admit_count = 3,
+					    .admit_probability = 0.5,
+					    .admit_slots = 8,
+					    .evict_age_steps = 7,
+					    .evict_score_least = 2,
+					    .evict_show_weight = 0.25,
+					    .evict_click_weight = 1,
+					    .evict_fade = 0.5,
+					    .evict_fade_steps = 9,
+					    .evict_at_cap = 5};
+	const struct wf_admit_opts admit = wf_admit_of(&set), all = {.probability = 1};
+	struct wf_evict_opts evict = wf_evict_of(&set), never = {0};
+	(void)state;
+	assert_true(admit.count == 3 && admit.probability == 0.5 && admit.slot_count == 8);
+	assert_true(evict.age_steps == 7 && evict.score_least == 2 && evict.show_weight == 0.25 &&
+		    evict.click_weight == 1 && evict.fade == 0.5 && evict.fade_steps == 9 &&
+		    evict.at_cap);
+	assert_int_equal(wf_table_rules_check(&admit, &evict, 0, 1), WEFT_OK);
+	assert_int_equal(wf_table_rules_check(&all, &never, 1, 0), WEFT_OK);
+	refuses(admit, evict, 0, "evict_at_cap needs memory_cap_bytes above 0");
+	const char *fixed = "a fixed vocabulary has all its rows from the start: leave out "
+			    "admission and eviction";
+	refuses(admit, never, 1, fixed);
+	refuses(all, (struct wf_evict_opts){.age_steps = 1}, 1, fixed);
+	refuses((struct wf_admit_opts){0}, never, 0, "admit_probability 0: give above 0, up to 1");
+	evict.fade_steps = 0;
+	refuses(all, evict, 0,
+		"evict_fade 0.5 every 0 steps: give above 0 up to 1, and at least 1 step");
+	evict.show_weight = -1;
+	refuses(all, evict, 0,
+		"evict_show_weight -1, evict_click_weight 1: give 0 or more, below 1e+30");
+	evict.score_least = 0; /* then nobody looks at these */
+	evict.at_cap = false;
+	assert_int_equal(wf_table_rules_check(&all, &evict, 0, 0), WEFT_OK);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_key_is_admitted_at_its_third_push),
+		cmocka_unit_test(settings_that_do_not_go_together_are_refused_by_name),
 		cmocka_unit_test(pushes_of_several_trainers_count_one_by_one),
 		cmocka_unit_test(admission_by_probability_takes_its_share_and_always_the_same),
 		cmocka_unit_test(admission_has_limits_that_may_be_reached),

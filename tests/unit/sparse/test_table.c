@@ -494,7 +494,7 @@ settings_that_do_not_go_together_are_refused(void **state)
 	opts = bed_opts();
 	opts.evict.at_cap = true;
 	assert_int_equal(wf_table_create(env, &opts, &table), WEFT_INVALID);
-	expect_said("no cap");
+	expect_said("evict_at_cap needs memory_cap_bytes");
 	opts = bed_opts();
 	opts.admit.probability = 0.0;
 	assert_int_equal(wf_table_create(env, &opts, &table), WEFT_INVALID);
