@@ -19,22 +19,6 @@ wf_answer_path_begins(struct wf_lane *lane, struct wf_peer *peer)
 	wf_features_path_begins(lane, peer);
 }
 
-void
-wf_answer_push(struct wf_peer *peer, uint32_t ordinal)
-{
-	struct wf_dense_peer *own = peer->own;
-	if (peer->conn == NULL || !wf_path_has_unit(peer, ordinal)) {
-		return; /* HAVE will report that it lacks this */
-	}
-	struct wf_push *push = wf_push_of(peer->lane, ordinal, peer->trainer);
-	if (push->answer_due) {
-		return; /* what goes out will be the newest */
-	}
-	push->answer_due = true;
-	wf_ordinal_ring_push(&own->answers, ordinal);
-	wf_peer_due(peer);
-}
-
 /* Take `count` answers out of the ring: they are on their way. */
 static void
 drop_answers(struct wf_peer *peer, unsigned count)

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "pserver/apply.h"
 #include "pserver/codec.h"
 #include "pserver/dense.h"
 
@@ -152,13 +153,13 @@ apply(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal, const void *
 	struct wf_dense *dense = lane->own;
 	struct wf_async_slice *slice = &dense->async.slice[ordinal];
 	struct wf_apply apply;
-	wf_round_fill_apply(
+	wf_apply_fill(
 		lane, ordinal,
-		&(struct wf_round_scale){.samples_before = slice->samples,
+		&(struct wf_apply_scale){.samples_before = slice->samples,
 					 .samples = peer->member.samples,
 					 .pass = peer->member.pass,
 					 .updates = slice->version + 1,
-					 .divisor = wf_round_divisor(dense, peer->member.samples)},
+					 .divisor = wf_apply_divisor(dense, peer->member.samples)},
 		&apply);
 	dense->gradient[0] = gradient;
 	apply.grad_count = 1;
@@ -166,7 +167,7 @@ apply(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal, const void *
 	size_t bad = wf_codec_apply(lane, ordinal, &apply, peer->member.step_next - 1);
 	(void)wf_turn_leave(&lane->turn, WF_LANE_APPLY_TIME_NS, entered);
 	if (bad > 0) {
-		wf_round_report_nonfinite(lane, ordinal, peer->member.step_next - 1, bad);
+		wf_apply_report_nonfinite(lane, ordinal, peer->member.step_next - 1, bad);
 	}
 	slice->version++;
 	slice->samples += peer->member.samples;

@@ -2,8 +2,9 @@
 /* dense: the dense service of a lane: slices of tensors. Shared by these files only.
  *
  * dense.c   the service: the job description, its memory, messages
- * round.c   steps, gradients, the apply
+ * round.c   steps and gradients, and the apply of what is summed
  * async.c   the same for the asynchronous modes
+ * apply.c   what kernels need of a slice, and values that are not finite
  * answer.c  everything it sends
  * store.c   parameters, state, room for parked gradients
  *
@@ -80,14 +81,6 @@ struct wf_async_slice {
 	/* Fixed: what follows from the tensor's mode. */
 	bool is_async; /* applied when it comes */
 	struct wf_order_terms terms;
-};
-
-/* The sample count that the rate depends on, and the count for bias correction. */
-struct wf_round_scale {
-	uint64_t samples_before, samples;
-	uint32_t pass;    /* as trainers count them */
-	uint64_t updates; /* this one included */
-	float divisor;    /* of the sums */
 };
 
 /* Of a lane; all but the count where some slices are applied when they come. */
@@ -168,17 +161,6 @@ enum weft_status wf_round_has(struct wf_lane *lane, struct wf_peer *peer, uint32
 void wf_round_done(struct wf_lane *lane, uint64_t cookie);
 /* Copy the gradient of a slice aside, so that its slot is free again. Returns bytes. */
 uint64_t wf_round_park(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal);
-/* The divisor of the sum of gradients of this many samples. */
-static inline float
-wf_round_divisor(const struct wf_dense *dense, uint64_t samples)
-{
-	return dense->store.mean ? (float)samples : 1.0f;
-}
-/* All of `apply` but the gradients. */
-void wf_round_fill_apply(struct wf_lane *lane, uint32_t ordinal, const struct wf_round_scale *scale,
-			 struct wf_apply *apply);
-/* `bad` values that were applied to the slice were not finite: ends the job, or logs it. */
-void wf_round_report_nonfinite(struct wf_lane *lane, uint32_t ordinal, uint64_t step, size_t bad);
 
 /* async.c */
 /* How many slices are applied when they come: of what the store holds of the job. */
@@ -208,7 +190,22 @@ void wf_async_report(const struct wf_lane *lane, uint32_t trainer,
 /* answer.c */
 enum wf_flush wf_answer_flush(struct wf_lane *lane, struct wf_peer *peer);
 void wf_answer_path_begins(struct wf_lane *lane, struct wf_peer *peer);
-void wf_answer_push(struct wf_peer *peer, uint32_t ordinal);
+/* The peer is owed an answer to its push of the slice. */
+static inline void
+wf_answer_push(struct wf_peer *peer, uint32_t ordinal)
+{
+	struct wf_dense_peer *own = peer->own;
+	if (peer->conn == NULL || !wf_path_has_unit(peer, ordinal)) {
+		return; /* HAVE will report that it lacks this */
+	}
+	struct wf_push *push = wf_push_of(peer->lane, ordinal, peer->trainer);
+	if (push->answer_due) {
+		return; /* what goes out will be the newest */
+	}
+	push->answer_due = true;
+	wf_ordinal_ring_push(&own->answers, ordinal);
+	wf_peer_due(peer);
+}
 void wf_answer_forget(struct wf_peer *peer);
 enum weft_status wf_answer_pull(struct wf_lane *lane, struct wf_peer *peer,
 				const struct wf_msg_pull *msg) WEFT_MUST_CHECK;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "pserver/apply.h"
 #include "pserver/codec.h"
 
 /* Give the memory of a consumed push back: its slot to the transport, or its chunk to the park. */
@@ -41,77 +42,6 @@ wf_round_park(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal)
 	return wf_store_on_wire(&dense->store, stored->count * sizeof(float));
 }
 
-/* Names the trainers whose gradients were not finite; the sum alone may be it too (overflow). */
-void
-wf_round_report_nonfinite(struct wf_lane *lane, uint32_t ordinal, uint64_t step, size_t bad)
-{
-	struct wf_dense *dense = lane->own;
-	const struct wf_stored *stored = &dense->store.stored[ordinal];
-	uint32_t culprit = UINT32_MAX;
-	size_t found = 0;
-	for (uint32_t t = 0; t < lane->peers.count && found == 0; t++) {
-		const struct wf_push *push = wf_push_of(lane, ordinal, t);
-		if (push->data != NULL) {
-			found = wf_codec_count_nonfinite(dense, push->data, stored->count);
-			culprit = t;
-		}
-	}
-	wf_stats_add(&lane->stats, WF_LANE_GRADIENT_SKIPPED_COUNT, bad);
-	char who[64] = "the sum over trainers";
-	if (found > 0) {
-		(void)snprintf(who, sizeof(who), "trainer %u", culprit);
-	}
-	bool abort = !wf_job_skips(&dense->job);
-	if (abort) {
-		wf_lane_fail(lane, WEFT_DATA, step,
-			     "%zu values of the gradient of %.60s from %s are NaN or infinite in "
-			     "step %" PRIu64
-			     "; lower the learning rate, clip, or run with --nonfinite=skip%s",
-			     bad, stored->tensor->name, who, step, wf_codec_remedy(dense));
-		return;
-	}
-	if (!wf_log_limit_pass(&dense->nonfinite_log, wf_now_ns(lane->env), WF_NS_PER_S)) {
-		return; /* counted; logged once a second */
-	}
-	wf_log(lane->env, WF_LOG_WARN,
-	       "lane %u: %zu values of the gradient of %s from %s are NaN or infinite in step "
-	       "%" PRIu64 ": skipped, %" PRIu64 " so far",
-	       lane->opts.idx, bad, stored->tensor->name, who, step,
-	       wf_stats_get(&lane->stats, WF_LANE_GRADIENT_SKIPPED_COUNT) -
-		       lane->report.lines.whole.counter[WF_LANE_GRADIENT_SKIPPED_COUNT]);
-}
-
-/* Part of the cost of a small step. */
-__attribute__((always_inline)) static inline void
-fill_apply(struct wf_lane *lane, uint32_t ordinal, const struct wf_round_scale *scale,
-	   struct wf_apply *apply)
-{
-	struct wf_dense *dense = lane->own;
-	const struct wf_store *store = &dense->store;
-	const struct wf_stored *stored = &store->stored[ordinal];
-	double rate = wf_learning_rate(&store->optimizer, scale->samples_before, scale->samples,
-				       scale->pass > 0 ? scale->pass - 1 : 0);
-	*apply = store->constants;
-	apply->param = wf_store_param(store, stored);
-	apply->grad = dense->gradient;
-	apply->count = stored->count;
-	apply->divisor = scale->divisor;
-	apply->decay = stored->decay;
-	apply->clip = stored->clip;
-	apply->l1 = stored->l1;
-	for (unsigned i = 0; i < store->state_count && stored->has_state; i++) {
-		apply->state[i] = wf_store_state(store, stored, i);
-	}
-	wf_apply_rates(&store->optimizer, rate * stored->rate_multiplier, scale->updates, apply);
-}
-
-void
-wf_round_fill_apply(struct wf_lane *lane, uint32_t ordinal, const struct wf_round_scale *scale,
-		    struct wf_apply *apply)
-{
-	fill_apply(lane, ordinal, scale, apply);
-}
-
 /* The gradients of `apply`, summed. Of a tensor that is only reduced the result replaces the last
  * one, whatever it is. Returns how many sums were not finite, and may not be. */
 static size_t
@@ -135,13 +65,13 @@ apply_round(struct wf_lane *lane, uint32_t ordinal, float divisor)
 	struct wf_round *round = &dense->round[ordinal];
 	WF_ASSERT(round->next == lane->order.sum.step && round->lent == 0);
 	struct wf_apply apply;
-	fill_apply(lane, ordinal,
-		   &(struct wf_round_scale){.samples_before = lane->order.sum.samples_before,
-					    .samples = lane->order.sum.samples,
-					    .pass = lane->order.sum.pass,
-					    .updates = lane->order.sum.step,
-					    .divisor = divisor},
-		   &apply);
+	wf_apply_fill(lane, ordinal,
+		      &(struct wf_apply_scale){.samples_before = lane->order.sum.samples_before,
+					       .samples = lane->order.sum.samples,
+					       .pass = lane->order.sum.pass,
+					       .updates = lane->order.sum.step,
+					       .divisor = divisor},
+		      &apply);
 	struct wf_push *pushes = wf_push_of(lane, ordinal, 0);
 	for (uint32_t t = 0; t < lane->peers.count; t++) {
 		const struct wf_push *push = &pushes[t];
@@ -157,7 +87,7 @@ apply_round(struct wf_lane *lane, uint32_t ordinal, float divisor)
 	}
 	uint64_t applied_ns = wf_turn_leave(&lane->turn, WF_LANE_APPLY_TIME_NS, entered);
 	if (bad > 0) {
-		wf_round_report_nonfinite(lane, ordinal, round->next, bad);
+		wf_apply_report_nonfinite(lane, ordinal, round->next, bad);
 	}
 	round->next++;
 	round->arrived = 0;
@@ -189,7 +119,7 @@ try_apply(struct wf_lane *lane, uint32_t ordinal)
 	    round->arrived != members || members == 0) {
 		return;
 	}
-	float divisor = wf_round_divisor(dense, lane->order.sum.samples);
+	float divisor = wf_apply_divisor(dense, lane->order.sum.samples);
 	if (wf_dense_has_hook(dense, WF_AT_APPLY) &&
 	    !wf_features_may_apply(lane, ordinal, &divisor)) {
 		return;

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pserver/apply.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "pserver/codec.h"
+
+/* Names the trainers whose gradients were not finite; the sum alone may be it too (overflow). */
+void
+wf_apply_report_nonfinite(struct wf_lane *lane, uint32_t ordinal, uint64_t step, size_t bad)
+{
+	struct wf_dense *dense = lane->own;
+	const struct wf_stored *stored = &dense->store.stored[ordinal];
+	uint32_t culprit = UINT32_MAX;
+	size_t found = 0;
+	for (uint32_t t = 0; t < lane->peers.count && found == 0; t++) {
+		const struct wf_push *push = wf_push_of(lane, ordinal, t);
+		if (push->data != NULL) {
+			found = wf_codec_count_nonfinite(dense, push->data, stored->count);
+			culprit = t;
+		}
+	}
+	wf_stats_add(&lane->stats, WF_LANE_GRADIENT_SKIPPED_COUNT, bad);
+	char who[64] = "the sum over trainers";
+	if (found > 0) {
+		(void)snprintf(who, sizeof(who), "trainer %u", culprit);
+	}
+	bool abort = !wf_job_skips(&dense->job);
+	if (abort) {
+		wf_lane_fail(lane, WEFT_DATA, step,
+			     "%zu values of the gradient of %.60s from %s are NaN or infinite in "
+			     "step %" PRIu64
+			     "; lower the learning rate, clip, or run with --nonfinite=skip%s",
+			     bad, stored->tensor->name, who, step, wf_codec_remedy(dense));
+		return;
+	}
+	if (!wf_log_limit_pass(&dense->nonfinite_log, wf_now_ns(lane->env), WF_NS_PER_S)) {
+		return; /* counted; logged once a second */
+	}
+	wf_log(lane->env, WF_LOG_WARN,
+	       "lane %u: %zu values of the gradient of %s from %s are NaN or infinite in step "
+	       "%" PRIu64 ": skipped, %" PRIu64 " so far",
+	       lane->opts.idx, bad, stored->tensor->name, who, step,
+	       wf_stats_get(&lane->stats, WF_LANE_GRADIENT_SKIPPED_COUNT) -
+		       lane->report.lines.whole.counter[WF_LANE_GRADIENT_SKIPPED_COUNT]);
+}

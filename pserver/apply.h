@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* apply: what kernels need to apply a slice of a round (round.c) or of one push (async.c), and what
+ * becomes of values that are not finite. Thread: the lane's. */
+#pragma once
+
+#include "kernels/kernels.h"
+#include "pserver/dense.h"
+
+/* The sample count that the rate depends on, and the count for bias correction. */
+struct wf_apply_scale {
+	uint64_t samples_before, samples;
+	uint32_t pass;    /* as trainers count them */
+	uint64_t updates; /* this one included */
+	float divisor;    /* of the sums */
+};
+
+/* The divisor of the sum of gradients of this many samples. */
+static inline float
+wf_apply_divisor(const struct wf_dense *dense, uint64_t samples)
+{
+	return dense->store.mean ? (float)samples : 1.0f;
+}
+
+/* All of `apply` but the gradients. Inline, as part of the cost of a small step. */
+__attribute__((always_inline)) static inline void
+wf_apply_fill(struct wf_lane *lane, uint32_t ordinal, const struct wf_apply_scale *scale,
+	      struct wf_apply *apply)
+{
+	struct wf_dense *dense = lane->own;
+	const struct wf_store *store = &dense->store;
+	const struct wf_stored *stored = &store->stored[ordinal];
+	double rate = wf_learning_rate(&store->optimizer, scale->samples_before, scale->samples,
+				       scale->pass > 0 ? scale->pass - 1 : 0);
+	*apply = store->constants;
+	apply->param = wf_store_param(store, stored);
+	apply->grad = dense->gradient;
+	apply->count = stored->count;
+	apply->divisor = scale->divisor;
+	apply->decay = stored->decay;
+	apply->clip = stored->clip;
+	apply->l1 = stored->l1;
+	for (unsigned i = 0; i < store->state_count && stored->has_state; i++) {
+		apply->state[i] = wf_store_state(store, stored, i);
+	}
+	wf_apply_rates(&store->optimizer, rate * stored->rate_multiplier, scale->updates, apply);
+}
+
+/* `bad` values that were applied to the slice were not finite: ends the job, or logs it. */
+void wf_apply_report_nonfinite(struct wf_lane *lane, uint32_t ordinal, uint64_t step, size_t bad);
