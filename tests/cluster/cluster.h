@@ -31,7 +31,7 @@ struct cluster_opts {
 	const char *slice_bytes;
 	const char *more_args[3]; /* of weft train; NULL: none */
 	uint64_t until_ns;        /* virtual time by which the job must have ended */
-	uint64_t reconnect_ns;    /* who is lost has so long to come back; 0: the default */
+	uint64_t reconnect_ns;    /* time for a lost trainer to reconnect; 0: the default */
 	void (*enter)(struct wf_world *world); /* before its processes begin; NULL: nothing */
 	/* kill -9: at kill_ns; FLEET_NOBODY: none. */
 	uint32_t kill_pserver, kill_trainer;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_import: what the targets of the readers of other programs' models share: the input is listed
- * and read to its end or refused with a reason, and the list takes memory in proportion to it.
- * Thread: the target's. */
+/* fuzz_import: the common part of the fuzz targets of the readers of other programs' models: the
+ * input is listed and read to its end, or refused with a reason, and the list takes memory in
+ * proportion to it. Thread: the target's. */
 #pragma once
 
 #include <stdlib.h>
@@ -29,7 +29,7 @@ fuzz_import_open(int folder, const char *path, int flags, mode_t mode)
 	return dup(fuzz_import_file);
 }
 
-/* One array: its size is bounded by the input's, whatever it says of itself. */
+/* One array: its size is bounded by the input's, whatever its header claims. */
 static inline void
 fuzz_import_read(struct wf_import *import, uint32_t idx, size_t bytes)
 {

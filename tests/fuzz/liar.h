@@ -28,7 +28,7 @@ enum liar_what {
 	LIAR_REGION,
 	LIAR_OFFSET,
 	LIAR_EPOCH,
-	/* Body: so many bytes of it at `where`, or its length. */
+	/* Body: this many bytes of it at `where`, or its length. */
 	LIAR_BODY_8,
 	LIAR_BODY_16,
 	LIAR_BODY_32,
@@ -43,9 +43,9 @@ enum liar_what {
 	/* Order. */
 	LIAR_DROP,
 	LIAR_TWICE,
-	LIAR_LATER, /* behind the operation after it */
-	LIAR_OLD,   /* and behind it one of the last 32 once more */
-	LIAR_LEAVE, /* cut the connection behind it */
+	LIAR_LATER, /* after the next operation */
+	LIAR_OLD,   /* and after it one of the last 32 once more */
+	LIAR_LEAVE, /* cut the connection after it */
 	/* Of the hello or verdict of that number: a byte at `where` + the value's second byte, or
 	 * its length. */
 	LIAR_HELLO,
@@ -53,9 +53,9 @@ enum liar_what {
 	LIAR_WHAT_COUNT,
 };
 
-/* Before a job. `lies` live until the next call; what is over LIAR_LIES_MAX is not said. */
+/* Called before a job. `lies` live until the next call; those beyond LIAR_LIES_MAX are ignored. */
 void liar_begin(const uint8_t *lies, size_t bytes);
-/* This process is the liar. Nobody is, until somebody says so. */
+/* Makes this process the liar. Without a call there is none. */
 void liar_is(const struct wf_env *env);
 /* Operations that the liar has posted. */
 uint64_t liar_operations(void);

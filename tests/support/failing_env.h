@@ -25,7 +25,7 @@ struct wf_failing_env {
 	_Atomic uint64_t asked;      /* allocs and slab_opens since the last wf_failing_env_fail */
 	_Atomic uint64_t failed;     /* how many of them were refused */
 	_Atomic uint64_t live_count; /* allocations and slabs not given back */
-	_Atomic uint64_t live_bytes; /* as asked for; wrong sizes in wf_free show here */
+	_Atomic uint64_t live_bytes; /* as requested; wrong sizes in wf_free show here */
 
 	/* Fixed while threads run. */
 	uint64_t fail_nth; /* 1: the next; 0: none */
@@ -35,5 +35,5 @@ struct wf_failing_env {
 void wf_failing_env_init(struct wf_failing_env *failing, struct wf_env *inner);
 /* Refuse the nth alloc or slab_open from now on (0: none); `and_after`: and all that follow. */
 void wf_failing_env_fail(struct wf_failing_env *failing, uint64_t nth, bool and_after);
-/* Whether all was given back, with the sizes it was asked for. */
+/* Whether everything was freed, with the sizes with which it was allocated. */
 bool wf_failing_env_is_clean(const struct wf_failing_env *failing);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fault_log: what the wrappers of transports say in the log when they are closed, for tests that do
- * not hold the transports themselves. Thread: the caller's. */
+/* fault_log: the log lines of fault wrappers when they are closed, for tests that do not hold the
+ * transports themselves. Thread: the caller's. */
 #pragma once
 
 #include <stdio.h>

@@ -43,7 +43,7 @@ struct fleet {
 	uint64_t (*start_ns)(struct fleet *fleet, uint32_t i);
 	void (*enter)(struct wf_world *world); /* before they begin; NULL: nothing */
 	uint64_t until_ns;                     /* virtual time by which all must have ended */
-	/* kill -9 at kill_ns. With kill_ns 0 nobody is killed. */
+	/* kill -9 at kill_ns. With kill_ns 0 no process is killed. */
 	uint32_t kill_pserver, kill_trainer; /* FLEET_NOBODY: none */
 	uint64_t kill_ns;
 
@@ -51,11 +51,11 @@ struct fleet {
 	struct fleet_end pserver[FLEET_PSERVERS_MAX], trainer[FLEET_TRAINERS_MAX];
 	struct wf_world_stats stats;
 	bool timed_out;
-	char stuck[WF_ERROR_BYTES]; /* timed_out: who still ran */
+	char stuck[WF_ERROR_BYTES]; /* timed_out: the processes that still ran */
 };
 
-/* Run the job until all have ended. WEFT_TIMEOUT: somebody has not by until_ns, and `stuck` says
- * who. Another failure: there was no such world. */
+/* Runs the job until all have ended. WEFT_TIMEOUT: a process has not ended by until_ns, and `stuck`
+ * names it. Another failure: the world could not be created. */
 enum weft_status fleet_run(struct fleet *fleet) WEFT_MUST_CHECK;
 /* Called by a process: it ends with this status, and with the text of the last failure. */
 void fleet_note(struct fleet_seat *seat, struct wf_env *env, enum weft_status status);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* script: a test as straight-line code in a simulated process. Time passes in `script_run` alone,
- * in which all who take part get their turns. Nothing may jump out of a simulated process: CHECK
- * notes the first thing that is not so, and the test asserts that there was none when the world has
- * ended. Thread: the one that runs the test. */
+ * in which all participants get their turns. Nothing may jump out of a simulated process: CHECK
+ * records the first condition that is false, and the test asserts that there was none when the
+ * world has ended. Thread: the one that runs the test. */
 #pragma once
 
 #include "base/env.h"
@@ -11,15 +11,16 @@
 
 /* Embedded as `script` in what the test works with. */
 struct script {
-	/* A turn of everybody, while script_run lets time pass; false: there was nothing to do. */
+	/* A turn of all participants while script_run lets time pass; false: there was nothing to
+	 * do. */
 	bool (*turn)(struct script *script);
-	/* The process: makes what is needed, does what the test is about, gives all back. */
+	/* The process: creates what is needed, does what the test is about, frees everything. */
 	void (*body)(struct script *script);
 	/* A second process, on host "ps", that begins before it; NULL: none. The script is its
 	 * `arg`. The body's host is "tr" then, and "ps" else. */
 	int (*beside)(struct wf_env *env, void *script);
 	struct wf_env *env; /* of the body's process */
-	char failure[640];  /* the first one, with the last error behind it; "": none */
+	char failure[640];  /* the first one, followed by the last error; "": none */
 };
 
 void script_check(struct script *script, bool holds, const char *what, const char *file, int line);
@@ -36,9 +37,9 @@ script_failed(const struct script *script)
 	return script->failure[0] != '\0';
 }
 
-/* Let `ns` of time pass, or what is left until the first failure. */
+/* Lets `ns` of time pass, or the time until the first failure. */
 void script_run(struct script *script, uint64_t ns);
 void script_settle(struct script *script);
-/* Run the body in a world of this seed, or of WEFT_SEED's; false: something failed, and was said.
- * With WEFT_STAGE_LOG set the processes' log lines go to stderr. */
+/* Runs the body in a world of this seed, or of WEFT_SEED's; false: a check failed, and was
+ * reported. With WEFT_STAGE_LOG set the processes' log lines go to stderr. */
 bool script_play(struct script *script, uint64_t seed) WEFT_MUST_CHECK;

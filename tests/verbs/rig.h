@@ -7,9 +7,9 @@
 
 #include "tests/conformance/conformance.h"
 
-/* The devices are there; else the test is to end with 77. */
+/* Whether the devices exist; otherwise the test ends with 77. */
 bool rig_has(const char *device);
-/* Run `body` in an env of its own; true: it passed. */
+/* Runs `body` in its own env; true: it passed. */
 bool rig_run(bool (*body)(struct conf *t));
 /* A node with these settings ("" : none) that listens at `host`, or, NULL, does not. */
 struct node *rig_node(struct conf *t, const char *settings, const char *host,
@@ -17,7 +17,7 @@ struct node *rig_node(struct conf *t, const char *settings, const char *host,
 
 /* Run a command; its exit status, or -1. `words` ends with NULL. */
 int rig_command(const char *const *words);
-/* Begin one; rig_command_wait tells its exit status, and pumps meanwhile. */
+/* Begins one; rig_command_wait returns its exit status, and pumps meanwhile. */
 pid_t rig_command_start(const char *const *words);
 int rig_command_wait(struct conf *t, pid_t pid);
 /* Begin one whose standard output goes to `fd`. */

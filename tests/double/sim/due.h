@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/* Embedded by whoever has something due. Zeroed: not in a heap. */
+/* Embedded in objects that have something due. Zeroed: not in a heap. */
 struct wf_due {
 	uint64_t at_ns;
 	uint64_t seq; /* breaks ties */
@@ -21,7 +21,7 @@ struct wf_due_heap {
 };
 
 void wf_due_heap_fini(struct wf_due_heap *heap);
-/* Takes it out first if it is in. */
+/* Removes it first if it is in the heap. */
 void wf_due_add(struct wf_due_heap *heap, struct wf_due *due, uint64_t at_ns);
 /* Nothing if it is not in. */
 void wf_due_cancel(struct wf_due_heap *heap, struct wf_due *due);

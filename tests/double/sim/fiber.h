@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fiber: a function with a stack of its own that can pause in its middle. Sanitizers are told of
+/* fiber: a function with its own stack that can pause in its middle. Sanitizers are notified of
  * every switch. Thread: one enters and leaves it, always the same. */
 #pragma once
 
@@ -34,5 +34,5 @@ enum weft_status wf_fiber_init(struct wf_fiber *fiber, void (*entry)(void *arg),
 void wf_fiber_fini(struct wf_fiber *fiber);
 /* Run it until it leaves or returns. */
 void wf_fiber_enter(struct wf_fiber *fiber);
-/* From inside: back to who entered. */
+/* Called inside the fiber: switches back to the one that entered it. */
 void wf_fiber_leave(struct wf_fiber *fiber);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sanitizers: which of them watches this build, and what it is told of memory. Thread: any. */
+/* sanitizers: which of them is active in this build, and their annotations of memory. Thread:
+ * any. */
 #pragma once
 
 #include <stddef.h>
@@ -27,8 +28,8 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
-/* From here on nobody may touch [at, at + bytes), or everybody may again; where AddressSanitizer
- * watches, and else nothing. */
+/* Forbids access to [at, at + bytes) from here on, or allows it again; under AddressSanitizer
+ * only. */
 static inline void
 wf_sanitizer_forbid(const void *at, size_t bytes)
 {

@@ -57,10 +57,10 @@ struct wf_proc {
 	uint64_t since_ns;    /* WAITING: since when */
 	uint64_t deadline_ns; /* WAITING: until when */
 	uint32_t ready;       /* events that wait in its transports */
-	bool woken;           /* something came since the last wait ended */
+	bool woken;           /* an event has arrived since the last wait ended */
 	uint32_t idle_waits;  /* in a row, that left events and brought none */
 	uint32_t clock_reads; /* in this turn */
-	uint64_t task_ns;     /* what the task that runs takes, beside the usual */
+	uint64_t task_ns;     /* additional duration of the running task */
 
 	struct wf_rng rng;
 	struct wf_sim_block *blocks; /* what its env handed out */
@@ -116,7 +116,7 @@ void wf_sim_env_forget(struct wf_proc *proc);
 #define WF_SIM_REGION_MAX 1024u
 #define WF_SIM_GRANT_MAX 4096u /* of one end */
 
-/* An event that waits in a transport; embedded in what it reports. */
+/* An event that waits in a transport; embedded in the object that it reports. */
 struct wf_sim_event {
 	struct wf_sim_event *next;
 	struct wf_sim_event *prev;
@@ -140,7 +140,7 @@ enum wf_sim_part_state {
 	WF_SIM_LANDED,
 };
 
-/* A piece of a PUT with a fate of its own. */
+/* A piece of a PUT with its own schedule. */
 struct wf_sim_part {
 	struct wf_due due; /* reading, then landing */
 	struct wf_sim_frame *frame;
@@ -152,8 +152,8 @@ struct wf_sim_part {
 
 #define WF_SIM_PART_MAX 8u
 
-/* Something on its way from one end to the other. Lives until its event is consumed, or nobody is
- * left to see it. */
+/* A frame on its way from one end to the other. It lives until its event is consumed, or until no
+ * end is left to see it. */
 struct wf_sim_frame {
 	struct wf_due due; /* its event at the receiver */
 	struct wf_sim_event event;
@@ -163,7 +163,7 @@ struct wf_sim_frame {
 	unsigned to; /* side */
 	enum wf_sim_frame_kind kind;
 	bool lost;            /* its event will not come */
-	const char *bad;      /* what is wrong with a PUT; NULL: nothing */
+	const char *bad;      /* what is wrong with a PUT, or NULL */
 	struct wf_sim_op *op; /* PUT: NULL after its DONE */
 	/* MSG */
 	struct wf_head head;
@@ -175,12 +175,12 @@ struct wf_sim_frame {
 	const uint8_t *source;
 	struct wf_sim_part part[WF_SIM_PART_MAX];
 	unsigned part_count;
-	/* HELLO, VERDICT, REFUSAL, MSG: what it carries; PUT: what has been read. */
+	/* HELLO, VERDICT, REFUSAL, MSG: the payload; PUT: the bytes read so far. */
 	size_t body_bytes;
 	uint8_t body[];
 };
 
-/* An operation that was taken and is not DONE. */
+/* An operation that was accepted and is not DONE. */
 struct wf_sim_op {
 	struct wf_due due;
 	struct wf_sim_event event;
@@ -192,7 +192,7 @@ struct wf_sim_op {
 	uint32_t region;            /* PUT */
 	const void *source;         /* PUT; NULL for SEND */
 	uint64_t bytes;
-	uint32_t source_crc; /* when it was taken */
+	uint32_t source_crc; /* when it was accepted */
 };
 
 enum wf_sim_conn_state {
@@ -300,7 +300,7 @@ void wf_sim_event_push(struct wf_sim_conn *conn, struct wf_sim_event *event,
 		       enum wf_event_kind kind);
 /* Nothing if it is not queued. */
 void wf_sim_event_drop(struct wf_sim_event *event);
-/* Drop and free what is queued of `conn` (NULL: of all) but DONE and DOWN. */
+/* Drops and frees what is queued for `conn` (NULL: for all) except DONE and DOWN. */
 void wf_sim_events_purge(struct wf_sim_transport *transport, const struct wf_sim_conn *conn);
 /* Everything of a transport that the world holds; its own memory stays. */
 void wf_sim_transport_vanish(struct wf_sim_transport *transport);
@@ -316,21 +316,23 @@ void wf_sim_conn_down_at(struct wf_sim_conn *conn, uint64_t at_ns, enum weft_sta
 			 const char *what);
 /* It will notice, in its own time, that the link is broken. Accepts NULL. */
 void wf_sim_conn_lose(struct wf_sim_conn *conn, enum weft_status status, const char *what);
-/* The peer broke the rules: down with PROTOCOL, now; the peer may be told why, or only be reset. */
+/* The peer broke the rules: DOWN with PROTOCOL, now; the peer may learn the reason, or only be
+ * reset. */
 void wf_sim_conn_refuse(struct wf_sim_conn *conn, const char *what);
 void wf_sim_conn_close(struct wf_sim_conn *conn, enum wf_disconnect how);
 /* Take one operation; WEFT_INVALID: its source is outside its region. */
 enum weft_status wf_sim_conn_take(struct wf_sim_conn *conn, const struct wf_op *op);
 void wf_sim_op_free(struct wf_sim_op *op);
 
-/* sim_grant.c: what one end lets the other write. */
+/* sim_grant.c: what one end allows the other to write. */
 enum weft_status wf_sim_grant_make(struct wf_sim_conn *conn, const struct wf_grant *grant,
 				   struct wf_grant_key *out);
-/* Where a PUT of the peer of `conn` would land, into `frame`; or what is wrong with it. */
+/* Finds where a PUT of the peer of `conn` would land, into `frame`; or returns what is wrong with
+ * it. */
 void wf_sim_grant_resolve(struct wf_sim_conn *conn, const struct wf_op *op,
 			  struct wf_sim_frame *frame);
-/* The event of a PUT into a slot goes out: behind its bytes nobody may read, until the release or
- * the end of the connection. */
+/* The event of a PUT into a slot is delivered: the bytes after it may not be read until the release
+ * or the end of the connection. */
 void wf_sim_grant_hold(struct wf_sim_conn *conn, const struct wf_sim_frame *frame);
 void wf_sim_grant_release(struct wf_sim_conn *conn, uint32_t slot);
 /* The connection is gone. */
@@ -350,7 +352,7 @@ struct wf_sim_frame *wf_sim_frame_create(struct wf_sim_link *link, unsigned to,
 void wf_sim_frame_send(struct wf_sim_frame *frame);
 /* Cut the PUT into parts; each is read by `read_by_ns` and lands before the event. */
 void wf_sim_frame_scatter(struct wf_sim_frame *frame, uint64_t read_by_ns);
-/* Read what is still unread out of the source. */
+/* Reads the bytes of the source that are still unread. */
 void wf_sim_frame_read(struct wf_sim_frame *frame);
 void wf_sim_frame_free(struct wf_sim_frame *frame);
 /* No event after the first frame towards `to` whose source was not read in full. */

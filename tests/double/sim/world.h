@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* world: a cluster in one process: virtual clock, seeded chance, simulated processes, a network.
+/* world: a cluster in one process: virtual clock, seeded random numbers, simulated processes, a
+ * network.
  *
- * A simulated process ("proc") is a coroutine with an env of its own. It runs until its env->wait
- * passes the turn; the world then advances the virtual clock to the next thing that is due. The
- * same seed gives the same run, to the bit. Transports named "sim", opened with a proc's env, talk
- * over the world's network; those named "sim2" over a second one, which has the same hosts and is
- * cut and refuses apart from the first. Thread: the one that made the world. */
+ * A simulated process ("proc") is a coroutine with its own env. It runs until its env->wait passes
+ * the turn; the world then advances the virtual clock to the next thing that is due. The same seed
+ * gives the same run, to the bit. Transports named "sim", opened with a proc's env, communicate
+ * over the world's network; those named "sim2" over a second one, which has the same hosts but its
+ * own cuts and refusals. Thread: the one that created the world. */
 #pragma once
 
 #include "base/env.h"
@@ -21,14 +22,14 @@ struct wf_world_opts {
 	uint32_t split_per_mille;  /* PUTs that land in several parts */
 	uint32_t cut_per_million;  /* frames after which their connection is cut */
 	uint32_t cut_max;          /* cuts in the whole run; 0: as many as the rate gives */
-	uint32_t refuse_per_mille; /* connects that fail as if nobody listened */
+	uint32_t refuse_per_mille; /* connects that fail as if no process listened */
 	/* The same three of the second network. */
 	uint32_t second_cut_per_million, second_cut_max, second_refuse_per_mille;
 	uint64_t down_delay_max_ns; /* how late each end notices a cut */
 	/* How often a proc's turn comes late by up to this much. */
 	uint64_t stall_max_ns;
 	uint32_t stall_per_mille;
-	bool writes_lent; /* a process that writes to what it has lent is not ended for it */
+	bool writes_lent; /* a process that writes to a lent buffer is not ended for it */
 	enum weft_log_level log_level;
 	int log_fd; /* -1: logs are dropped */
 };
@@ -51,8 +52,8 @@ void wf_world_kill_at(struct wf_world *world, struct wf_proc *proc, uint64_t whe
 void wf_world_cut(struct wf_world *world, const char *host_a, const char *host_b);
 /* Those of one network: 0 or 1. */
 void wf_world_cut_net(struct wf_world *world, unsigned net, const char *host_a, const char *host_b);
-/* Run until every proc has returned or been killed. WEFT_TIMEOUT: virtual time `until_ns` came
- * first; the text names the procs that still run. May be called again with a later time. */
+/* Runs until every proc has returned or been killed. WEFT_TIMEOUT: virtual time `until_ns` was
+ * reached first; the text names the procs that still run. May be called again with a later time. */
 enum weft_status wf_world_run(struct wf_world *world, uint64_t until_ns) WEFT_MUST_CHECK;
 
 /* What `run` returned. */

@@ -51,7 +51,7 @@ put_line(struct wf_outlet *outlet, unsigned number)
 	return wf_outlet_put(outlet, line, LINE_BYTES);
 }
 
-/* A pipe that takes no more bytes. Returns how many it holds. */
+/* Fills a pipe until it accepts no more bytes. Returns the number of bytes in it. */
 static inline size_t
 fill(int fd)
 {

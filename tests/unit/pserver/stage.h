@@ -38,11 +38,11 @@ struct stage_opts {
 	int32_t priority_of_b;
 	bool all_static;               /* nothing is pushed, */
 	bool has_tables;               /* or it may be of a table: the pserver has sparse lanes */
-	uint32_t num_gradient_servers; /* of the pserver; 0: as the first trainer says */
+	uint32_t num_gradient_servers; /* of the pserver; 0: as the first trainer sends */
 	uint32_t max_trainers;         /* of the pserver; 0: 64 */
 	uint64_t stats_period_ns;
 	uint64_t stall_timeout_ns; /* 0: no limit */
-	bool server;               /* a wf_server in a process of its own, not bare lanes */
+	bool server;               /* a wf_server in its own process, not bare lanes */
 	bool once;
 };
 
@@ -54,8 +54,8 @@ struct puppet {
 	uint32_t trainer;
 	uint32_t lane;
 
-	/* What it was told on this path. */
-	uint32_t allowed[STAGE_SLICES_MAX]; /* ordinals, in the order heard */
+	/* What it received on this path. */
+	uint32_t allowed[STAGE_SLICES_MAX]; /* ordinals, in the order received */
 	uint32_t allowed_count;
 	uint64_t received[STAGE_SLICES_MAX];
 
@@ -63,7 +63,7 @@ struct puppet {
 	uint64_t have[STAGE_SLICES_MAX]; /* last step answered */
 	uint32_t answers;
 	uint32_t answered[STAGE_SLICES_MAX]; /* ordinals: the last answers, by their number */
-	uint32_t discarded;                  /* of them, those that say so */
+	uint32_t discarded;                  /* of them, those that are marked so */
 	uint32_t nacks;
 	struct wf_msg_nack nack;
 	uint32_t norms;
@@ -75,7 +75,7 @@ struct puppet {
 	uint64_t queue_step;
 	uint32_t lent[STAGE_SLICES_MAX]; /* PUTs of the slice's source that are not DONE */
 	uint64_t step_said;
-	uint64_t compute_ns; /* what it says with STEP of the step before */
+	uint64_t compute_ns; /* what it sends with STEP about the step before */
 };
 
 struct stage {
@@ -124,7 +124,7 @@ stage_settle(struct stage *stage)
 	script_settle(&stage->script);
 }
 
-/* Three seconds later lane 0 has logged who or what it waits for, and the line says `part`. */
+/* Checks that three seconds later lane 0 has logged what it waits for, in a line with `part`. */
 void stage_check_waits(struct stage *stage, enum wf_lane_awaits kind, const char *part);
 /* Slices of lane `lane`, and one of them. */
 uint32_t stage_slice_count(const struct stage *stage, uint32_t lane);
@@ -132,14 +132,14 @@ const struct wf_slice *stage_slice(const struct stage *stage, uint32_t lane, uin
 bool stage_is_static(const struct stage *stage, uint32_t lane, uint32_t ordinal);
 float stage_gradient(uint32_t trainer, uint64_t step, uint32_t ordinal, uint32_t element);
 uint64_t stage_samples(uint32_t trainer);
-/* What the step makes of `value` and `state` when trainers 0 to trainers - 1 push. */
+/* Computes the result of the step on `value` and `state` when trainers 0 to trainers - 1 push. */
 void stage_expect_step(struct stage *stage, uint64_t step);
 
-/* A puppet for trainer `trainer` and a lane: nothing is said yet. */
+/* Creates a puppet for trainer `trainer` and a lane: nothing is sent yet. */
 struct puppet *puppet_add(struct stage *stage, uint32_t trainer, uint32_t lane);
 /* Its next path: HELLO goes out. */
 void puppet_connect(struct puppet *puppet);
-/* Connect, send the job if asked for, take grants and RESUME, grant, say HAVE. */
+/* Connects, sends the job if requested, receives grants and RESUME, grants, sends HAVE. */
 void puppet_meet(struct puppet *puppet);
 void puppet_send_job(struct puppet *puppet);
 void puppet_grant(struct puppet *puppet, uint8_t place);
@@ -149,14 +149,14 @@ void puppet_say_out(struct puppet *puppet, uint64_t step, uint32_t pass);
 void puppet_announce(struct puppet *puppet, uint64_t step, uint32_t first, uint32_t count);
 void puppet_pull(struct puppet *puppet, uint64_t step, uint32_t first, uint32_t count);
 void puppet_reduce(struct puppet *puppet, uint64_t id, uint32_t count, double value);
-/* PUT the source bytes of a slice, whatever the books say. */
+/* PUTs the source bytes of a slice, whatever the books contain. */
 void puppet_put(struct puppet *puppet, uint32_t ordinal, uint32_t buffer, uint64_t step);
-/* The same, but so many bytes, from this one of the slot on. */
+/* The same with this many bytes, from this one of the slot on. */
 void puppet_put_bytes(struct puppet *puppet, uint32_t ordinal, uint64_t step, uint64_t offset,
 		      uint64_t bytes);
 /* Queue a slice; it is PUT when a buffer is free. */
 void puppet_push(struct puppet *puppet, uint32_t ordinal, uint64_t step);
-/* STEP and all pushes of `step` that the lane lacks, as RESUME said. */
+/* Sends STEP and all pushes of `step` that the lane lacks according to RESUME. */
 void puppet_continue(struct puppet *puppet, uint64_t step);
 /* Trainer 0 PUTs all initial values, others PULL them. */
 void puppet_initialise(struct puppet *puppet);
@@ -167,7 +167,7 @@ float *puppet_state(struct puppet *puppet, uint32_t idx, uint32_t ordinal);
 float *puppet_source(struct puppet *puppet, uint32_t ordinal);
 /* Its parameter array holds `value`. */
 bool puppet_values_are_right(struct puppet *puppet);
-/* Push of one trainer in an asynchronous mode: what it makes of slice `ordinal` of lane 0, to which
+/* Push of one trainer in an asynchronous mode: the result on slice `ordinal` of lane 0, to which
  * `updates` - 1 were applied before. */
 void stage_expect_push(struct stage *stage, uint32_t trainer, uint64_t step, uint32_t ordinal,
 		       uint64_t updates);

@@ -125,7 +125,7 @@ scene_open(void **state)
 	return 0;
 }
 
-/* Folders of one level, and what is in them. */
+/* Folders of one level, and their contents. */
 static inline void
 remove_tree(const char *path, unsigned depth)
 {

@@ -21,13 +21,13 @@ struct hostile {
 	struct wf_grant_key key;
 };
 
-/* A memfd of so many bytes; the caller's. */
+/* A memfd of this many bytes; the caller closes it. */
 int hostile_memfd(size_t bytes, int seals);
 /* A socket to the rig, which listens. */
 void hostile_dial(struct hostile *h);
 /* With the descriptor of a segment, or -1. */
 void hostile_hello(struct hostile *h, int memfd);
-/* Opens the rig, and is let in. */
+/* Opens the rig, and is admitted. */
 void hostile_join(struct hostile *h, const struct wf_transport_opts *opts);
 /* Nothing was written outside HOSTILE_GRANT. */
 void hostile_close(struct hostile *h);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shm_rig: a shm transport with a region, and what it has seen. Thread: the test's. */
+/* shm_rig: a shm transport with a region, and the events that it has seen. Thread: the test's. */
 #pragma once
 
 #include <stdbool.h>
@@ -30,11 +30,11 @@ struct shm_rig {
 /* `port` 0 and `listens`: any. */
 void shm_rig_open(struct shm_rig *rig, bool listens, const struct wf_transport_opts *opts);
 void shm_rig_close(struct shm_rig *rig);
-/* Poll once; sleeps as a caller does when nothing came. */
+/* Polls once; sleeps as a caller does if there was no event. */
 unsigned shm_rig_pump(struct shm_rig *rig);
 /* Pump until `*count` is `value`; fails the test after a minute. */
 void shm_rig_await(struct shm_rig *rig, const unsigned *count, unsigned value);
-/* Say yes to whoever comes, and wait until it is up. */
+/* Accepts the next connection, and waits until it is UP. */
 void shm_rig_accept(struct shm_rig *rig);
 /* Connect and wait for the answer. */
 void shm_rig_connect(struct shm_rig *rig, const struct wf_host *to);

@@ -25,7 +25,7 @@ struct node {
 	unsigned attempts_max;   /* client; 0: one */
 
 	unsigned attempts;
-	unsigned posted; /* operations taken */
+	unsigned posted; /* operations accepted */
 	struct wf_grant_key key;
 	bool has_key;
 	bool thanked;
@@ -55,15 +55,15 @@ uint8_t item_byte(unsigned item);
 /* Opens its transport, and adds a slab as its region. */
 enum weft_status open_node(struct node *node, struct wf_env *env);
 void close_node(struct node *node);
-/* Polls once and handles what came; how many events. */
+/* Polls once and handles the events; returns their number. */
 unsigned poll_node(struct node *node);
 void post_items(struct node *client);
 void begin_attempt(struct node *client);
-/* Connects, PUTs all items, a message behind each, until the server thanks it. */
+/* Connects, PUTs all items, each followed by a message, until the server acknowledges. */
 int run_client(struct wf_env *env, void *arg);
 /* Until a client has closed in good order, or 10 s after the last connection went down. */
 int run_server(struct wf_env *env, void *arg);
-/* Server: counts items of which bytes are there and the event is not. */
+/* Server: counts items whose bytes have arrived without their event. */
 void look_for_early_bytes(struct node *server);
 /* WEFT_SEED, or 1. */
 uint64_t first_seed(void);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fake_internal: what the two files of the scripted pserver share: fake_lane.c connections, what
- * every lane says; fake_tables.c tables, pulls, pushes. Thread: the world's. */
+/* fake_internal: shared by the two files of the scripted pserver: fake_lane.c has connections and
+ * what every lane sends; fake_tables.c tables, pulls, pushes. Thread: the world's. */
 #pragma once
 
 #include "fake_lane.h"
@@ -41,7 +41,7 @@ struct member {
 	bool loading, out_of_data;
 	uint32_t tables_told;
 	struct wf_grant_key slots_key;
-	bool had;          /* HAVE came */
+	bool had;          /* HAVE was received */
 	uint64_t received; /* last step whose push is whole */
 	uint64_t applied_heard;
 	uint64_t samples;

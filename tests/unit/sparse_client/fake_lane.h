@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fake_lane: a scripted pserver for tests of the client: a dense lane without tensors, and sparse
- * lanes over tables, in a simulated process. It follows sparse/exchange.md, as simply as
- * may be, and does what a script tells it to do wrong. Thread: the world's. */
+ * lanes over tables, in a simulated process. It follows sparse/exchange.md, as simply as possible,
+ * and makes the mistakes that a script selects. Thread: the world's. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,7 +13,7 @@
 #define FAKE_TRAINERS_MAX 4u
 #define FAKE_LANES_MAX 8u
 #define FAKE_PORT 7164u
-/* What each lane says of each step, whatever happened. */
+/* What each lane reports of each step, whatever happened. */
 #define FAKE_ROWS_UPDATED 7u
 #define FAKE_PUSHES_LOST 3u
 #define FAKE_GRADS_NONFINITE 2u
@@ -22,14 +22,14 @@
 
 enum fake_wrong {
 	FAKE_RIGHT,
-	FAKE_NACKS_KEY,        /* a pull that asks for `key` */
-	FAKE_NACKS_AT_HEAD,    /* every second pull, before its parts are there */
+	FAKE_NACKS_KEY,        /* a pull of `key` */
+	FAKE_NACKS_AT_HEAD,    /* every second pull, before its parts have arrived */
 	FAKE_NACKS_PUSH,       /* the push of step `step` */
 	FAKE_CREDITS_TWICE,    /* a buffer that is free already */
 	FAKE_ANSWERS_TWICE,    /* the first part of a pull */
 	FAKE_ANSWERS_OLD_STEP, /* with the tag of another step */
 	FAKE_ANSWERS_SHORT,    /* one byte less than its rows */
-	FAKE_APPLIES_UNASKED,  /* APPLIED of a step that nobody pushed */
+	FAKE_APPLIES_UNASKED,  /* APPLIED of a step without a push */
 	FAKE_RESUMES_AHEAD,    /* RESUME with a step that was not begun */
 	FAKE_SMALL_SLOTS,      /* 128 bytes */
 	FAKE_SAYS_NONSENSE,    /* a message of a type that does not exist */
@@ -39,7 +39,7 @@ enum fake_wrong {
 	FAKE_RESUMES_IN_PARTS, /* RESUME of two units */
 	FAKE_NACKS_CALLS,      /* FETCH and RESTORE */
 	FAKE_FETCHES_NONSENSE, /* FETCH is answered with bytes of 1 */
-	FAKE_FETCHES_SHORT,    /* with less than its head says */
+	FAKE_FETCHES_SHORT,    /* with less than its head announces */
 	FAKE_FETCHES_COUNTERS, /* nothing wrong: no rows, and counters of its first partition */
 	FAKE_RESTORES_ANOTHER, /* RESTORED of another request */
 	FAKE_KEEPS_SILENT,     /* FETCH and RESTORE are not answered */
@@ -54,7 +54,7 @@ struct fake_opts {
 	uint64_t key, step; /* of the wrong */
 };
 
-/* What it has seen, over all its sparse lanes. */
+/* What it has received, over all its sparse lanes. */
 struct fake_seen {
 	uint64_t pulls, pushes, empty_pushes, outs, tables_told;
 	uint64_t steps_applied;
@@ -62,7 +62,7 @@ struct fake_seen {
 	uint64_t delta_parts, raw_parts;
 	uint64_t digest;     /* over all rows in order of lanes and keys, when it ended */
 	uint32_t parts_most; /* of one message */
-	bool ended_well;     /* every trainer had said GOODBYE */
+	bool ended_well;     /* every trainer had sent GOODBYE */
 };
 
 /* Serve one job until `stop` is set. */

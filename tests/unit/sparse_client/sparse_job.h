@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sparse_job: a small job with tables whose every value can be told: trainers pull, compute and
- * push batches of keys that follow from a seed, and what they were given must be, to the bit, what
- * a run with plain tables gives, one trainer after the other. Thread: the caller's. */
+/* sparse_job: a small job with tables whose every value can be computed: trainers pull, compute and
+ * push batches of keys that follow from a seed, and the values that they received must be, to the
+ * bit, those of a run with plain tables, one trainer after the other. Thread: the caller's. */
 #pragma once
 
 #include <stdbool.h>
@@ -40,7 +40,7 @@ struct sparse_kept {
 struct sparse_job {
 	uint64_t seed;
 	uint32_t trainers, passes;
-	uint32_t first_pass;                 /* goes on with it, from `from` */
+	uint32_t first_pass;                 /* continues with it, from `from` */
 	uint32_t digest_pass;                /* digests are of this pass and what comes after */
 	struct sparse_kept *from;            /* NULL: from the beginning */
 	struct sparse_kept *to;              /* NULL: nothing is kept; else after the last pass */
@@ -48,7 +48,7 @@ struct sparse_job {
 	uint32_t table_count;
 	struct sparse_table_kind table[SPARSE_TABLES_MAX];
 	uint32_t keys_most;  /* of a batch */
-	uint32_t idle_every; /* a table is not pushed at all in every so many steps; 0: never */
+	uint32_t idle_every; /* a table is not pushed at all once in this many steps; 0: never */
 	bool mean;
 	enum weft_sparse_mode mode; /* the sequential run is of WEFT_SPARSE_SYNC */
 	uint32_t staleness;
@@ -66,7 +66,7 @@ struct sparse_job {
 struct sparse_seen {
 	enum weft_status status;
 	char why[256];
-	uint64_t digest; /* of all rows in the order in which they came, and of all at the end */
+	uint64_t digest; /* of all rows in the order in which they arrived, and of all at the end */
 	uint64_t dense_digest; /* of the tensors, if there are any */
 	uint64_t pulls_repeated, pushes_repeated, pushes_lost;
 };

@@ -49,13 +49,13 @@ struct ground_opts {
 struct ground;
 
 struct doll {
-	struct peer peer; /* first: its functions cast back; memory: rows asked for, what is sent */
+	struct peer peer; /* first: its functions cast back; memory: requested rows, data to send */
 	struct ground *ground;
 	uint32_t trainer;
 	uint32_t lane;
 	size_t send_at; /* bytes of the second half in use */
 
-	/* What it was told on this path. Buffers hold request << 8 | part, of pushes request 0, so
+	/* What it received on this path. Buffers hold request << 8 | part, of pushes request 0, so
 	 * that an answer or APPLIED frees them. */
 
 	/* Over all paths. */
@@ -82,7 +82,7 @@ struct ground {
 	void (*run)(struct ground *ground);
 };
 
-/* Keys of one table, as a doll says them. */
+/* Keys of one table, as a doll sends them. */
 struct wish {
 	uint32_t table;
 	const uint64_t *key; /* ascending */
@@ -94,8 +94,8 @@ struct wish {
 
 /* Run `run` as a script. */
 void ground_play(const struct ground_opts *opts, void (*run)(struct ground *ground));
-/* One doll, whose job has begun, does `act`: it costs its connection, for a reason that has `says`
- * in it, and it does not come in again. */
+/* One doll, whose job has begun, does `act`: it costs its connection, for a reason that contains
+ * `says`, and it is not admitted again. */
 void ground_offend(uint64_t seed, void (*act)(struct doll *doll), const char *says);
 static inline void
 ground_run(struct ground *ground, uint64_t ns)
@@ -111,7 +111,7 @@ ground_settle(struct ground *ground)
 
 /* Element e of the gradient of a key. */
 float ground_gradient(uint64_t key, uint32_t element, float scale);
-/* What the wishes of a step, in trainer order, come to; on the model. */
+/* The result of the wishes of a step, in trainer order, on the model. */
 void ground_model_step(struct ground *ground, uint64_t step, uint64_t samples,
 		       const struct wish *wish, uint32_t count);
 /* Are the rows that the doll was given those of the model? */
@@ -121,7 +121,7 @@ struct doll *doll_add(struct ground *ground, uint32_t trainer, uint32_t lane);
 void doll_send_table(struct doll *doll, uint32_t idx);
 void doll_grant(struct doll *doll);
 void doll_have(struct doll *doll, uint64_t step, uint64_t applied);
-/* Connect, describe the tables if asked, grant and HAVE (nothing heard yet). */
+/* Connects, describes the tables if asked, sends GRANT and HAVE (nothing received yet). */
 void doll_meet(struct doll *doll);
 /* Messages without their PUTs. `said` NULL: sent as filled from the wishes. */
 void doll_say_push(struct doll *doll, const struct wf_sparse_push *push);

@@ -5,7 +5,7 @@
 #include "tests/unit/train/setup.h"
 #include "trainer/readers/text.h"
 
-/* Ends with wf_text_fini, or with the reader that takes it. */
+/* Ends with wf_text_fini, or with the reader that owns it. */
 static inline struct wf_text
 text_of_bytes(struct wf_env *env, const char *bytes, size_t count)
 {

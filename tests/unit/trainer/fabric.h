@@ -39,7 +39,7 @@ struct fabric {
 	struct weft_settings *settings; /* with this env, for members over a transport of a test */
 	struct fabric_server server[FABRIC_PSERVERS_MAX];
 	uint32_t pserver_count, lane_count;
-	char pservers[256];    /* the list, as trainers are told */
+	char pservers[256];    /* the list, as passed to trainers */
 	const char *transport; /* of the pservers, and of trainers by default; NULL: the default */
 	int log_fd;            /* all lines of the pservers, and of trainers with a transport */
 	struct wf_fault_counts faults; /* by all wrappers; after fabric_stop */
@@ -47,7 +47,7 @@ struct fabric {
 
 /* Each pserver with `lanes` lanes; they serve one job after another until fabric_stop. */
 void fabric_start(struct fabric *fabric, uint32_t pservers, uint32_t lanes, uint64_t spin_ns);
-/* The same over a transport of the test's, which may be behind faults. */
+/* The same over a transport of the test's, which may be wrapped in faults. */
 void fabric_start_over(struct fabric *fabric, const char *transport, uint32_t pservers,
 		       uint32_t lanes, uint64_t spin_ns);
 /* Idle pservers end with OK; what others ended with is in `server[i]`. */
@@ -57,7 +57,7 @@ void fabric_stop(struct fabric *fabric);
 struct member {
 	uint32_t id;
 	struct weft_session_opts opts;
-	enum weft_status (*run)(struct member *member); /* on a thread of its own */
+	enum weft_status (*run)(struct member *member); /* on a separate thread */
 	const void *arg;                                /* of the test, for run */
 	unsigned arg_count;
 

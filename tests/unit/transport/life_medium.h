@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* life_medium: a medium that does what it is told, under a clock that the test sets, for tests of
- * the life of a connection. Thread: the test's. */
+/* life_medium: a scripted medium, under a clock that the test sets, for tests of the life of a
+ * connection. Thread: the test's. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,7 +15,7 @@
 
 extern uint64_t medium_now_ns;
 
-/* What it was asked for. */
+/* The calls that it received. */
 struct medium_did {
 	unsigned ready, visit, late, up, answer, deny, cut, finish, fini;
 	enum wf_life_state cut_from;
@@ -25,7 +25,7 @@ struct medium_did {
 };
 extern struct medium_did did;
 
-/* What it does then. */
+/* Its reactions. */
 struct medium_will {
 	bool may_show, answer_is_sent, finishes, is_held, answer_takes_down;
 	enum wf_life_state answer_leads; /* where the answer leads to; CONNECTING: nowhere */
@@ -48,5 +48,5 @@ void medium_end(void);
 struct wf_life *medium_conn(bool incoming);
 /* In that state, by the way that leads there. */
 struct wf_life *medium_conn_in(enum wf_life_state state, bool incoming);
-/* One visit, with room for so many events. */
+/* One visit, with room for this many events. */
 void medium_visit(struct wf_life *life, unsigned max);

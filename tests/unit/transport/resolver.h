@@ -17,9 +17,9 @@
 
 #define RESOLVER_MANY (WF_ADDRESSES_MAX + 3u) /* more than are used of one name */
 
-/* 127.0.0.1 for 0, and those behind it. */
+/* 127.0.0.1 for 0, and the addresses after it. */
 struct sockaddr_in resolver_loopback(unsigned number, uint16_t port);
-/* Whether "slow" is held: a thread that asks for it waits. */
+/* Whether "slow" is held: a thread that looks it up waits. */
 void resolver_hold(bool held);
 /* The flags of the last question. */
 int resolver_flags(void);

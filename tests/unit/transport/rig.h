@@ -41,24 +41,24 @@ struct rig {
 /* Opens and listens. The env of `opts` is filled in. */
 struct rig *rig_open(const struct wf_transport_opts *opts);
 void rig_close(struct rig *rig);
-/* Poll once, and a moment of waiting when nothing came. */
+/* Polls once, and waits a moment if there was no event. */
 void rig_pump(struct rig *rig);
 /* Poll until `kind` has been seen `count` times in all; returns the last, or fails the test. */
 struct rig_seen *rig_await(struct rig *rig, enum wf_event_kind kind, unsigned count);
 unsigned rig_count(const struct rig *rig, enum wf_event_kind kind);
 struct wf_transport_info rig_info(struct rig *rig);
-/* Pump until so many strangers have been refused. */
+/* Pumps until this many strangers have been refused. */
 void rig_await_strangers(struct rig *rig, uint64_t count);
-/* Pump until so many are coming in; how long a connection takes to be there is the kernel's. */
+/* Pumps until this many are connecting; the kernel decides how long a connection takes. */
 void rig_await_newcomers(struct rig *rig, uint32_t count);
-/* Pump until the one of them who spoke last has said so many bytes. */
+/* Pumps until the last sender among them has sent this many bytes. */
 void rig_await_spoken(struct rig *rig, size_t bytes);
-/* From now on nobody's time is over, however long it takes. */
+/* From now on no time limit expires, however long it takes. */
 void rig_stop_clock(struct rig *rig);
 /* The transport has nothing to do and would let its caller sleep. */
 bool rig_would_sleep(struct rig *rig);
-/* Arm, as a lane does; poll once more, unless it is quiet and nobody awaits DONEs. True: the lane
- * sleeps now. */
+/* Arms, as a lane does; polls once more, unless it is quiet and no DONEs are awaited. True: the
+ * lane sleeps now. */
 bool rig_rests(struct rig *rig, bool awaits_done);
 /* After that: sleep until something comes, and poll. */
 void rig_sleep(struct rig *rig);
@@ -66,7 +66,8 @@ void rig_sleep(struct rig *rig);
 /* A raw connection to the listener. */
 int raw_connect(const struct rig *rig);
 void raw_send(int fd, const void *bytes, size_t count);
-/* From now on the host of this socket is as good as gone: whatever comes to it is dropped. */
+/* From now on the host of this socket behaves as if it were gone: everything sent to it is
+ * dropped. */
 void raw_fall_silent(int fd);
 /* Pump until the transport has closed its end. */
 void raw_await_close(struct rig *rig, int fd);
@@ -74,5 +75,5 @@ void raw_await_close(struct rig *rig, int fd);
 struct wf_head raw_await_frame(struct rig *rig, int fd);
 /* Write a frame of service TRANSPORT; returns its bytes. */
 size_t raw_frame(uint8_t *out, uint8_t type, const void *body, size_t body_bytes);
-/* A raw connection that has said hello and been accepted. `*conn` is the rig's end. */
+/* A raw connection that has sent its hello and been accepted. `*conn` is the rig's end. */
 int raw_join(struct rig *rig, struct wf_conn **conn);

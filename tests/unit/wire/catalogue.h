@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* catalogue: every message with its coders behind one signature and a sample, for what tests do to
- * all of them alike. */
+/* catalogue: every message with its coders behind one signature and a sample, for tests of all of
+ * them. */
 #pragma once
 
 #include "wire/messages.h"

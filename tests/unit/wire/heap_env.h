@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* heap_env: an env that only has memory: it counts what is out, and fails when told to.
+/* heap_env: an env that has memory only: it counts allocations, and fails when configured to.
  * Thread: the caller's. */
 #pragma once
 

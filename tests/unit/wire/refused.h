@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* refused: a status is what it should be, and its text names what it should. */
+/* refused: checks that a status and its text are the expected ones. */
 #pragma once
 
 #include <setjmp.h>
@@ -29,7 +29,7 @@ struct patch {
 	size_t at;    /* byte */
 	size_t bytes; /* 1, 2, 4 or 8 */
 	uint64_t value;
-	const char *text; /* what the refusal says */
+	const char *text; /* the expected text of the refusal */
 };
 
 static inline void

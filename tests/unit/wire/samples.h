@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* samples: the catalogue's messages as cmocka tests use them: encoded, decoded from memory of
- * exactly their size, and with a wrong field that has to be named. Thread: the test's. */
+ * exactly their size, and with a wrong field that must be named. Thread: the test's. */
 #pragma once
 
 #include "tests/unit/wire/catalogue.h"
@@ -16,13 +16,13 @@ struct body_case {
 struct head_case {
 	const char *name;
 	struct wf_head add;
-	const char *text; /* what the refusal says */
+	const char *text; /* the expected text of the refusal */
 };
 
 void sample_encode(const struct catalogue_entry *entry, struct wf_msg *out);
 /* The sample of that name. */
 const struct catalogue_entry *sample_encode_named(const char *name, struct wf_msg *out);
-/* From a copy at an odd address, behind which a sanitizer sees what is read. */
+/* Decodes from a copy at an odd address, so that a sanitizer sees reads past its end. */
 enum weft_status sample_decode(const struct catalogue_entry *entry, const struct wf_head *head,
 			       const uint8_t *body, union any_message *out) WEFT_MUST_CHECK;
 void assert_bodies_refused(const struct body_case *wrong, size_t count);
