@@ -21,6 +21,7 @@
 #include "sparse/server/service.h"
 #include "tools/command.h"
 #include "tools/pserver_options.h"
+#include "tools/ready.h"
 #include "transport/fault/fault.h"
 
 #define PROGRAM "weft pserver"
@@ -51,7 +52,7 @@ struct stopper {
 
 static const struct wf_help_group groups[] = {
 	{"Ports and addresses", "port ports_num ports_num_for_sparse listen"},
-	{"Job", "num_gradient_servers max_trainers once"},
+	{"Job", "num_gradient_servers max_trainers once ready_file"},
 	{"Memory", "max_shard_bytes inbox_bytes slot_count"},
 	{"Transport and CPUs", "transport verbs tcp_congestion pin spin"},
 	{"Time limits", "connect_timeout reconnect_timeout peer_timeout stall_timeout path_retry"},
@@ -324,6 +325,19 @@ log_start(const struct command *command, struct wf_env *env, const struct wf_ser
 	}
 }
 
+/* That all lanes listen, to whoever waits for it. */
+static enum weft_status
+announce(const struct command *command, const struct wf_server_opts *opts, struct wf_env *env,
+	 const struct wf_server *server, struct wf_ready *ready)
+{
+	char text[WF_HOST_BYTES + 8];
+	struct wf_host at = opts->listen;
+
+	at.port = wf_server_port(server, 0);
+	wf_host_format(&at, text, sizeof(text));
+	return wf_ready_announce(ready, env, command->set.ready_file, text);
+}
+
 static enum weft_status
 serve(const struct command *command, struct wf_env *env, struct stopper *stopper)
 {
@@ -339,12 +353,17 @@ serve(const struct command *command, struct wf_env *env, struct stopper *stopper
 		return st;
 	}
 	log_start(command, env, server);
-	st = stopper_start(stopper, server);
+	struct wf_ready ready = {0};
+	st = announce(command, &opts, env, server, &ready);
+	if (st == WEFT_OK) {
+		st = stopper_start(stopper, server);
+	}
 	if (st == WEFT_OK) {
 		st = wf_server_run(server);
 		stopper_end(stopper);
 		stopper->ended_job = wf_server_ended_job(server);
 	}
+	wf_ready_withdraw(&ready, env);
 	wf_server_destroy(server);
 	return st;
 }

@@ -53,6 +53,13 @@ static const struct wf_option own[] = {
 	 .help = "End with the first job: with 0 when all its trainers said goodbye, "
 		 "otherwise with the code of what ended it. Without this option the next "
 		 "job is awaited."},
+	{.name = "ready_file",
+	 .type = WF_OPTION_STRING,
+	 .offset = FIELD(ready_file),
+	 .metavar = "FILE",
+	 .help = "Write the address of the first lane to this file when all lanes listen, as "
+		 "--pservers of a trainer takes it, and remove the file at the end. systemd is "
+		 "told, too, where it waits for it (Type=notify)."},
 	{.name = "slot_count",
 	 .type = WF_OPTION_U64,
 	 .offset = FIELD(slot_count),

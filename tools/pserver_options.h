@@ -5,12 +5,13 @@
 
 #include "base/settings.h"
 
-#define WF_PSERVER_OPTION_MAX 40
+#define WF_PSERVER_OPTION_MAX 44
 
 struct wf_pserver_settings {
 	uint64_t max_trainers;
 	const char *listen; /* NULL: loopback, or the address of --nics */
 	bool once;
+	const char *ready_file; /* NULL: none */
 	uint64_t slot_count;
 	uint64_t max_shard_bytes;
 	uint64_t inbox_bytes; /* 0: all */

@@ -1,0 +1,50 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# A pserver says that it is ready: in a file that is whole and names the first lane, gone at the end,
+# and to the service manager, as systemd's protocol has it.
+. "${0%/*}/lib.sh"
+
+command -v python3 >/dev/null || {
+	echo "SKIPPED: python3 is not there" >&2
+	exit 77
+}
+port=$(free_ports)
+cat >manager.py <<'PY'
+import os, socket, sys
+name = sys.argv[1]
+manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+manager.bind("\0" + name[1:] if name[0] == "@" else name)
+print("bound", flush=True)
+while True:
+    message = manager.recv(4096).decode()
+    print(message.replace("\n", "|"), flush=True)
+    if "STOPPING" in message:
+        break
+PY
+for socket in "$PWD/manager" "@weft-test-$$"; do
+	start manager python3 manager.py "$socket"
+	manager=$last_pid
+	wait_for manager.out bound
+	start pserver env NOTIFY_SOCKET="$socket" "$WEFT" pserver --port="$port" --ready_file=ready
+	pserver=$last_pid
+	wait_for ready "127.0.0.1:$port"
+	[ "$(cat ready)" = "127.0.0.1:$port" ] || fail "the file holds: $(cat ready)"
+	wait_for manager.out "READY=1|STATUS=listens on 127.0.0.1:$port"
+	kill -TERM "$pserver"
+	ends "$pserver" 30 "weft pserver"
+	[ "$code" -eq 0 ] || fail "exit code $code"
+	ends "$manager" 30 "the manager"
+	[ ! -e ready ] || fail "the file is left"
+	[ ! -e ready.partial ] || fail "a partial file is left"
+done
+
+# A manager that is not there costs a warning, a file that cannot be written the start.
+start pserver env NOTIFY_SOCKET=vsock:2:1 "$WEFT" pserver --port="$port"
+wait_for pserver.err "NOTIFY_SOCKET=vsock:2:1: cannot tell the service manager"
+kill -TERM "$last_pid"
+ends "$last_pid" 30 "weft pserver"
+expect 74 "$WEFT" pserver --port="$port" --ready_file=nowhere/ready
+says last.err "nowhere/ready.partial"
+: >other
+ln other ready.partial
+expect 74 "$WEFT" pserver --port="$port" --ready_file=ready
