@@ -643,8 +643,8 @@ void
 wf_outlet_format_dropped(uint64_t count, char *line, size_t bytes)
 {
 	(void)snprintf(line, bytes,
-		       "%" PRIu64 " line%s of the log %s dropped: nobody took them in time\n",
-		       count, count == 1 ? "" : "s", count == 1 ? "was" : "were");
+		       "%" PRIu64 " line%s of the log %s dropped: the reader was too slow\n", count,
+		       count == 1 ? "" : "s", count == 1 ? "was" : "were");
 }
 
 /* ---- without a pointer to an outlet ---- */

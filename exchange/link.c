@@ -151,7 +151,7 @@ wf_link_tick(struct wf_link *link, uint64_t now)
 	if (!link->was_ready && now - end->started_ns >= end->connect_timeout_ns) {
 		char who[WF_REASON_BYTES];
 		wf_link_describe(link, who, sizeof(who));
-		fail(link, WEFT_TIMEOUT, "%s was not there within %.1f s, last error: %s", who,
+		fail(link, WEFT_TIMEOUT, "%s did not answer within %.1f s, last error: %s", who,
 		     (double)end->connect_timeout_ns / 1e9, link->retry.why);
 		return;
 	}

@@ -164,7 +164,8 @@ make_room(struct wf_paths *t, const struct wf_paths_conn *m)
 		}
 		t->info.strangers_refused++;
 		(void)snprintf(t->info.last_stranger, sizeof(t->info.last_stranger),
-			       "no room for all that were offered a path and have not come there");
+			       "no room: too many peers were offered a path and have not "
+			       "connected over it");
 		wf_paths_conn_gone(out);
 		wf_paths_abandon(out->boot, WF_DISCONNECT_NOW);
 		out->boot = NULL;
@@ -217,11 +218,12 @@ explain_demand(struct wf_paths *t, const struct wf_path_head *hello, struct wf_p
 	char missing[WF_PATH_TEXT_BYTES];
 	memcpy(missing, no->text, sizeof(missing));
 	if (!t->must && no->reason != WF_PATH_MISSING) {
-		(void)snprintf(no->text, bytes, "%s",
-			       no->reason == WF_PATH_OTHER_HOST
-				       ? "it demands a path that needs one host, and is on another"
-				       : "it demands a path that is excluded here; start both with "
-					 "--transport=auto");
+		(void)snprintf(
+			no->text, bytes, "%s",
+			no->reason == WF_PATH_OTHER_HOST
+				? "it requires a path within one host, and is on another host"
+				: "it requires a path that is excluded here; start both with "
+				  "--transport=auto");
 	} else if (no->reason == WF_PATH_OTHER_HOST) {
 		(void)snprintf(
 			no->text, bytes,

@@ -167,7 +167,7 @@ upgrade(struct wf_paths_conn *m, const struct wf_path_head *head)
 	}
 	wf_paths_conn_state(m, WF_PATHS_UPGRADING);
 	if (!wf_paths_rails_next(m)) {
-		wf_paths_conn_cause(m, WEFT_UNAVAILABLE, "its rails broke a little while ago");
+		wf_paths_conn_cause(m, WEFT_UNAVAILABLE, "its rails broke recently");
 		wf_paths_conn_state(m, WF_PATHS_JUDGING);
 		wf_paths_connect_again(m);
 	}
@@ -301,8 +301,8 @@ wf_paths_connect_path_down(struct wf_paths_conn *m, struct wf_event *event)
 	if (status != WEFT_REFUSED && wf_paths_rails_failed(m, event->down.why)) {
 		return false;
 	}
-	wf_paths_conn_note(m,
-			   status == WEFT_REFUSED ? "its ticket was not taken" : event->down.why);
+	wf_paths_conn_note(m, status == WEFT_REFUSED ? "its ticket was not accepted"
+						     : event->down.why);
 	wf_paths_conn_state(m, WF_PATHS_JUDGING);
 	wf_paths_conn_deadline(m, wf_now_ns(m->t->transport.env) + WF_PATHS_JUDGE_NS);
 	return false;

@@ -183,7 +183,7 @@ listen_rdma(struct wf_paths *t, struct wf_path *path, struct wf_host *where)
 	}
 	if (at->slow_count > 0) {
 		wf_log(t->transport.env, WF_LOG_INFO,
-		       "%s: a slow rail is not used: %s (--verbs=device=... takes what it names)",
+		       "%s: a slow rail is not used: %s (--verbs=device=... uses those it names)",
 		       path->kind->name, at->slow);
 	}
 	if (strcmp(where->name, "0.0.0.0") != 0) {

@@ -55,7 +55,7 @@ wf_shm_conn_ended(struct wf_shm_conn *c, enum wf_shm_closing closing)
 	if (closing == WF_SHM_ORDERLY || closing == WF_SHM_NOW) {
 		wf_life_lost(&c->life, WEFT_CLOSED, "closed by the peer");
 	} else if (closing == WF_SHM_BROKEN) {
-		wf_life_lost(&c->life, WEFT_LOST, "the peer broke the connection off");
+		wf_life_lost(&c->life, WEFT_LOST, "the peer ended the connection after an error");
 	} else {
 		wf_life_lost(&c->life, WEFT_LOST, "the peer's process closed without warning");
 	}

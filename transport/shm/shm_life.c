@@ -162,7 +162,7 @@ static const char *
 shm_late(struct wf_life *life)
 {
 	if (life->deadline_ns == life->attempt_ns) {
-		return "the listener took no connection";
+		return "the listener accepted no connection";
 	}
 	wf_shm_connect_try(wf_shm_conn_of(&life->conn));
 	return NULL;

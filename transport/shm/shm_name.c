@@ -111,7 +111,7 @@ wf_shm_peer_check(int fd, pid_t *pid)
 	struct ucred cred = {0};
 	socklen_t bytes = sizeof(cred);
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &bytes) != 0) {
-		return wf_fail_errno(WEFT_PERM, errno, "who the peer is");
+		return wf_fail_errno(WEFT_PERM, errno, "credentials of the peer");
 	}
 	*pid = cred.pid;
 	if (cred.uid == geteuid() || cred.uid == 0 || is_own_group(cred.gid) || shares_group(fd)) {

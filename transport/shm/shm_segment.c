@@ -60,11 +60,11 @@ wf_shm_memfd_check(int fd, uint64_t bytes)
 	struct statfs fs = {0};
 	struct stat st = {0};
 	if (fstatfs(fd, &fs) != 0 || fstat(fd, &st) != 0) {
-		return wf_fail_errno(WEFT_PROTOCOL, errno, "what came as a memfd");
+		return wf_fail_errno(WEFT_PROTOCOL, errno, "descriptor of a memfd");
 	}
 	if (!S_ISREG(st.st_mode) || fs.f_type != TMPFS_MAGIC) {
 		return wf_fail(WEFT_PROTOCOL,
-			       "what came as a memfd is none, or has pages that may be missing");
+			       "its descriptor is no memfd, or has pages that may be missing");
 	}
 	int seals = fcntl(fd, F_GET_SEALS);
 	if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) {

@@ -173,8 +173,8 @@ log_lost(struct wf_verbs *t, const struct wf_verbs_device *dev)
 	if (!t->event_lost) {
 		t->event_lost = true;
 		wf_log(t->medium.transport.env, WF_LOG_WARN,
-		       "verbs: %s lost an event of a completion: weft looks without one each %llu "
-		       "ms, so this costs time and nothing else",
+		       "verbs: %s lost an event of a completion; weft polls each %llu ms in any "
+		       "case, so this only costs time",
 		       dev->name, WF_VERBS_EVENT_NS / WF_NS_PER_MS);
 	}
 }

@@ -267,7 +267,7 @@ what_is_missing(const struct wf_verbs_conn *c)
 	}
 	return c->attempt.stage == WF_VERBS_REQUESTING || c->attempt.repeated
 		       ? "the request was not answered"
-		       : "no way there was found";
+		       : "no route to it was found";
 }
 
 void

@@ -209,7 +209,7 @@ check_pkey(const struct wf_verbs_conn *c, const struct wf_verbs_device *dev)
 	int err = c->t->lib->query_port(dev->context, c->link.id->port_num,
 					(struct _compat_ibv_port_attr *)&port);
 	if (err != 0) {
-		return wf_fail_errno(WEFT_IO, err, "%s: port %u cannot be asked", dev->name,
+		return wf_fail_errno(WEFT_IO, err, "%s: port %u cannot be queried", dev->name,
 				     c->link.id->port_num);
 	}
 	if (pkey >= port.pkey_tbl_len) {

@@ -117,7 +117,7 @@ wf_verbs_queues_retire(struct wf_verbs_queues *q)
 	q->retired = true;
 	dev->queues.retired_count++;
 	wf_log(dev->t->medium.transport.env, WF_LOG_INFO,
-	       "verbs: %s: a shared receive queue may have lost buffers: it goes with the last of "
+	       "verbs: %s: a shared receive queue may have lost buffers: it ends with the last of "
 	       "%u connections",
 	       dev->name, q->conn_count);
 }

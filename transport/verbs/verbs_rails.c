@@ -229,7 +229,8 @@ wf_rdma_device_for(const char *settings, unsigned rail, char out[WF_RDMA_DEVICE_
 	}
 	wf_verbs_settings_device(&s, rail % count, out);
 	if (!wf_rdma_is_up(out, s.port == 0 ? 1 : s.port)) {
-		return wf_fail(WEFT_UNAVAILABLE, "%s is down, or not there (rdma link show)", out);
+		return wf_fail(WEFT_UNAVAILABLE, "%s is down or missing (see: rdma link show)",
+			       out);
 	}
 	return WEFT_OK;
 }

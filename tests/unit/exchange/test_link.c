@@ -452,7 +452,7 @@ a_lane_that_is_never_found_is_a_failure(void **state)
 	down(WEFT_UNAVAILABLE);
 	wf_link_tick(&link, clock_ns + 10 * WF_NS_PER_S);
 	assert_int_equal(failed_with, WEFT_TIMEOUT);
-	assert_non_null(strstr(failed_text, "was not there within 10.0 s, last error: a test"));
+	assert_non_null(strstr(failed_text, "did not answer within 10.0 s, last error: a test"));
 }
 
 static void
