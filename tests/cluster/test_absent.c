@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Jobs in which one trainer has another setting than the rest, under seeded delays, cuts, refusals
- * and stalls: all end within seconds, by its name and with both values, and say so while they wait;
- * where the same trainer comes back with the right one in time, all train. A job that runs without
- * it, of asynchronous tables, goes on. Thread: one. */
+ * and stalls: all end within seconds, with its name and both values, and report it while they wait;
+ * if the same trainer reconnects with the right setting in time, all train. A job that runs without
+ * it, of asynchronous tables, continues. Thread: one. */
 #include <setjmp.h>
 #include <inttypes.h>
 #include <stdarg.h>

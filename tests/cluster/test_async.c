@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs whose tensors, or some of them, are applied as they come, under seeded delays, cuts,
- * refusals, stalls and kills. Every push takes 1 from each element, so that a slice counts the
+/* Jobs whose tensors, or some of them, are applied as they arrive, under seeded delays, cuts,
+ * refusals, stalls and kills. Every push subtracts 1 from each element, so that a slice counts the
  * pushes that were applied to it: none is applied twice, none is lost that was not reported to its
  * sender, no answer is torn (all elements of a slice are equal), all trainers end a pass with the
- * same values, and nobody is further ahead than the bound allows. Usage: test_async [FIRST COUNT
+ * same values, and none is further ahead than the bound allows. Usage: test_async [FIRST COUNT
  * [kill]]; WEFT_SEED=S runs one seed, and WEFT_CLUSTER_LOG=1 shows the log lines of all processes.
  * Thread: one. */
 #include <inttypes.h>

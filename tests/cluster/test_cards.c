@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole jobs over RDMA devices of every kind that are late, lose things and break by seed, beside a
- * simulated network that is what they fall back to: each ends with the digest of the sequential
- * run, and leaves nothing of a device behind. Usage: test_cards FIRST COUNT [tables | tensors];
- * WEFT_SEED=S runs one seed, WEFT_LONG a hundred times as many, and WEFT_CLUSTER_LOG=1 shows the
- * log lines of all its processes. Thread: one. */
+/* Whole jobs over RDMA devices of every kind that are late, lose things and break by seed, with a
+ * simulated network to fall back to: each ends with the digest of the sequential run, and leaves no
+ * object of a device behind. Usage: test_cards FIRST COUNT [tables | tensors]; WEFT_SEED=S runs one
+ * seed, WEFT_LONG a hundred times as many, and WEFT_CLUSTER_LOG=1 shows the log lines of all its
+ * processes. Thread: one. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

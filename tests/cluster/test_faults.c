@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole jobs whose transports are behind faults (transport/fault), around all of one or around each
- * of its paths, in a world that is calm or has faults of its own: each ends with the bits of the
- * sequential run. Usage: test_faults FIRST COUNT; WEFT_SEED=S runs one seed, WEFT_LONG ten times as
- * many. */
+/* Whole jobs whose transports are wrapped in faults (transport/fault), around a whole transport or
+ * around each of its paths, in a world that is calm or has its own faults: each ends with the bits
+ * of the sequential run. Usage: test_faults FIRST COUNT; WEFT_SEED=S runs one seed, WEFT_LONG ten
+ * times as many. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

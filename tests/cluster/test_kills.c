@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kill -9 of one process at a seeded instant, with and without other faults: every other process
- * ends within 5 s of virtual time, with a typed error that names who was killed, or had finished
- * before. Usage: test_kills FIRST COUNT; WEFT_SEED=S runs one seed, WEFT_LONG ten times as many. */
+ * ends within 5 s of virtual time, with a typed error that names the killed process, or had
+ * finished before. Usage: test_kills FIRST COUNT; WEFT_SEED=S runs one seed, WEFT_LONG ten times as
+ * many. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

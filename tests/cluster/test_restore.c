@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A job that is saved in the middle and goes on in another one, with other numbers of pservers,
+/* A job that is saved in the middle and continued by another one, with other numbers of pservers,
  * lanes and slots and under faults, ends with the bits of a job that was never interrupted. Usage:
  * test_restore FIRST COUNT; WEFT_SEED=S runs one seed. */
 #include <inttypes.h>

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Jobs with tables, with and without tensors, under seeded delays, splits, cuts, refusals, paths
- * that break and stalls: each trainer is given the bits that plain tables give in a sequential run,
- * over any number of lanes, with any window, with prefetch and without. And who dies, ends the job
+ * that break and stalls: each trainer receives the bits of plain tables in a sequential run, over
+ * any number of lanes, with any window, with prefetch and without. A process that dies ends the job
  * for all within a bound. Usage: test_sparse FIRST COUNT [kill | differ | modes | restore | keep];
  * WEFT_SEED=S runs one seed, WEFT_LONG ten times as many, and WEFT_CLUSTER_LOG=1 shows the log
- * lines of all processes.
- */
+ * lines of all processes. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

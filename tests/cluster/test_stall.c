@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A job whose pservers take no turns for 50 s of virtual time, from a seeded instant on (their
- * transports bring nothing and move nothing): waited for, it ends with the bits of the sequential
- * run; with a stall_timeout of 5 s all trainers end then, and name a pserver and what is wrong
- * with it. Usage: test_stall FIRST COUNT; WEFT_SEED=S runs one seed, WEFT_LONG ten times as many.
- */
+ * transports bring nothing and move nothing): if it is waited for, it ends with the bits of the
+ * sequential run; with a stall_timeout of 5 s all trainers end then, and name a pserver and what is
+ * wrong with it. Usage: test_stall FIRST COUNT; WEFT_SEED=S runs one seed, WEFT_LONG ten times as
+ * many. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

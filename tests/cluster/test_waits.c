@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What trainers and lanes say while they wait, under a virtual clock: nothing in a job of minutes
- * whose waits are short, one by one; and of a long wait what it is for and how long it has lasted,
- * whatever was waited for before. The jobs have tensors, tables, barriers and pass ends.
- * Thread: one. */
+/* What trainers and lanes log while they wait, under a virtual clock: nothing in a job of minutes
+ * whose waits are short, one by one; and for a long wait what it is for and how long it has lasted,
+ * whatever was waited for before. The jobs have tensors, tables, barriers and pass ends. Thread:
+ * one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cases_op: C13 to C20, what post takes and how it is done. Thread: the case's. */
+/* cases_op: C13 to C20, which operations post accepts and how they complete. Thread: the case's. */
 #include "tests/conformance/conformance.h"
 
 /* Nobody polls meanwhile, so nothing can be DONE. */

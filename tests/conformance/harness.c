@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* harness: the one place that knows which backend a case runs on. "tcp" and "tcp6" run in the
+/* harness: the one place that knows on which backend a case runs. "tcp" and "tcp6" run in the
  * system's env over loopback, "shm" there too, "shm-copy" with memory that cannot be shared, "sim"
- * as a process of a simulated world, "toy" over pipes, in the program that has it;
- * "paths" and "paths-LIST" with what LIST allows, on loopback or there;
- * "fake-KIND" over RDMA devices that are none, there, in the program that has them.
- * "fault+X" is X behind faults that the contract allows for. Thread: the main one; the simulated
- * process is a coroutine of it. */
+ * as a process of a simulated world, "toy" over pipes, in the program that has it; "paths" and
+ * "paths-LIST" with the paths of LIST, on loopback or there; "fake-KIND" over simulated RDMA
+ * devices, there, in the program that has them. "fault+X" is X wrapped in faults that the contract
+ * allows for. Thread: the main one; the simulated process is a coroutine of it. */
 #include "tests/conformance/conformance.h"
 
 #include <stdlib.h>

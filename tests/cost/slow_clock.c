@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* slow_clock: loaded before all others (LD_PRELOAD), it lets time pass a hundred times slower than
- * it does, so that what the clock brings does not show among what an exchange does, however slow
- * the machine is. Thread: any. */
+/* slow_clock: loaded before all other libraries (LD_PRELOAD), it lets time pass a hundred times
+ * slower, so that work that depends on the clock does not count as work of an exchange, however
+ * slow the machine is. Thread: any. */
 #include <stdatomic.h>
 #include <stdint.h>
 #include <sys/syscall.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fuzz target of the readers of keyed features; the first byte says which. What is taken is a set
- * that holds together, what is refused is refused by line, and memory stays in proportion. */
+/* Fuzz target of the readers of keyed features; the first byte selects the reader. An accepted set
+ * is consistent, a refusal names its line, and memory stays in proportion. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fuzz target of what one end of `rdma_bench lat`, `bw` and `rate` reads from the other: heads and
- * bodies. The first byte says which. */
+/* Fuzz target of the heads and bodies that one end of `rdma_bench lat`, `bw` and `rate` reads from
+ * the other. The first byte selects which. */
 #include <string.h>
 
 #include "base/assert.h"

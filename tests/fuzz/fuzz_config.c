@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fuzz target of the file of --config: what is taken keeps the table's limits and knows its lines,
- * what is refused is refused by line. */
+/* Fuzz target of the file of --config: accepted values keep the table's limits and know their
+ * lines, a refusal names its line. */
 #include <string.h>
 
 #include "base/assert.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fuzz target of wf_fault_spec_parse: what is taken keeps its limits, what is not is said why. */
+/* Fuzz target of wf_fault_spec_parse: an accepted SPEC keeps its limits, a refusal has a reason. */
 #include <string.h>
 
 #include "base/assert.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fuzz target of wf_head_decode: what is taken encodes to the same bytes. */
+/* Fuzz target of wf_head_decode: an accepted head encodes to the same bytes. */
 #include <string.h>
 
 #include "base/assert.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fuzz target of the reader of idx files: it reads exactly what the header says or refuses with a
- * reason, and takes no more memory than a file of that size can hold. */
+/* Fuzz target of the reader of idx files: it reads exactly what the header announces or refuses
+ * with a reason, and takes no more memory than a file of that size can hold. */
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fuzz target of wf_job_decode and of wf_placement_init on what it takes. Memory is bounded: what a
- * small input makes us allocate stays in proportion to it, and placement says so when it does not.
- */
+/* Fuzz target of wf_job_decode and of wf_placement_init on accepted jobs. Memory is bounded: what
+ * is allocated for a small input stays in proportion to it, and placement refuses a job for which
+ * it would not. */
 #include <stdlib.h>
 #include <string.h>
 

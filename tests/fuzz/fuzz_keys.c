@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fuzz target of keys: a byte of coding, two of how many, then the bytes of the keys. What is taken
- * ascends, and encodes to the same bytes. */
+/* Fuzz target of keys: a byte of coding, two of their number, then the bytes of the keys. Accepted
+ * keys ascend, and encode to the same bytes. */
 #include <string.h>
 
 #include "base/assert.h"

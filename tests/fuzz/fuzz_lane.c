@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fuzz target of a whole pserver: a trainer that is let in, and has its grants, says anything.
- * What an input is: lying_job.h. */
+/* Fuzz target of a whole pserver: an admitted trainer, which has its grants, sends arbitrary
+ * messages. lying_job.h describes an input. */
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/lying_job.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fuzz target of wf_manifest_decode: what is taken encodes to the same bytes, no name leaves its
- * directory, and memory stays in proportion to the text. */
+/* Fuzz target of wf_manifest_decode: an accepted manifest encodes to the same bytes, no name leaves
+ * its directory, and memory stays in proportion to the text. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_message: decode one message; what is taken encodes to the same head and body. */
+/* fuzz_message: decodes one message; an accepted one encodes to the same head and body. */
 #include "tests/fuzz/fuzz_message.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fuzz target of the reader of rows: it reads to the end or refuses with a reason, hands out only
- * rows that a writer would take, and takes no more memory than the file has bytes. */
+/* Fuzz target of the reader of rows: it reads to the end or refuses with a reason, returns only
+ * rows that a writer would accept, and takes no more memory than the file has bytes. */
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>

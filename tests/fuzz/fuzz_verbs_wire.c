@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzz target of what the verbs backend reads from a peer: private data, frames, keys. The first
- * byte says which. */
+ * byte selects which. */
 #include <string.h>
 
 #include "base/assert.h"

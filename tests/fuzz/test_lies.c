@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One lie in a whole job, at either end: it is refused by name, and costs who said it. What a peer
- * PUTs is exactly what is due, or nothing of it is read. Thread: the test's. */
+/* One lie in a whole job, at either end: it is refused by name, and costs its sender the
+ * connection. A peer PUTs exactly what is due, or nothing of it is read. Thread: the test's. */
 #include "tests/fuzz/lying_job.h"
 
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where slabs and threads really are, asked of the kernel, on a machine with two NUMA nodes.
- * Skipped (77) where there are none. Thread: main, and those that it starts. */
+/* Where slabs and threads really are, according to the kernel, on a machine with two NUMA nodes.
+ * Skipped (77) on others. Thread: main, and those that it starts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A trainer that does what its standard input says, a word a line, and answers each with a line. It
- * is linked to the shared library, as a user's program is.
- * Usage: user PSERVERS TRAINER_ID TRAINERS MEBIBYTES. Words: step, push, wait, pull, close. */
+/* A trainer that carries out the commands on its standard input, a word a line, and answers each
+ * with a line. It is linked to the shared library, as a user's program is. Usage: user PSERVERS
+ * TRAINER_ID TRAINERS MEBIBYTES. Words: step, push, wait, pull, close. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ends that come at any moment: closes and aborts beside running steps, pservers that stop. Every
- * call returns, with success or with a status that has a text; nothing is left behind. */
+/* Ends at arbitrary moments: closes and aborts beside running steps, pservers that stop. Every call
+ * returns, with success or with a status that has a text; nothing is left behind. */
 #include <sched.h>
 
 #include "base/rng.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* backends: the lists of transport/backends.c, and the networks of simulated worlds. Programs that
- * are linked with sim have these lists in the place of those. Thread: any; constant. */
+ * are linked with sim have these lists instead. Thread: any; constant. */
 #include "tests/double/sim/sim.h"
 
 const struct wf_backend *const wf_backends[] = {

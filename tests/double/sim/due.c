@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* due: binary heap of pointers to embedded items, each of which knows its place. Thread: the
+/* due: binary heap of pointers to embedded items, each of which knows its index. Thread: the
  * world's. */
 #include "tests/double/sim/due.h"
 

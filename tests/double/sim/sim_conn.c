@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sim_conn: one end of a link: the operations it took, and how it goes down.
+/* sim_conn: one end of a link: the operations that it accepted, and how it goes down.
  *
  * An end goes down in two steps. When the time comes, what is not DONE becomes LOST and DOWN is
- * queued; the peer's bytes keep landing until poll hands that DOWN over. Thread: the world's. */
+ * queued; the peer's bytes keep landing until poll delivers that DOWN. Thread: the world's. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sim_grant: keys, and what they open. The sender's PUT is checked the moment it is posted, against
- * the receiver's books: a buffer that is not free then is never written. Thread: the world's. */
+/* sim_grant: keys, and the memory that they grant. The sender's PUT is checked when it is posted,
+ * against the receiver's books: a buffer that is not free then is never written. Thread: the
+ * world's. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* world: the virtual clock, the turns of the procs, and how they end. Thread: who made it. */
+/* world: the virtual clock, the turns of the procs, and how they end. Thread: its creator's. */
 #include "tests/double/sim/world.h"
 
 #include <stdio.h>

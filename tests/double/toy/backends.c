@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* backends: the lists of a program that is linked with toy, in the place of those of
+/* backends: the lists of a program that is linked with toy, instead of those of
  * transport/backends.c. Thread: any; constant. */
 #include "tests/double/toy/toy.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fake_device: the device "fake0" of the fake, what it says of itself, and what befalls it. Each
- * process has opened it for itself. Thread: one. */
+/* fake_device: the device "fake0" of the fake, its reports and its failures. Each process opens its
+ * own. Thread: one. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fake_lib: the fake in the place of the libraries, as a table of functions. A shared library would
- * have their names instead. Thread: one. */
+/* fake_lib: the fake instead of the libraries, as a table of functions. A shared library would have
+ * their names. Thread: one. */
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fake_peer: the other end of a queue pair, in the same process: what is sent is there at once.
+/* fake_peer: the other end of a queue pair, in the same process: what is sent arrives at once.
  * Thread: one. */
 #include "fake_internal.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fake_queues: completion queues, receive queues and queue pairs of the fake, as objects; what goes
- * through them is fake_wire.c's. Queues have the entries that were asked for, and no more. Thread:
- * one. */
+/* fake_queues: completion queues, receive queues and queue pairs of the fake, as objects;
+ * fake_wire.c moves what goes through them. Queues have exactly the requested number of entries.
+ * Thread: one. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fake_rdma: what transport/rdma.h says of this host where its device is the fake. The program is
+/* fake_rdma: the answers of transport/rdma.h on a host whose device is the fake. The program is
  * linked with --wrap of these names. Thread: any. */
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of beats: when a peer is asked, when it is silent, and that who stood still accuses nobody.
- */
+/* Tests of beats: when a peer is asked, when it is silent, and that a process that stood still
+ * blames no peer. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

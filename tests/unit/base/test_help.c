@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The page of --help: texts fill the width once, groups stand in their order, and every option
- * is there once. */
+/* The page of --help: texts fill the width once, groups keep their order, and every option appears
+ * once. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When memory is bound to a node, and when it is only preferred there. Where it really is,
- * tests/numa asks a machine with two nodes. Thread: one. */
+/* When memory is bound to a node, and when the node is only preferred. Where it really is,
+ * tests/numa checks on a machine with two nodes. Thread: one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of options whose values stand in a program's own struct: narrow fields, enums, checks. */
+/* Tests of options whose values are in a program's own struct: narrow fields, enums, checks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

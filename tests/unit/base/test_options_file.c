@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of the file of --config: what is read, who wins, each refusal by line, and that what
- * --print_options prints is such a file. */
+/* Tests of the file of --config: what is read, which value wins, each refusal by line, and that the
+ * output of --print_options is such a file. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of outlet: order, what a full pipe costs whom, and what is said of dropped lines. Two
- * threads: the test's and the outlet's own; more where it says so. */
+/* Tests of outlet: order, what a full pipe costs, and how dropped lines are reported. Two threads:
+ * the test's and the outlet's own; more where noted. */
 #include "tests/unit/base/outlet_lines.h"
 
 #include <errno.h>

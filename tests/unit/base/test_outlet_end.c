@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of outlet: every way in which a process ends, children of fork, and systems that have no
- * thread to give. Two threads: the test's and the outlet's own; more where it says so. */
+/* Tests of outlet: every way in which a process ends, children of fork, and systems without a
+ * thread to spare. Two threads: the test's and the outlet's own; more where noted. */
 #include "tests/unit/base/outlet_lines.h"
 
 #include <errno.h>

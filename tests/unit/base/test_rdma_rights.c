@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who may not open a device's files learns which, why, and what to do. Thread: one. */
+/* A user who may not open a device's files learns which, why, and the remedy. Thread: one. */
 #include <errno.h>
 #include <ftw.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of the table of settings: it names each field of the public struct once, and agrees with
- * itself. Which defaults and limits there are, tests/unit/trainer/test_options.c says. */
+/* Tests of the table of settings: it names each field of the public struct once, and is consistent.
+ * tests/unit/trainer/test_options.c checks the defaults and limits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

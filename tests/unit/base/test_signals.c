@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of signals: what is one more request to stop, and what the echo of the first. */
+/* Tests of signals: which one is a further request to stop, and which the echo of the first. */
 #include "base/signals.h"
 
 #include <setjmp.h>

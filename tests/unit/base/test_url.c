@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of url: what is an address, what is none, and why. */
+/* Tests of url: which texts are addresses, which are not, and why. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of waits: what is told of waits that follow each other, and which of several is the oldest.
- */
+/* Tests of waits: what is logged of consecutive waits, and which of several is the oldest. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

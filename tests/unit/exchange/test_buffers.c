@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of buffers: what was taken is given back once, however far it came. The env and the
+/* Tests of buffers: what was allocated is released once, however far the setup got. The env and the
  * transport are counters. Thread: the test's. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of link: a link of one unit over a transport that does what the test says, under a clock
- * that the test moves. */
+/* Tests of link: a link of one unit over a scripted transport, under a clock that the test
+ * moves. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of order: every interleaving of few members and few steps, in all modes, against a plain
- * reference that keeps what was said and pushed and looks each question up in it. */
+ * reference that records what was sent and pushed and looks each question up in it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

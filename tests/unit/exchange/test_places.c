@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of places: a trainer's end grants them over a transport that takes as much as the test
- * lets it, and a lane's end receives what was sent. */
+/* Tests of places: a trainer's end grants them over a transport that accepts as much as the test
+ * allows, and a lane's end receives what was sent. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of retry: how long waits are, and what is remembered of a loss. Time and chance are the
- * test's. Thread: the test's. */
+/* Tests of retry: how long waits are, and what is remembered of a loss. Time and random numbers are
+ * the test's. Thread: the test's. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

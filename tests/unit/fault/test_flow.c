@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Delays, splits, short posts and stalls: what they do, and that they leave the contract true where
+/* Delays, splits, short posts and stalls: their effects, and that the contract still holds where
  * the conformance suite does not look. One thread. */
 #include "tests/unit/fault/fault_rig.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a SPEC may say, and what is said of one that is wrong. One thread. */
+/* What a SPEC may contain, and how a wrong one is refused. One thread. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

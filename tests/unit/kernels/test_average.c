@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Averages: when a window is over, against the rule gone through step by step, and what the sums
- * come to, against means in f64 of the values themselves. Thread: one. */
+/* Averages: when a window is over, against the rule step by step, and the sums, against means in
+ * f64 of the values themselves. Thread: one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Row optimizers: one step worked out by hand each, settings and what they refuse, and steps
+/* Row optimizers: one step of each computed by hand, settings and what they refuse, and steps
  * without a gradient against the steps themselves. Thread: one. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of the list of paths that broke: for how long each is left out, whose place is given to
- * another one, and what is forgiven. Time is the test's. One thread. */
+/* Tests of the list of broken paths: how long each is left out, which entry is replaced by another,
+ * and what is forgiven. Time is the test's. One thread. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which path is taken, when it breaks, and when it is taken again. One thread. */
+/* Which path is chosen, when it breaks, and when it is used again. One thread. */
 #include "tests/unit/paths/paths_rig.h"
 
 #include <poll.h>

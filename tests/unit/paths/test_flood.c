@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A crowd whose sockets stay open: members still come in. It speaks TCP by hand, for a transport
- * would close. One thread. */
+/* A crowd whose sockets stay open: members are still admitted. It speaks TCP by hand, because a
+ * transport would close. One thread. */
 #include "tests/unit/paths/paths_rig.h"
 
 #include <arpa/inet.h>

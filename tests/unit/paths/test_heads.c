@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Peers that say what transport/paths never says: garbage, tickets of others, tickets twice. One
+/* Peers that send what transport/paths never sends: garbage, tickets of others, tickets twice. One
  * thread. */
 #include "tests/unit/paths/paths_rig.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* puppet: a trainer that says what it is told to say. See stage.h. Thread: the test's. */
+/* puppet: a scripted trainer. See stage.h. Thread: the test's. */
 #include "tests/unit/pserver/stage.h"
 
 #include <stdio.h>

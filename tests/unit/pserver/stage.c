@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stage: the world, the lanes in it, and what their slices should come to. Thread: the test's. */
+/* stage: the world, the lanes in it, and the expected values of their slices. Thread: the
+ * test's. */
 #include "tests/unit/pserver/stage.h"
 
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trainers that the job waits for and that have not come in, for they were refused, or had begun to
- * come and are gone: who waits is told at once, and the job ends, but only before its first step.
- * Thread: the test's. */
+/* Trainers that the job waits for and that are not admitted, because they were refused, or had
+ * begun to connect and are gone: the members that wait are notified at once, and the job ends, but
+ * only before its first step. Thread: the test's. */
 #include "tests/unit/pserver/stage.h"
 
 #include <setjmp.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A lane with a small inbox, said by hand: whom it allows to push what and when, what a broken path
- * leaves, what it refuses, and with how much room it does not begin. Thread: the test's. */
+/* A lane with a small inbox, with scripted messages: whom it allows to push what and when, what a
+ * broken path leaves, what it refuses, and with how much room it does not begin. Thread: the
+ * test's. */
 #include "tests/unit/pserver/stage.h"
 
 #include <setjmp.h>

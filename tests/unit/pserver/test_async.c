@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors of the asynchronous modes as one lane sees them, said by hand: applied on arrival,
- * dropped for their lag, answered whole, once, and not before others are near enough. Thread: the
- * test's. */
+/* Tensors of the asynchronous modes as one lane sees them, with scripted messages: applied on
+ * arrival, dropped for their lag, answered whole, once, and not before others are near enough.
+ * Thread: the test's. */
 #include "tests/unit/pserver/stage.h"
 
 #include <setjmp.h>

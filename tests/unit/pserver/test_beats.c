@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trainers that take no turns: asked while the lane waits for them, named, waited for until
- * stall_timeout. Puppets answer BEAT as long as they are not `asleep`. The linker puts functions of
- * ours in the place of the transport's, so that the lane's posts may be held up. Thread: one. */
+/* Trainers that take no turns: they get BEAT while the lane waits for them, are named, and are
+ * waited for until stall_timeout. Puppets answer BEAT as long as they are not `asleep`. The linker
+ * replaces functions of the transport, so that the lane's posts can be held up. Thread: one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ends a job for everybody, what everybody is told then, and that the lane takes the next job.
- * Thread: the test's. */
+/* What ends a job for all members, which cause they receive, and that the lane accepts the next
+ * job. Thread: the test's. */
 #include "tests/unit/pserver/stage.h"
 
 #include <setjmp.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is let in, who is not and is told why, and who takes over. Thread: the test's. */
+/* Which trainers are admitted, which are refused and with what reason, and which take over. Thread:
+ * the test's. */
 #include "tests/unit/pserver/stage.h"
 #include "transport/paths/paths_internal.h"
 

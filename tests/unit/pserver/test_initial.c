@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What trainer 0 may not say of the initial values, which are its to say, costs its connection.
- * Thread: the test's. */
+/* Invalid messages of trainer 0 about the initial values, which it has to send, cost its
+ * connection. Thread: the test's. */
 #include "tests/unit/pserver/stage.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A whole job as one lane sees it, said by hand. Thread: the test's. */
+/* A whole job as one lane sees it, with scripted messages. Thread: the test's. */
 #include "tests/unit/pserver/stage.h"
 
 #include <math.h>

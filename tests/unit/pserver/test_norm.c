@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The round that clipping by the norm takes, as one lane sees it, said by hand: who is told, what
- * is waited for, and sums that no honest trainer says. Thread: the test's. */
+/* The round of clipping by the norm, as one lane sees it, with scripted messages: who receives
+ * what, what is waited for, and sums that no valid trainer sends. Thread: the test's. */
 #include "tests/unit/pserver/stage.h"
 
 #include <math.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a trainer may not say costs its connection, by name, and it does not come in again. Nobody
- * else's connection is touched: the others are served, and steps that do not need the offender end
- * as they should, until the job ends because it is missing. One test for each act.
- * Thread: the test's. */
+/* Invalid messages of a trainer cost its connection, by name, and it is not admitted again. No
+ * other connection is touched: the others are served, and steps that do not need the offender end
+ * as they should, until the job ends because it is missing. One test for each act. Thread: the
+ * test's. */
 #include "tests/unit/pserver/stage.h"
 
 #include <setjmp.h>

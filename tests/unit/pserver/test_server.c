@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A whole pserver: when it ends, what it says then, and how its lanes share the end of a job.
+/* A whole pserver: when it ends, what it reports then, and how its lanes share the end of a job.
  * Thread: the test's. */
 #include "tests/unit/pserver/stage.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A pserver that gets no thread for one of its lanes, when another one has a job already: what it
- * ends with is that, and not that it stopped the job. The linker puts __wrap_pthread_create in the
- * place of pthread_create. Thread: the test's, and those of lanes. */
+/* A pserver that gets no thread for one of its lanes, when another one has a job already: it ends
+ * with that failure, and not because it stopped the job. The linker replaces pthread_create by
+ * __wrap_pthread_create. Thread: the test's, and those of lanes. */
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is waited for, how long, and with what: delays that a test makes, under a virtual clock, show
- * up at the trainer that has them. Thread: the test's. */
+/* Which trainer is waited for, how long, and with what: delays that a test makes, under a virtual
+ * clock, are attributed to the trainer that has them. Thread: the test's. */
 #include "tests/unit/pserver/stage.h"
 
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Models of other programs: what is in a file fills a model or a save, what is not exactly of its
- * format, or not the model's, is refused before a value is written, and nothing is kept on any way
- * out. */
+/* Models of other programs: the contents of a file fill a model or a save; what does not follow its
+ * format, or does not fit the model, is refused before a value is written, and nothing is left
+ * allocated in any case. */
 #include "tests/unit/saved/setup.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One job at a time saves to a folder, whoever it belongs to, and what holds where the file system
- * has no locks. */
+/* One job at a time saves to a folder, whoever owns it; and what holds if the file system has no
+ * locks. */
 #include "tests/unit/saved/setup.h"
 
 #include <errno.h>

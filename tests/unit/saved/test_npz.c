@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Deflated members of npz files: zlib may owe values of which it has all stored bytes, and a member
- * that was cut is told from one of which it owes some. */
+/* Deflated members of npz files: zlib may still owe values after all stored bytes, and a truncated
+ * member is distinguished from one of which it owes some. */
 #include "tests/unit/saved/setup.h"
 
 #include <zlib.h>

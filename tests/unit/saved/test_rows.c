@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A table's rows come back as they were saved; what is not exactly that is refused by file and
- * reason, both when it is written and when it is read. */
+/* A table's rows are read as they were saved; anything else is refused by file and reason, both
+ * when it is written and when it is read. */
 #include "tests/unit/saved/setup.h"
 
 #include <zlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is saved loads again; what is not exactly that is refused by file. */
+/* What is saved loads again; anything else is refused by file. */
 #include "tests/unit/saved/setup.h"
 
 #include <errno.h>

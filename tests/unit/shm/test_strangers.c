@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who connects and is no peer, or not yet: sent away or waited for, and nobody else notices.
- * Thread: one; the peer and the transport take turns. */
+/* Connections that are not a peer, or not yet: they are closed or waited for, and no other
+ * connection is affected. Thread: one; the peer and the transport take turns. */
 #include <fcntl.h>
 #include <poll.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the backend "sim" does beyond the contract: how it draws landings, ends and faults, and that
- * a seed replays. What the contract says is tested by tests/conformance. WEFT_SEED picks the first
- * seed of those tests that try many. One thread. */
+ * a seed replays. tests/conformance tests the contract. WEFT_SEED picks the first seed of those
+ * tests that try many. One thread. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who gets a row, and who loses it: by count, probability, age and score; each of them counted.
- * Thread: one. */
+/* Which keys get a row, and which rows are evicted: by count, probability, age and score; each of
+ * them counted. Thread: one. */
 #include "tests/unit/sparse/bed.h"
 
 #include <math.h>

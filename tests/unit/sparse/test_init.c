@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* First values: distributed as they should be, the same for whoever asks, and as promised. Thread:
+/* First values: distributed as they should be, the same whoever asks, and as promised. Thread:
  * one. */
 #include <setjmp.h>
 #include <stdarg.h>

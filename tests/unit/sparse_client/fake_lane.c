@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fake_lane: connections of the scripted pserver, and what every lane says. Thread: the world's. */
+/* fake_lane: connections of the scripted pserver, and what every lane sends. Thread: the
+ * world's. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

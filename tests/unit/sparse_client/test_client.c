@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The client of sparse tables against a scripted pserver: what it gives equals plain tables, and
- * what a lane refuses or does wrong ends as it should. */
+/* The client of sparse tables against a scripted pserver: its values equal those of plain tables,
+ * and refusals and mistakes of a lane end as they should. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

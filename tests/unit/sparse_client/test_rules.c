@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every rule of weft/sparse.h with its text: settings, batches, and what comes of lanes that refuse
- * or break the protocol. Against a scripted pserver in a simulated world. */
+/* Every rule of weft/sparse.h with its text: settings, batches, and the consequences of lanes that
+ * refuse or break the protocol. Against a scripted pserver in a simulated world. */
 #include "stage.h"
 
 #include <stdio.h>

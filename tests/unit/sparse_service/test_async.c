@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asynchronous modes of a sparse lane: pushes are applied as they come, late ones may be dropped,
- * and who is too far ahead waits. Thread: the test's. */
+/* Asynchronous modes of a sparse lane: pushes are applied as they arrive, late ones may be dropped,
+ * and trainers that are too far ahead wait. Thread: the test's. */
 #include "tests/unit/sparse_service/ground.h"
 
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sparse lane that runs out of memory: as it takes a job, tests/unit/pserver/starved.h, and in a
- * step. Thread: the test's. */
+/* A sparse lane that runs out of memory: while it accepts a job, tests/unit/pserver/starved.h, and
+ * in a step. Thread: the test's. */
 #include "tests/unit/sparse_service/ground.h"
 
 #include <setjmp.h>

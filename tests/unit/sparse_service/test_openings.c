@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of what opens a path on the trainer's side, GRANT and HAVE: each that is not what it has to
- * be costs the connection. */
+/* Tests of what opens a path on the trainer's side, GRANT and HAVE: each invalid one costs the
+ * connection. */
 #include "tests/unit/sparse_service/ground.h"
 
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A part is as long as its message says. Where it is not, nothing of it is read: it costs the
- * connection, by name. Thread: the test's. */
+/* A part has the length that its message announces. Otherwise nothing of it is read, and it costs
+ * the connection, by name. Thread: the test's. */
 #include "tests/unit/sparse_service/ground.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows fetched from a sparse lane with all that they are, and put back into another: pieces,
+/* Rows fetched from a sparse lane with state and stamps, and restored to another: pieces,
  * reconnects, what is refused and what costs the connection. Thread: the test's. */
 #include "tests/unit/sparse_service/ground.h"
 

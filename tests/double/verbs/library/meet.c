@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* meet: how identifiers of several processes find each other. A listener is a socket named after
- * its port; who connects to it has a link, over which the connection manager's messages go, too. As
- * the kernel does for a process that has ended, the end of a link says what its messages did not.
- * Thread: who has the lock. */
+ * its port; an identifier that connects to it has a link, over which the messages of the connection
+ * manager travel, too. If a process ends, the end of its links stands for the messages that it did
+ * not send, as in the kernel. Thread: the holder of the lock. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wire: one socket for each connection. A work request is a message, and its answer is another: the
- * next one goes when that has come. What cannot be written now is kept. Thread: who has the lock.
- */
+ * next request is sent when that has arrived. What cannot be written now is kept. Thread: the
+ * holder of the lock. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
