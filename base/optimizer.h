@@ -102,5 +102,5 @@ wf_optimizer_norm_max(const struct weft_optimizer_opts *set)
 static inline bool
 wf_optimizer_clips_norm(const struct weft_optimizer_opts *set)
 {
-	return wf_optimizer_norm_max(set) > 0.0;
+	return set->clip_norm > 0.0;
 }
