@@ -16,6 +16,7 @@
 #include "base/signals.h"
 #include "base/spin.h"
 #include "pserver/lane.h"
+#include "transport/address.h"
 #include "transport/verbs/verbs_settings.h"
 #include "wire/hello.h"
 #include "wire/job.h"
@@ -246,13 +247,28 @@ wf_server_stats(const struct wf_server *server, uint32_t lane_idx)
 	return wf_lane_stats(server->lane[lane_idx].lane);
 }
 
+/* Of a host's name, too: in many systems that of the host itself is 127.0.1.1. */
+static bool
+is_loopback(const char *name)
+{
+	struct wf_addresses here;
+	if (wf_addresses_here(name, &here) != WEFT_OK) {
+		return false; /* it was known a moment ago */
+	}
+	for (unsigned i = 0; i < here.count; i++) {
+		if (!wf_address_is_loopback(&here.at[i])) {
+			return false;
+		}
+	}
+	return true;
+}
+
 void
 wf_server_describe(const struct wf_server *server, char *out, size_t bytes)
 {
 	const struct wf_server_opts *opts = &server->opts;
 	const char *name = opts->listen.name;
-	bool loopback = strncmp(name, "127.", 4) == 0 || strcmp(name, "::1") == 0 ||
-			strcmp(name, "localhost") == 0;
+	bool loopback = is_loopback(name);
 	const uint32_t trainer_count = opts->session.num_gradient_servers;
 	const uint32_t dense = opts->session.ports_num;
 	const uint32_t sparse = opts->session.ports_num_for_sparse;

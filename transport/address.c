@@ -59,6 +59,17 @@ wf_address_port(const struct sockaddr_storage *address)
 		       : ntohs(((const struct sockaddr_in *)address)->sin_port);
 }
 
+bool
+wf_address_is_loopback(const struct sockaddr_storage *address)
+{
+	if (address->ss_family == AF_INET6) {
+		const struct in6_addr *at = &((const struct sockaddr_in6 *)address)->sin6_addr;
+		return IN6_IS_ADDR_LOOPBACK(at) ||
+		       (IN6_IS_ADDR_V4MAPPED(at) && at->s6_addr[12] == 127);
+	}
+	return ntohl(((const struct sockaddr_in *)address)->sin_addr.s_addr) >> 24 == 127;
+}
+
 void
 wf_address_set_port(struct sockaddr_storage *address, uint16_t port)
 {

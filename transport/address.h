@@ -28,6 +28,8 @@ void wf_address_name(const struct wf_host *asked, const struct sockaddr_storage 
 socklen_t wf_address_bytes(const struct sockaddr_storage *address);
 uint16_t wf_address_port(const struct sockaddr_storage *address);
 void wf_address_set_port(struct sockaddr_storage *address, uint16_t port);
+/* Whether only this host reaches it: 127.0.0.0/8, ::1, or the former as an IPv6 address. */
+bool wf_address_is_loopback(const struct sockaddr_storage *address);
 
 /* Resolves a name of this host to addresses to listen on, with port 0. May block. WEFT_UNAVAILABLE:
  * it has none. */

@@ -20,6 +20,7 @@ job() {
 job 127.0.0.1 "127.0.0.1:$port"
 first=$digest
 job localhost "localhost:$port"
+says pserver.err "listens on localhost" "only this host can reach it"
 [ "$digest" = "$first" ] || fail "localhost: digest $digest, not $first"
 job 127.0.0.1 "localhost:$port" # also where the name has an IPv6 address that nobody listens on
 [ "$digest" = "$first" ] || fail "localhost over IPv4: digest $digest, not $first"

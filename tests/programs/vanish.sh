@@ -32,6 +32,16 @@ for at in "$near near" "$far far"; do
 	within "$1" ip link set "$2" up
 done
 
+# A pserver that was not told where to listen: the trainer names the likely cause.
+start lonely nsenter --net="/run/netns/$near" "$WEFT" pserver --port=7170
+lonely=$last_pid
+wait_for lonely.err "only this host can reach it"
+expect 69 nsenter --net="/run/netns/$far" "$WEFT" train linear --pservers=10.77.0.1:7170 \
+	--connect_timeout=1s
+says last.err "Connection refused" "a server that listens on loopback only cannot be reached there"
+kill -TERM "$lonely"
+ends "$lonely" 30 "weft pserver"
+
 timeouts="--peer_timeout=2s --reconnect_timeout=1s"
 # shellcheck disable=SC2086 # words
 start pserver nsenter --net="/run/netns/$near" "$WEFT" pserver --listen=10.77.0.1 --port=7164 --once $timeouts

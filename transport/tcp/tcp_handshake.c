@@ -73,6 +73,18 @@ connect_one(struct wf_tcp_conn *c, const struct sockaddr_storage *address)
 	return 0;
 }
 
+/* The first mistake of who starts a job on two hosts. */
+static const char *
+hint(const struct wf_tcp_conn *c)
+{
+	for (unsigned i = 0; i < c->addresses.count && c->connect_error == ECONNREFUSED; i++) {
+		if (!wf_address_is_loopback(&c->addresses.at[i])) {
+			return "; a server that listens on loopback only cannot be reached there";
+		}
+	}
+	return "";
+}
+
 void
 wf_tcp_connect_next(struct wf_tcp_conn *c)
 {
@@ -94,8 +106,8 @@ wf_tcp_connect_next(struct wf_tcp_conn *c)
 			     "connecting took too long (addresses tried: %u)", c->addresses.count);
 		return;
 	}
-	wf_life_down(&c->life, WEFT_UNAVAILABLE, "%s (addresses tried: %u)",
-		     strerror(c->connect_error), c->addresses.count);
+	wf_life_down(&c->life, WEFT_UNAVAILABLE, "%s (addresses tried: %u)%s",
+		     strerror(c->connect_error), c->addresses.count, hint(c));
 }
 
 /* Whether the socket is connected to itself, which can happen with a port of our own host on which

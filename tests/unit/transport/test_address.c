@@ -7,10 +7,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#include "base/assert.h"
 #include "tests/unit/transport/resolver.h"
 
 static struct sockaddr_storage
@@ -58,6 +60,33 @@ a_peer_is_named_as_it_was_asked_for(void **state)
 	assert_string_equal(text, "node7:7164 ([::1]:7164)");
 	wf_address_name(&numeric, &at, text, sizeof(text));
 	assert_string_equal(text, "[::1]:7164");
+}
+
+static void
+loopback_is_what_only_this_host_reaches(void **state)
+{
+	static const struct {
+		const char *name;
+		bool loopback;
+	} cases[] = {
+		{"127.0.0.1", true},
+		{"127.0.1.1", true},
+		{"126.0.0.1", false},
+		{"0.0.0.0", false},
+		{"::1", true},
+		{"::", false},
+		{"::ffff:127.0.0.5", true},
+		{"::ffff:10.0.0.1", false},
+		{"fe80::1", false},
+	};
+	struct wf_addresses found;
+	(void)state;
+	for (size_t i = 0; i < WF_ARRAY_COUNT(cases); i++) {
+		struct wf_host host = {.port = 1};
+		snprintf(host.name, sizeof(host.name), "%s", cases[i].name);
+		assert_true(wf_addresses_numeric(&host, &found));
+		assert_int_equal(wf_address_is_loopback(&found.at[0]), cases[i].loopback);
+	}
 }
 
 static void
@@ -157,6 +186,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(addresses_read_as_they_are_written),
 		cmocka_unit_test(a_peer_is_named_as_it_was_asked_for),
+		cmocka_unit_test(loopback_is_what_only_this_host_reaches),
 		cmocka_unit_test(the_first_addresses_of_a_family_that_is_spoken_are_taken),
 		cmocka_unit_test(a_look_up_ends_with_addresses_or_why_not),
 		cmocka_unit_test(a_look_up_that_nobody_waits_for_is_freed_when_it_is_done),
