@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hostlist: see hostlist.h. A name with brackets is expanded by counting: name k of n takes from
- * each bracket the number that k, written in mixed radix, has there. */
+/* hostlist: see hostlist.h. A name with brackets is expanded by counting: name k of n has in each
+ * bracket the number at that digit of k in mixed radix. */
 #include "base/hostlist.h"
 
 #include <stdbool.h>
@@ -38,7 +38,7 @@ parse_number(const char **at, uint32_t *value, unsigned *digits)
 	return *digits > 0 && *digits <= DIGITS_MAX;
 }
 
-/* "007" or "007-012": the range, and how many digits a number has at least. Moves *at behind it. */
+/* Parses "007" or "007-012": the range, and the least number of digits. Advances *at. */
 static bool
 parse_range(const char **at, uint32_t *first, uint32_t *last, unsigned *width)
 {
@@ -55,7 +55,7 @@ parse_range(const char **at, uint32_t *first, uint32_t *last, unsigned *width)
 	return parse_number(at, last, &last_width) && *first <= *last;
 }
 
-/* How many numbers a bracket has; `at` is behind the '['. 0: it is malformed. */
+/* The number of numbers in a bracket; `at` is behind the '['. 0: it is malformed. */
 static uint32_t
 count_bracket(const char *at, const char **end)
 {
@@ -77,7 +77,7 @@ count_bracket(const char *at, const char **end)
 	}
 }
 
-/* Number `idx` of such a bracket, as text. */
+/* Formats number `idx` of such a bracket. */
 static int
 format_number(const char *at, uint32_t idx, char *out, size_t bytes)
 {
@@ -85,7 +85,7 @@ format_number(const char *at, uint32_t idx, char *out, size_t bytes)
 		uint32_t first, last;
 		unsigned width;
 		bool good = parse_range(&at, &first, &last, &width);
-		WF_ASSERT(good); /* it was counted */
+		WF_ASSERT(good); /* count_bracket has checked it */
 		if (idx <= last - first) {
 			return snprintf(out, bytes, "%0*u", (int)width, first + idx);
 		}

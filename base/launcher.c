@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* launcher: see launcher.h. What all readers write goes into one list; then it is settled what
- * counts. */
+/* launcher: see launcher.h. All readers add to one list; then it is decided which finding counts.
+ */
 #include "base/launcher.h"
 
 #include <stdio.h>
@@ -44,7 +44,7 @@ wf_probe_number(const char *text, unsigned *out)
 	return true;
 }
 
-/* What the value itself forbids. */
+/* The reason why a value cannot be used; NULL: it can. */
 static const char *
 objection(enum wf_launcher_fact fact, const char *value)
 {
@@ -125,7 +125,7 @@ wf_launcher_detect(const struct wf_launcher_source *source, enum wf_launcher_rol
 
 	memset(out, 0, sizeof(*out));
 	out->role = role;
-	if (role == WF_ROLE_UNKNOWN) { /* the job's own variables are the only ones that say it */
+	if (role == WF_ROLE_UNKNOWN) { /* only the job's own variables have it */
 		probe.launcher = "";
 		wf_launcher_read_paddle(&probe);
 		const struct wf_launcher_finding *said = wf_launcher_find(out, WF_FACT_ROLE);

@@ -73,7 +73,7 @@ wf_launcher_read_torchrun(struct wf_launcher_probe *probe)
 
 /* ---- Open MPI ---- */
 
-/* "1 2": how many processes each of the programs of one mpirun has. */
+/* Parses "1 2": the numbers of processes of the programs of one mpirun. */
 static unsigned
 parse_counts(const char *text, unsigned counts[APPS_MAX])
 {
@@ -96,7 +96,8 @@ parse_counts(const char *text, unsigned counts[APPS_MAX])
 }
 
 /* `mpirun -np 2 weft pserver : -np 4 weft train` has one row of ranks for both programs. Here a
- * trainer counts among those of its own program, and a pserver learns of the other one's. */
+ * trainer is counted among those of its own program, and a pserver gets the number of the other
+ * program's processes. */
 static bool
 read_programs(struct wf_launcher_probe *probe, unsigned rank)
 {
@@ -211,7 +212,7 @@ read_role(struct wf_launcher_probe *probe)
 	}
 }
 
-/* The number of trainers: as such, or as long as a list of them. */
+/* Reads the number of trainers: a number, or the length of a list of them. */
 static void
 read_trainers(struct wf_launcher_probe *probe)
 {
@@ -267,7 +268,8 @@ wf_launcher_read_paddle(struct wf_launcher_probe *probe)
 
 /* ---- Volcano, Kubernetes ---- */
 
-/* A file of one name a line, as a list with commas; false: there is none, or it is too long. */
+/* Reads a file with one name per line as a list with commas. Returns false if there is none, or if
+ * it is too long. */
 static bool
 read_list(const struct wf_launcher_probe *probe, const char *path, char *out, size_t bytes)
 {

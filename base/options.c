@@ -256,7 +256,7 @@ parse_option(struct wf_options *options, const struct argument *arg, const char 
 	return WEFT_OK;
 }
 
-/* "-" is a file, "-1" a number; any other single dash is a slip. */
+/* Whether it has a single dash by mistake: "-" is a file, and "-1" a number. */
 static bool
 is_short_option(const char *text)
 {
@@ -310,7 +310,7 @@ parse_arguments(struct wf_options *options, int argc, char *const *argv)
 
 /* ---- the file ---- */
 
-/* The last --config among the arguments, else the environment's; NULL or "": no file. */
+/* The last --config among the arguments, otherwise the environment's; NULL or "": no file. */
 static const char *
 find_config(const struct wf_options *options, int argc, char *const *argv)
 {
@@ -327,7 +327,7 @@ find_config(const struct wf_options *options, int argc, char *const *argv)
 			continue;
 		}
 		struct argument arg = split_argument(options, argv[i]);
-		/* A forgotten value is refused when the arguments are taken. */
+		/* A missing value is refused when the arguments are parsed. */
 		if (takes_next(&arg) && i + 1 < argc && strncmp(argv[i + 1], "--", 2) != 0) {
 			arg.value = argv[++i];
 		}
@@ -358,7 +358,7 @@ parse_file(struct wf_options *options, int argc, char *const *argv)
 	return wf_option_file_read(options, path);
 }
 
-/* Help is given even beside mistakes: who asks for it may not know better. */
+/* Whether the arguments request help, which is printed even if other arguments are wrong. */
 static bool
 asks_for_help(const struct wf_options *options, int argc, char *const *argv)
 {
@@ -402,7 +402,7 @@ wf_options_parse(struct wf_options *options, int argc, char *const *argv)
 	return st;
 }
 
-/* ---- questions afterwards ---- */
+/* ---- after parsing ---- */
 
 enum wf_option_origin
 wf_options_origin(const struct wf_options *options, const char *name)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* options_file: the file that --config names: lines of name = value, in sections for single
- * commands, taken apart in the caller's memory. Nothing in it is trusted: what is wrong is refused
- * by file and line. Thread: the caller's. */
+ * commands, parsed in the caller's memory. Nothing in it is trusted: errors are reported with file
+ * and line. Thread: the caller's. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -14,22 +14,22 @@
 #define PATH_QUOTE 160 /* of the file's name */
 #define SECTIONS_BYTES 128
 
-/* The commands that take options, and so have a section. */
+/* The commands that have options, and so a section. */
 static const char *const sections[] = {
 	"pserver", "train", "launch", "demo", "export", "import",
 	"topo",    "self",  "lat",    "bw",   "rate",
 };
 
-/* Where the reader stands. */
+/* The position of the reader. */
 struct reader {
 	struct wf_options *options;
 	struct wf_option_file *file;
 	unsigned line;         /* from 1 */
 	unsigned section_line; /* of the section's head; 0: before the first one */
-	bool is_ours;          /* lines are for the command that reads */
+	bool is_ours;          /* the section applies to the command that reads */
 };
 
-/* Printf's arguments for "program: file:line". */
+/* The printf arguments for "program: file:line". */
 #define HERE_FORMAT "%s: %.*s:%u: "
 #define HERE(r) (r)->options->program, PATH_QUOTE, (r)->file->path, (r)->line
 
@@ -39,7 +39,7 @@ is_blank(char c)
 	return c == ' ' || c == '\t';
 }
 
-/* Cuts blanks off both ends, in place. */
+/* Removes blanks at both ends, in place. */
 static char *
 trim(char *text)
 {
@@ -91,7 +91,7 @@ refuse_section(const struct reader *r, const char *name)
 		       HERE(r), QUOTE, name, all);
 }
 
-/* "[pserver train]": for both. */
+/* Parses "[pserver train]", which is for both commands. */
 static enum weft_status
 parse_section(struct reader *r, char *text)
 {
@@ -128,7 +128,7 @@ refuse_quotes(const struct reader *r, const char *name)
 		       HERE(r), QUOTE, name);
 }
 
-/* The value behind '=': up to a comment, or what stands between quotes as it is. */
+/* Parses the value behind '=': up to a comment, or the text between quotes unchanged. */
 static enum weft_status
 parse_value(const struct reader *r, const char *name, char *text, char **out)
 {
@@ -187,7 +187,7 @@ store(struct reader *r, const struct wf_option *option, const char *value)
 	struct wf_options *options = r->options;
 	unsigned idx = (unsigned)(option - options->table);
 	unsigned before = r->file->line[idx];
-	/* A section's line goes before one above it; two lines of one section are a slip. */
+	/* A line in a section overrides one above it; two lines in one section are an error. */
 	if (before > r->section_line) {
 		return wf_fail(WEFT_INVALID, HERE_FORMAT "%s is on line %u already; keep one",
 			       HERE(r), option->name, before);
@@ -230,7 +230,7 @@ parse_assignment(struct reader *r, char *text)
 	return store(r, option, value);
 }
 
-/* One line without its end, NUL-terminated; `bytes` is how long it is meant to be. */
+/* Parses one line without its newline, NUL-terminated; `bytes` is its length in the file. */
 static enum weft_status
 parse_line(struct reader *r, char *text, size_t bytes)
 {

@@ -8,7 +8,7 @@
 
 #define INDENT 6u
 #define TEXT_BYTES 512
-#define VALUE_COLUMNS 48 /* of --print_options, before where a value came from */
+#define VALUE_COLUMNS 48 /* columns of --print_options before the origin of a value */
 
 struct page {
 	FILE *out;
@@ -48,7 +48,7 @@ has_metavar_of_choices(const struct wf_option *option)
 	return option->type == WF_OPTION_CHOICE || option->type == WF_OPTION_ENUM;
 }
 
-/* "--port=N"; a list of choices that does not fit is left to the text. */
+/* Prints "--port=N"; a list of choices that does not fit is left to the text. */
 static void
 print_name(const struct page *page, const struct wf_option *option, bool *choices_fit)
 {
@@ -62,7 +62,7 @@ print_name(const struct page *page, const struct wf_option *option, bool *choice
 	}
 }
 
-/* "One of a, b and c." */
+/* Appends "One of a, b and c." */
 static void
 append_choices(const char *choices, char *out, size_t bytes)
 {
@@ -103,7 +103,7 @@ print_option(const struct page *page, const struct wf_option *option)
 	wf_help_print_text(page->out, page->columns, INDENT, text);
 }
 
-/* The first group that names the option; group_count: none does. */
+/* The first group that names the option; group_count if none does. */
 static unsigned
 group_of(const struct wf_help *help, const struct wf_option *option)
 {
@@ -137,7 +137,7 @@ print_group(const struct page *page, const struct wf_options *options,
 	}
 }
 
-/* What no group names, such as a setting that was added since. */
+/* Prints options that no group names, such as a setting that was added later. */
 static void
 print_others(const struct page *page, const struct wf_options *options, const struct wf_help *help)
 {
@@ -239,7 +239,7 @@ needs_quotes(const char *value)
 	       value[bytes - 1] == ' ';
 }
 
-/* Why it cannot hold it at all; NULL: it can. */
+/* Why a file cannot hold the value at all; NULL: it can. */
 static const char *
 cannot_hold(const char *value)
 {
@@ -254,7 +254,7 @@ cannot_hold(const char *value)
 	return NULL;
 }
 
-/* Text of any length as it is, all else in `number`. */
+/* The value as text: a text of any length itself, everything else formatted in `number`. */
 static const char *
 value_text(const struct wf_options *options, const struct wf_option *option,
 	   char number[TEXT_BYTES])

@@ -23,7 +23,7 @@ wf_role_name_process(const char *role)
 	}
 	size_t digits = strspn(rank, "0123456789");
 	if (digits == 0 || digits > RANK_DIGITS || rank[digits] != '\0') {
-		return; /* it is somebody else's variable */
+		return; /* the variable belongs to another program */
 	}
 	snprintf(name, sizeof(name), "%s %s", role, rank);
 	prctl(PR_SET_NAME, name);

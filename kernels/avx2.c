@@ -168,7 +168,7 @@ ivec_xor(ivec a, ivec b)
 	return _mm256_xor_si256(a, b);
 }
 
-/* Even lanes, then odd ones: a product takes the room of two. */
+/* Even lanes, then odd ones: a product is as wide as two lanes. */
 INLINE void
 ivec_multiply(ivec a, uint32_t by, ivec *high, ivec *low)
 {

@@ -2,8 +2,8 @@
 /* avx512: the operations of wide.h on sixteen f32. Built with -mavx512f, uses nothing beyond
  * AVX-512F, and is called only where dispatch.c found that. Thread: any.
  *
- * AVX-512F has fused multiply-add and clang does not let it be taken away (-mno-fma would switch
- * the whole set off): that none is used comes from -ffp-contract=off alone. */
+ * AVX-512F includes fused multiply-add, and clang cannot disable that alone (-mno-fma would switch
+ * the whole set off): only -ffp-contract=off keeps it from being used. */
 #include <float.h>
 #include <immintrin.h>
 #include <stdbool.h>
@@ -170,7 +170,7 @@ ivec_xor(ivec a, ivec b)
 	return _mm512_xor_si512(a, b);
 }
 
-/* Even lanes, then odd ones: a product takes the room of two. */
+/* Even lanes, then odd ones: a product is as wide as two lanes. */
 INLINE void
 ivec_multiply(ivec a, uint32_t by, ivec *high, ivec *low)
 {

@@ -53,7 +53,7 @@ wf_fault_conn_cut(struct wf_fault_conn *c)
 	wf_transport_disconnect(c->inner, WF_DISCONNECT_NOW);
 }
 
-/* --- coming about --- */
+/* --- beginning --- */
 
 /* Refuses a connect: it never reaches the peer, and its DOWN is its only event. */
 static void
@@ -139,7 +139,7 @@ wf_fault_answer(struct wf_conn *base, bool accept, const void *verdict, size_t v
 	return st;
 }
 
-/* --- what is reported --- */
+/* --- events --- */
 
 static enum wf_fault_point
 point_of(enum wf_event_kind kind)
@@ -275,7 +275,7 @@ wf_fault_conn_handed(struct wf_fault_conn *c, struct wf_event *event)
 	wf_event_set_conn(event, &c->base);
 }
 
-/* --- what is asked of it --- */
+/* --- calls --- */
 
 enum weft_status
 wf_fault_check_up(const struct wf_fault_conn *c, const char *what)

@@ -65,7 +65,7 @@ lower_flags(struct wf_shm *t)
 	bool rung = false;
 	for (struct wf_life *life = t->medium.first; life != NULL; life = life->next) {
 		struct wf_shm_conn *c = wf_shm_conn_of(&life->conn);
-		/* K1, as above: with the flag down, who kicks sends no byte. */
+		/* K1, as above: while the flag is down, a peer that kicks sends no byte. */
 		if (c->segment != NULL &&
 		    atomic_exchange_explicit(&c->own->sleeping, 0, memory_order_seq_cst) == 0) {
 			wf_shm_read_ring(c);

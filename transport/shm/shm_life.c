@@ -37,7 +37,7 @@ shm_ready(struct wf_life *life)
 static void
 publish_closing(struct wf_shm_conn *c, enum wf_shm_closing closing)
 {
-	/* S4: who consumes a published PUT looks at this word afterwards. */
+	/* S4: the end that consumes a published PUT reads this word afterwards. */
 	atomic_store_explicit(&c->own->closing, (uint32_t)closing, memory_order_seq_cst);
 	wf_shm_conn_kick(c);
 }

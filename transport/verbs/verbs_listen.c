@@ -108,7 +108,7 @@ wf_verbs_listeners_close(struct wf_verbs *t)
 	t->listener_count = 0;
 }
 
-/* ---- who comes in ---- */
+/* ---- requests ---- */
 
 /* Rejects a request for which nothing was created. */
 static void
