@@ -5,15 +5,9 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "sparse/table/ahead.h"
 
 #define SEGMENT_BUCKETS (1u << WF_SEGMENT_BUCKETS_SHIFT)
-#define SEGMENT_BYTES (SEGMENT_BUCKETS * sizeof(struct wf_bucket))
 #define SEGMENT_SLOTS (SEGMENT_BUCKETS * WF_BUCKET_SLOTS)
-#define CHUNK_SEGMENTS 64u /* 2 MiB: a huge page; the first chunks are smaller */
-#define CHUNKS_SMALL 6u    /* from one segment to half of a full chunk */
-/* A spare is not allocated when it would be more than this part of the rest of the cap. */
-#define SPARE_SHARE 4u
 #define AT_FIRST 16u
 
 /* Above the first a segment is split as soon as that is earned, above the second in any case; if
@@ -26,7 +20,7 @@
 /* Buckets whose rows' heads are on their way while others are dealt. */
 #define BUCKETS_AHEAD 4u
 
-WF_STATIC_ASSERT(1u << CHUNKS_SMALL == CHUNK_SEGMENTS, "full ones follow");
+WF_STATIC_ASSERT(SEGMENT_BUCKETS * sizeof(struct wf_bucket) == WF_PIECE_BYTES, "a segment is one");
 WF_STATIC_ASSERT(sizeof(struct wf_bucket) == 64, "a bucket is a cache line");
 
 struct wf_segment {
@@ -35,127 +29,8 @@ struct wf_segment {
 	uint32_t bits; /* of the hash that all its keys share */
 };
 
-/* Chunks. */
-
-static bool
-room_for_chunk(struct wf_index *index)
-{
-	if (index->chunk_count < index->chunk_capacity) {
-		return true;
-	}
-	uint32_t capacity = index->chunk_capacity == 0 ? AT_FIRST : 2 * index->chunk_capacity;
-	void *chunk = index->chunk;
-	if (!wf_budget_grow(index->budget, &chunk, index->chunk_capacity * sizeof(*index->chunk),
-			    capacity * sizeof(*index->chunk))) {
-		return false;
-	}
-	index->chunk = chunk;
-	index->chunk_capacity = capacity;
-	return true;
-}
-
-/* The first ones are small, each twice as large as the one before. */
-static uint32_t
-segments_of_chunk(uint32_t nth)
-{
-	return nth < CHUNKS_SMALL ? 1u << nth : CHUNK_SEGMENTS;
-}
-
-static bool
-add_chunk(struct wf_index *index)
-{
-	const size_t bytes = segments_of_chunk(index->chunk_count) * SEGMENT_BYTES;
-
-	if (!room_for_chunk(index)) {
-		return false;
-	}
-	char *base = wf_budget_alloc(index->budget, bytes);
-	if (base == NULL) {
-		return false;
-	}
-	if (bytes >= WF_AHEAD_LEAST_BYTES) {
-		wf_ahead_place(base, bytes, index->node);
-	}
-	index->chunk[index->chunk_count++] = base;
-	return true;
-}
-
-/* See how far the helper has got with the chunk that is being cut. */
-static void
-note_ready(struct wf_index *index)
-{
-	if (index->ahead != NULL && index->asked == index->cut_chunk && index->asked > 0) {
-		index->cut_ready = wf_ahead_reached(index->ahead);
-	}
-}
-
-/* Have the next chunk got ready. By the number of chunks alone, and not near the cap: what finds no
- * memory at the end does not depend on the helper. */
-static void
-alloc_spare(struct wf_index *index)
-{
-	const size_t bytes = CHUNK_SEGMENTS * SEGMENT_BYTES;
-	const uint64_t left = index->budget->cap_bytes - index->budget->used_bytes;
-
-	if (index->ahead != NULL && index->chunk_count > CHUNKS_SMALL &&
-	    bytes <= left / SPARE_SHARE && add_chunk(index)) {
-		index->has_spare = true;
-	}
-}
-
-/* Ask for the spare, as soon as the helper is free. */
-static void
-ask_for_spare(struct wf_index *index)
-{
-	const uint32_t spare = index->chunk_count - 1;
-
-	if (index->has_spare && index->asked != spare && wf_ahead_is_free(index->ahead)) {
-		const size_t bytes = CHUNK_SEGMENTS * SEGMENT_BYTES;
-		note_ready(index);
-		index->asked = spare;
-		wf_ahead_begin(index->ahead, index->chunk[spare], bytes);
-	}
-}
-
-/* From the spare, or from a new chunk. */
-static bool
-begin_chunk(struct wf_index *index)
-{
-	if (!index->has_spare && !add_chunk(index)) {
-		return false;
-	}
-	index->has_spare = false;
-	index->cut_chunk = index->chunk_count - 1;
-	index->cut_count = 0;
-	index->cut_ready = 0;
-	note_ready(index);
-	alloc_spare(index);
-	return true;
-}
-
-/* Zeroed buckets for a segment; they are never given back before the end. NULL: no memory. */
-static struct wf_bucket *
-alloc_buckets(struct wf_index *index)
-{
-	bool is_cut =
-		index->chunk_count == 0 || index->cut_count == segments_of_chunk(index->cut_chunk);
-
-	if (is_cut && !begin_chunk(index)) {
-		return NULL;
-	}
-	note_ready(index);
-	ask_for_spare(index);
-	const size_t offset = index->cut_count++ * SEGMENT_BYTES;
-	bool is_ready = offset + SEGMENT_BYTES <= index->cut_ready;
-	index->readied_bytes += is_ready ? SEGMENT_BYTES : 0;
-	index->cleared_bytes += is_ready ? 0 : SEGMENT_BYTES;
-	return (struct wf_bucket *)(void *)(index->chunk[index->cut_chunk] + offset);
-}
-
-/* Segments. */
-
-/* The place of a key with that home at its nth try: home, its buddy, then the same two of each
- * following pair. */
+/* Where a key with that home goes at its nth try: home, its buddy, then the same two of each pair
+ * behind. */
 static inline struct wf_bucket *
 nth_bucket(const struct wf_segment *segment, uint32_t home, uint32_t nth)
 {
@@ -335,7 +210,7 @@ split(struct wf_index *index, const struct wf_rows *rows, uint32_t number, uint6
 		return false;
 	}
 	struct wf_segment *old = &index->segment[number];
-	struct wf_segment half = {.bucket = alloc_buckets(index), .bits = old->bits + 1};
+	struct wf_segment half = {.bucket = wf_chunks_alloc(&index->chunks), .bits = old->bits + 1};
 	if (half.bucket == NULL) {
 		return false;
 	}
@@ -351,9 +226,11 @@ split(struct wf_index *index, const struct wf_rows *rows, uint32_t number, uint6
 }
 
 bool
-wf_index_init(struct wf_index *index, struct wf_budget *budget, uint64_t seed)
+wf_index_init(struct wf_index *index, struct wf_budget *budget, uint64_t seed, struct wf_env *env,
+	      unsigned node)
 {
 	*index = (struct wf_index){.budget = budget, .seed = seed, .bits = 1, .shift = 63};
+	wf_chunks_init(&index->chunks, budget, env, node);
 	index->place = wf_budget_alloc(budget, 2 * sizeof(*index->place));
 	index->segment_of = wf_budget_alloc(budget, 2 * sizeof(*index->segment_of));
 	index->segment = wf_budget_alloc(budget, AT_FIRST * sizeof(*index->segment));
@@ -362,7 +239,7 @@ wf_index_init(struct wf_index *index, struct wf_budget *budget, uint64_t seed)
 	}
 	index->segment_capacity = AT_FIRST;
 	index->earned = EARNED_MOST;
-	index->segment[0].bucket = alloc_buckets(index);
+	index->segment[0].bucket = wf_chunks_alloc(&index->chunks);
 	if (index->segment[0].bucket == NULL) {
 		return false;
 	}
@@ -376,14 +253,9 @@ wf_index_fini(struct wf_index *index)
 {
 	size_t count = (size_t)1 << index->bits;
 
-	for (uint32_t i = 0; i < index->chunk_count; i++) {
-		wf_budget_give(index->budget, index->chunk[i],
-			       segments_of_chunk(i) * SEGMENT_BYTES);
-	}
 	if (index->budget != NULL) {
-		wf_budget_give(index->budget, index->chunk,
-			       index->chunk_capacity * sizeof(*index->chunk));
-		/* Allocated before its capacity is known. */
+		wf_chunks_fini(&index->chunks);
+		/* Taken before its capacity is known. */
 		wf_budget_give(index->budget, index->segment,
 			       (index->segment_capacity == 0 ? AT_FIRST : index->segment_capacity) *
 				       sizeof(*index->segment));

@@ -23,6 +23,7 @@
 #include <emmintrin.h>
 #endif
 
+#include "sparse/table/chunks.h"
 #include "sparse/table/rows.h"
 #include "wire/partition.h"
 
@@ -42,7 +43,6 @@ struct wf_bucket {
 	uint32_t row[WF_BUCKET_SLOTS];
 };
 
-struct wf_ahead;
 struct wf_segment;
 
 struct wf_index {
@@ -57,27 +57,15 @@ struct wf_index {
 	struct wf_segment *segment; /* [segment_capacity] */
 	uint32_t segment_count;
 	uint32_t segment_capacity;
-	char **chunk; /* [chunk_capacity] what segments are cut from */
-	uint32_t chunk_count;
-	uint32_t chunk_capacity;
-	uint32_t cut_chunk;     /* the one that the next segment is cut from */
-	uint32_t cut_count;     /* segments cut from it */
-	size_t cut_ready;       /* bytes of it that are ready, from its beginning on */
-	uint32_t earned;        /* keys inserted that no split was done for, up to a few splits' */
-	uint64_t rebuild_count; /* segments split */
+	struct wf_chunks chunks; /* a piece is the buckets of a segment */
+	uint32_t earned;         /* keys inserted that no split was done for, up to a few splits' */
+	uint64_t rebuild_count;  /* segments split */
 	uint64_t key_count;
-
-	/* The last chunk may be a spare, which the helper gets ready before it is cut. */
-	struct wf_ahead *ahead; /* lent until fini, and over by then; NULL: there are no spares */
-	unsigned node;          /* 1 + NUMA node of the memory; 0: anywhere */
-	bool has_spare;
-	uint32_t asked;         /* the chunk of the last request to the helper */
-	uint64_t cleared_bytes; /* of segments that were not ready when they were cut */
-	uint64_t readied_bytes;
 };
 
-/* false: no memory. `ahead` and `node` as in the struct; set them before the first insert. */
-bool wf_index_init(struct wf_index *index, struct wf_budget *budget, uint64_t seed);
+/* false: no memory. `env` and `node`: as of wf_chunks_init. */
+bool wf_index_init(struct wf_index *index, struct wf_budget *budget, uint64_t seed,
+		   struct wf_env *env, unsigned node);
 void wf_index_fini(struct wf_index *index); /* accepts zeroed */
 
 static inline uint64_t

@@ -210,10 +210,8 @@ alloc_rows(struct wf_table *t)
 	const struct wf_table_opts *opts = &t->opts;
 
 	if (!wf_table_is_fixed(t)) {
-		bool there = wf_index_init(&t->index, &t->budget, opts->index_seed);
-		t->index.ahead = opts->ahead_bytes_max == 1 ? NULL : &t->index_ahead;
-		t->index.node = opts->node;
-		return there;
+		struct wf_env *env = opts->ahead_bytes_max == 1 ? NULL : t->env;
+		return wf_index_init(&t->index, &t->budget, opts->index_seed, env, opts->node);
 	}
 	uint64_t ranks = (opts->vocabulary - 1) / WF_PARTITION_COUNT + 1;
 	return wf_rows_alloc_all(&t->rows, (uint32_t)(ranks * opts->partition_count));
@@ -226,9 +224,9 @@ wf_table_update_stats(struct wf_table *t)
 	wf_stats_set(&t->stats, WF_TABLE_ROWS_LIVE, t->rows.live_count);
 	wf_stats_set(&t->stats, WF_TABLE_INDEX_REBUILDS, t->index.rebuild_count);
 	wf_stats_set(&t->stats, WF_TABLE_READIED_BYTES,
-		     t->rows.readied_bytes + t->index.readied_bytes);
+		     t->rows.readied_bytes + t->index.chunks.readied_bytes);
 	wf_stats_set(&t->stats, WF_TABLE_CLEARED_BYTES,
-		     t->rows.cleared_bytes + t->index.cleared_bytes);
+		     t->rows.cleared_bytes + t->index.chunks.cleared_bytes);
 	if (wf_table_is_fixed(t) && t->rows.ready_end < t->rows.room_count) {
 		wf_rows_look_ahead(&t->rows);
 	}
@@ -248,7 +246,6 @@ init_rows(struct wf_table *t, size_t value_floats)
 	};
 
 	wf_ahead_init(&t->rows_ahead, t->env);
-	wf_ahead_init(&t->index_ahead, t->env);
 	wf_rows_init(&t->rows, &t->budget, &rows);
 }
 
@@ -330,7 +327,6 @@ wf_table_destroy(struct wf_table *t)
 	if (t == NULL) {
 		return;
 	}
-	wf_ahead_fini(&t->index_ahead);
 	wf_ahead_fini(&t->rows_ahead);
 	wf_admit_fini(&t->admit);
 	wf_index_fini(&t->index);

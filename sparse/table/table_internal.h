@@ -23,7 +23,7 @@ struct wf_table {
 	struct wf_budget budget;
 	struct wf_rows rows;
 	struct wf_index index; /* of unlimited keys only */
-	struct wf_ahead rows_ahead, index_ahead;
+	struct wf_ahead rows_ahead;
 	struct wf_admit admit;
 	struct wf_hot hot;
 	struct wf_stats stats;

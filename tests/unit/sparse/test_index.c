@@ -31,7 +31,7 @@ set_up(void **state)
 	bed.budget.env = bed.env;
 	const struct wf_rows_opts rows = {.value_floats = 1, .slab_bytes = 1 << 20};
 	wf_rows_init(&bed.rows, &bed.budget, &rows);
-	assert_true(wf_index_init(&bed.index, &bed.budget, 12345));
+	assert_true(wf_index_init(&bed.index, &bed.budget, 12345, NULL, 0));
 	*state = &bed;
 	return 0;
 }

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* chunks: zeroed pieces of one size, cut from chunks of memory that are kept until the end. Thread:
+ * the lane's.
+ *
+ * The first chunks are small, each twice as large as the one before, so that whoever has few pieces
+ * takes little; a full one is a huge page. From the first full chunk on the next one is taken while
+ * a chunk is being cut, as a spare, and made present by the helper (ahead.h). When it is taken
+ * depends on the number of chunks alone, and it is not taken near the cap: what finds no memory
+ * does not depend on how far the helper is. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sparse/table/ahead.h"
+#include "sparse/table/budget.h"
+
+#define WF_PIECE_BYTES ((size_t)32 << 10)
+
+struct wf_chunks {
+	struct wf_budget *budget;
+	unsigned node; /* 1 + NUMA node of the memory; 0: anywhere */
+	char **chunk;  /* [capacity] */
+	uint32_t count;
+	uint32_t capacity;
+	uint32_t cut;       /* the chunk that the next piece is cut from */
+	uint32_t cut_count; /* pieces cut from it */
+	size_t cut_ready;   /* bytes of it that are ready, from its beginning on */
+
+	struct wf_ahead ahead;
+	bool makes_spares;      /* there is a helper to get them ready */
+	bool has_spare;         /* the last chunk is one */
+	uint32_t asked;         /* chunk that the helper was asked for last; 0: none */
+	uint64_t cleared_bytes; /* of pieces that were not ready when they were cut */
+	uint64_t readied_bytes;
+};
+
+/* Takes nothing. `env`: whose helper gets spares ready; NULL: there are none. */
+void wf_chunks_init(struct wf_chunks *chunks, struct wf_budget *budget, struct wf_env *env,
+		    unsigned node);
+/* Gives all pieces back; sleeps while the helper works on one. Accepts zeroed. */
+void wf_chunks_fini(struct wf_chunks *chunks);
+/* WF_PIECE_BYTES, zeroed, until fini. NULL: no memory. */
+void *wf_chunks_alloc(struct wf_chunks *chunks);
