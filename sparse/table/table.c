@@ -224,10 +224,10 @@ wf_table_update_stats(struct wf_table *t)
 	wf_stats_set(&t->stats, WF_TABLE_ROWS_LIVE, t->rows.live_count);
 	wf_stats_set(&t->stats, WF_TABLE_INDEX_REBUILDS, t->index.rebuild_count);
 	wf_stats_set(&t->stats, WF_TABLE_READIED_BYTES,
-		     t->rows.readied_bytes + t->index.chunks.readied_bytes);
+		     t->rows.lead.readied_bytes + t->index.chunks.readied_bytes);
 	wf_stats_set(&t->stats, WF_TABLE_CLEARED_BYTES,
-		     t->rows.cleared_bytes + t->index.chunks.cleared_bytes);
-	if (wf_table_is_fixed(t) && t->rows.ready_end < t->rows.room_count) {
+		     t->rows.lead.cleared_bytes + t->index.chunks.cleared_bytes);
+	if (wf_table_is_fixed(t)) {
 		wf_rows_look_ahead(&t->rows);
 	}
 }
@@ -241,11 +241,10 @@ init_rows(struct wf_table *t, size_t value_floats)
 		.with_score = t->has_score,
 		.slab_bytes = slab_bytes(opts),
 		.ahead_bytes_max = opts->ahead_bytes_max == 0 ? AHEAD_BYTES : opts->ahead_bytes_max,
-		.ahead = opts->ahead_bytes_max == 1 ? NULL : &t->rows_ahead,
+		.helper = opts->ahead_bytes_max == 1 ? NULL : t->env,
 		.node = opts->node,
 	};
 
-	wf_ahead_init(&t->rows_ahead, t->env);
 	wf_rows_init(&t->rows, &t->budget, &rows);
 }
 
@@ -272,7 +271,7 @@ init_fields(struct wf_table *t, struct wf_env *env, const struct wf_table_opts *
 	t->rest_floats = wf_table_is_half(t) ? (opts->dim + 1) / 2 : opts->dim;
 	init_rows(t, t->rest_floats + state);
 	wf_stats_init(&t->stats, stat_names, WF_TABLE_STAT_COUNT);
-	wf_stats_set(&t->stats, WF_TABLE_ROW_BYTES, t->rows.row_bytes);
+	wf_stats_set(&t->stats, WF_TABLE_ROW_BYTES, t->rows.slabs.row_bytes);
 }
 
 /* The cap is below what a table needs before its first row: `bytes`, and more. It is refused as a
@@ -327,7 +326,6 @@ wf_table_destroy(struct wf_table *t)
 	if (t == NULL) {
 		return;
 	}
-	wf_ahead_fini(&t->rows_ahead);
 	wf_admit_fini(&t->admit);
 	wf_index_fini(&t->index);
 	give_scratch(t);

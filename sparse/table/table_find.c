@@ -351,8 +351,9 @@ bear_bare(struct wf_table *t, uint64_t key)
 		return NULL;
 	}
 	struct wf_row_head *head = wf_row_at(&t->rows, row);
-	/* New rows are consecutive: prefetches one that will be created soon. */
-	__builtin_prefetch((const void *)((uintptr_t)head + ROWS_SOON * t->rows.row_bytes), 1);
+	/* New rows lie behind each other: one that will be born soon. */
+	__builtin_prefetch((const void *)((uintptr_t)head + ROWS_SOON * t->rows.slabs.row_bytes),
+			   1);
 	head->key = key;
 	if (!wf_index_insert(&t->index, &t->rows, wf_index_hash(&t->index, key), row)) {
 		wf_rows_give(&t->rows, row);

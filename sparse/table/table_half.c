@@ -86,7 +86,7 @@ static size_t
 apply_chunk(struct wf_table *t, const struct wf_row_scalars *scalars,
 	    const struct wf_row_batch *batch, const uint32_t *stamp)
 {
-	const unsigned lines = wf_prefetch_lines(t->rows.row_bytes);
+	const unsigned lines = wf_prefetch_lines(t->rows.slabs.row_bytes);
 	float *wide[WF_CHUNK_KEYS];
 
 	WF_ASSERT(batch->count <= WF_CHUNK_KEYS);

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "sparse/table/admit.h"
-#include "sparse/table/ahead.h"
 #include "sparse/table/budget.h"
 #include "sparse/table/index.h"
 #include "sparse/table/missed.h"
@@ -23,7 +22,6 @@ struct wf_table {
 	struct wf_budget budget;
 	struct wf_rows rows;
 	struct wf_index index; /* of unlimited keys only */
-	struct wf_ahead rows_ahead;
 	struct wf_admit admit;
 	struct wf_hot hot;
 	struct wf_stats stats;

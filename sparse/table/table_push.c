@@ -695,8 +695,7 @@ push_simple(struct wf_table *t, struct merge *merge, const struct wf_row_scalars
 {
 	struct work work = {.grad = t->entry_grad};
 	const size_t dim = t->opts.dim;
-	const unsigned lines = wf_prefetch_lines(sizeof(struct wf_row_head) +
-						 t->rows.opts.value_floats * sizeof(float));
+	const unsigned lines = wf_prefetch_lines(t->rows.slabs.row_bytes - t->rows.head_offset);
 
 	for (;;) {
 		work.count = 0;

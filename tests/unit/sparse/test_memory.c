@@ -396,7 +396,7 @@ growth_survives_every_failing_allocation(void **state)
 static void
 take_slabs(struct wf_rows *rows, uint32_t slabs)
 {
-	while (rows->slab_count < slabs || rows->used_count < rows->room_count) {
+	while (rows->slabs.count < slabs || rows->used_count < rows->slabs.room_count) {
 		uint32_t row = wf_rows_alloc(rows);
 		assert_int_not_equal(row, WF_ROW_NONE);
 		assert_int_equal(row, wf_rows_nth(rows, rows->used_count - 1));
@@ -418,20 +418,20 @@ many_slabs_come_in_runs_and_where_those_end_one_by_one(void **state)
 
 	(void)state;
 	wf_rows_init(&rows, &budget, &opts);
-	const uint32_t run = rows.run_slabs;
-	const uint32_t small = rows.small_count;
-	const size_t slab_bytes = rows.row_bytes << rows.slab_shift;
+	const uint32_t run = rows.slabs.run_slabs;
+	const uint32_t small = rows.slabs.small_count;
+	const size_t slab_bytes = rows.slabs.row_bytes << rows.slabs.slab_shift;
 	assert_true(run > 1 && small > 1 && slab_bytes > 2 << 20);
 	take_slabs(&rows, small + 2 * run);
-	assert_int_equal(rows.run_end, 0);
+	assert_int_equal(rows.slabs.run_end, 0);
 	take_slabs(&rows, small + 2 * run + 1);
-	assert_int_equal(rows.slab_count, small + 3 * run);
-	assert_int_equal(rows.run_first, small + 2 * run);
+	assert_int_equal(rows.slabs.count, small + 3 * run);
+	assert_int_equal(rows.slabs.run_first, small + 2 * run);
 	/* Room for one slab more, and not for a run. */
 	budget.cap_bytes = budget.used_bytes + slab_bytes + 64 * 1024;
 	take_slabs(&rows, small + 3 * run + 1);
-	assert_int_equal(rows.slab_count, small + 3 * run + 1);
-	assert_int_equal(rows.run_end, small + 3 * run);
+	assert_int_equal(rows.slabs.count, small + 3 * run + 1);
+	assert_int_equal(rows.slabs.run_end, small + 3 * run);
 	assert_int_equal(wf_rows_alloc(&rows), WF_ROW_NONE);
 	wf_rows_fini(&rows);
 	assert_int_equal(budget.used_bytes, 0);
