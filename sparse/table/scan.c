@@ -169,7 +169,7 @@ compare_places(const void *a, const void *b)
 static bool
 is_live(const struct wf_table *t, struct wf_row_head *head)
 {
-	return head->born != 0 && !(t->can_expire && wf_table_is_expired(t, head));
+	return head->born != 0 && !(t->evict.can_expire && wf_table_is_expired(t, head));
 }
 
 /* Existing rows of a fixed vocabulary, from rank `at` on; *rank advances to the first. */
@@ -259,7 +259,7 @@ wf_table_shape(const struct wf_table *t)
 	return (struct wf_row_shape){
 		.dim = t->opts.dim,
 		.state_floats = (uint32_t)wf_row_state_floats(t->opts.row.kind, t->opts.dim),
-		.has_score = t->has_score,
+		.has_score = t->evict.has_score,
 	};
 }
 

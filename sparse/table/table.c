@@ -238,7 +238,7 @@ init_rows(struct wf_table *t, size_t value_floats)
 	const struct wf_table_opts *opts = &t->opts;
 	const struct wf_rows_opts rows = {
 		.value_floats = value_floats,
-		.with_score = t->has_score,
+		.with_score = t->evict.has_score,
 		.slab_bytes = slab_bytes(opts),
 		.ahead_bytes_max = opts->ahead_bytes_max == 0 ? AHEAD_BYTES : opts->ahead_bytes_max,
 		.helper = opts->ahead_bytes_max == 1 ? NULL : t->env,
@@ -265,8 +265,7 @@ init_fields(struct wf_table *t, struct wf_env *env, const struct wf_table_opts *
 	if (opts->memory_cap_bytes == 0) {
 		t->budget.cap_bytes = UINT64_MAX;
 	}
-	t->has_score = opts->evict.score_least > 0.0;
-	t->can_expire = t->has_score || opts->evict.age_steps > 0;
+	wf_evict_init(&t->evict, &opts->evict);
 	t->wide_floats = opts->dim + state;
 	t->rest_floats = wf_table_is_half(t) ? (opts->dim + 1) / 2 : opts->dim;
 	init_rows(t, t->rest_floats + state);
@@ -379,8 +378,8 @@ read_missing(struct wf_table *t, uint64_t key, bool create, float *out)
 
 	if (row != WF_ROW_NONE) {
 		head = wf_row_at(&t->rows, row);
-		if (!t->can_expire || !wf_table_is_expired(t, head)) {
-			read_row(t, head, out); /* created just now: the key occurs twice */
+		if (!t->evict.can_expire || !wf_table_is_expired(t, head)) {
+			read_row(t, head, out); /* born a moment ago: the key stands twice */
 			return;
 		}
 		head = NULL;
@@ -471,7 +470,7 @@ wf_table_lookup(struct wf_table *t, const struct wf_table_lookup *lookup)
 	const size_t dim = t->opts.dim;
 	const unsigned lines =
 		wf_prefetch_lines(sizeof(struct wf_row_head) + t->rest_floats * sizeof(float));
-	const bool is_plain = !wf_table_is_fixed(t) && !t->can_expire && t->motions == NULL;
+	const bool is_plain = !wf_table_is_fixed(t) && !t->evict.can_expire && t->motions == NULL;
 	const bool bears = lookup->create && t->motions == NULL && wf_table_bears_chunks(t) &&
 			   wf_admit_is_open(&t->admit);
 	int missing = 0; /* of the last chunk: where keys are new, the next ones mostly are, too */
@@ -535,7 +534,7 @@ wf_table_read(const struct wf_table *t, struct wf_row_head *head, struct wf_tabl
 		out->floats = t->moved;
 		out->stamp = t->step;
 	}
-	if (t->has_score) {
+	if (t->evict.has_score) {
 		out->show = wf_row_score(head)->show;
 		out->click = wf_row_score(head)->click;
 	}
@@ -547,7 +546,7 @@ wf_table_next(const struct wf_table *t, uint64_t *cursor, struct wf_table_row *o
 	for (; *cursor < t->rows.used_count; (*cursor)++) {
 		uint32_t number = wf_rows_nth(&t->rows, (uint32_t)*cursor);
 		struct wf_row_head *head = wf_row_at(&t->rows, number);
-		if (head->born == 0 || (t->can_expire && wf_table_is_expired(t, head))) {
+		if (head->born == 0 || (t->evict.can_expire && wf_table_is_expired(t, head))) {
 			continue;
 		}
 		wf_table_read(t, head, out);
@@ -585,7 +584,7 @@ wf_table_put(struct wf_table *t, const struct wf_table_row *row)
 	}
 	head->stamp = row->stamp;
 	head->born = row->born + 1;
-	if (t->has_score) {
+	if (t->evict.has_score) {
 		*wf_row_score(head) = (struct wf_row_score){row->show, row->click};
 	}
 	wf_table_narrow(t, wf_row_values(head), row->floats);

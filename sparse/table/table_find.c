@@ -198,7 +198,7 @@ wf_table_locate(const struct wf_table *t, const uint64_t *key, size_t count, uns
 			missing += out[i] == NULL;
 		}
 	}
-	if (t->can_expire) {
+	if (t->evict.can_expire) {
 		missing += leave_out_expired(t, count, out);
 	}
 	return missing == 0 || owns_missing(t, key, count, out) ? missing : WF_NOT_OURS;
@@ -248,7 +248,7 @@ wf_table_gather_known(const struct wf_table *t, const uint64_t *key, size_t coun
 	struct ring ring; /* filled step by step */
 	const float *row[STEP_KEYS];
 
-	WF_ASSERT(!wf_table_is_fixed(t) && !t->can_expire && t->motions == NULL);
+	WF_ASSERT(!wf_table_is_fixed(t) && !t->evict.can_expire && t->motions == NULL);
 	ring.late_count = 0;
 	for (size_t at = 0; at < 2 * AHEAD_KEYS; at += STEP_KEYS) {
 		send_for_buckets(t, key, at, step_of(at, count), &ring);
@@ -336,7 +336,7 @@ fill_row(const struct wf_table *t, struct wf_row_head *head, uint64_t key)
 bool
 wf_table_bears_chunks(const struct wf_table *t)
 {
-	return !wf_table_is_fixed(t) && !t->can_expire && !t->opts.evict.at_cap;
+	return !wf_table_is_fixed(t) && !t->evict.can_expire && !t->evict.opts.at_cap;
 }
 
 #define ROWS_SOON 8u

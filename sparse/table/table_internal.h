@@ -4,6 +4,7 @@
 
 #include "sparse/table/admit.h"
 #include "sparse/table/budget.h"
+#include "sparse/table/evict.h"
 #include "sparse/table/index.h"
 #include "sparse/table/missed.h"
 #include "sparse/table/rows.h"
@@ -23,14 +24,13 @@ struct wf_table {
 	struct wf_rows rows;
 	struct wf_index index; /* of unlimited keys only */
 	struct wf_admit admit;
+	struct wf_evict evict;
 	struct wf_hot hot;
 	struct wf_stats stats;
 	struct wf_row_uniform uniform; /* of first values of that kind */
 
-	uint32_t step;      /* last one applied */
-	uint32_t push_step; /* of the push in work; 0: none */
-	bool can_expire;
-	bool has_score;
+	uint32_t step;       /* last one applied */
+	uint32_t push_step;  /* of the push in work; 0: none */
 	uint32_t tend_at;    /* nth row that tend looks at next */
 	uint32_t reclaim_at; /* nth row that reclaiming looks at next */
 
@@ -116,9 +116,8 @@ void wf_table_gather(const struct wf_table *t, float *out, const float *const *r
 size_t wf_table_apply(struct wf_table *t, const struct wf_row_scalars *scalars,
 		      const struct wf_row_batch *batch, const uint32_t *stamp);
 
-/* evict.c */
+/* table_evict.c */
 
-bool wf_table_is_expired(const struct wf_table *t, struct wf_row_head *head);
 /* Evict an expired row, counted by cause. */
 void wf_table_expire(struct wf_table *t, uint32_t row);
 /* Evict one row to make room, where the table may; rows of the push in work are spared. false: none
@@ -126,15 +125,17 @@ void wf_table_expire(struct wf_table *t, uint32_t row);
 bool wf_table_reclaim(struct wf_table *t);
 /* The same, in the segment of the index where a key with this hash belongs. */
 bool wf_table_reclaim_near(struct wf_table *t, uint64_t hash);
-/* Bring show and click from the step `stamp` to `step`. */
-void wf_table_fade(const struct wf_table *t, struct wf_row_score *score, uint32_t stamp,
-		   uint32_t step);
-
-/* An existing row, as it is stored; lent until the table's next call. */
+/* A row that is there, as it is kept; lent until the table's next call. */
 void wf_table_read(const struct wf_table *t, struct wf_row_head *head, struct wf_table_row *out);
 
 /* Keep the gauges true. */
 void wf_table_update_stats(struct wf_table *t);
+
+static inline bool
+wf_table_is_expired(const struct wf_table *t, struct wf_row_head *head)
+{
+	return wf_evict_is_expired(&t->evict, head, t->step);
+}
 
 /* Whether the row is part of a group of the push in work. */
 static inline bool

@@ -196,7 +196,7 @@ row_for_missing(struct wf_table *t, uint64_t key, bool *fresh)
 	if (row != WF_ROW_NONE) {
 		struct wf_row_head *head = wf_row_at(&t->rows, row);
 		/* Born for an entry before this one, or its time is over. */
-		if (wf_table_is_grouped(t, head) || !t->can_expire ||
+		if (wf_table_is_grouped(t, head) || !t->evict.can_expire ||
 		    !wf_table_is_expired(t, head)) {
 			return head;
 		}
@@ -310,7 +310,8 @@ score_entries(struct wf_table *t, const struct wf_table_push *push)
 
 	for (uint32_t group = 0; group < t->group_count; group++) {
 		struct wf_row_head *head = wf_row_of_values(t->group_row[group]);
-		wf_table_fade(t, wf_row_score(head), t->group_stamp[group], (uint32_t)push->step);
+		wf_evict_fade(&t->evict, wf_row_score(head), t->group_stamp[group],
+			      (uint32_t)push->step);
 	}
 	for (size_t b = 0; b < push->batch_count; b++) {
 		const struct wf_table_batch *batch = &push->batch[b];
@@ -488,9 +489,9 @@ owns_all(const struct wf_table *t, const struct wf_table_push *push)
 static bool
 is_simple(const struct wf_table *t, const struct wf_table_push *push, struct merge *out)
 {
-	/* A table that evicts at the cap stamps them before their turn. */
-	bool loses_first = t->opts.row.kind == WF_ROW_RMSPROP && t->opts.evict.at_cap;
-	return !t->can_expire && t->motions == NULL && !loses_first &&
+	/* Who spares rows at the cap stamps them before their turn. */
+	bool loses_first = t->opts.row.kind == WF_ROW_RMSPROP && t->evict.opts.at_cap;
+	return !t->evict.can_expire && t->motions == NULL && !loses_first &&
 	       wf_admit_is_open(&t->admit) && is_ascending(push) && owns_all(t, push) &&
 	       begin_merge(push, out);
 }
@@ -616,7 +617,7 @@ bear_missing(struct wf_table *t, struct merge *merge, struct work *work)
 		stamp_rows(t, work->row, work->count);
 		return;
 	}
-	if (t->opts.evict.at_cap && !merge->has_spared) {
+	if (t->evict.opts.at_cap && !merge->has_spared) {
 		spare_rest(t, merge);
 	}
 	for (size_t i = 0; i < work->count; i++) {
@@ -728,7 +729,7 @@ push_groups(struct wf_table *t, const struct wf_table_push *push,
 	} else {
 		sort_gradients(t, push, entries);
 	}
-	if (t->has_score) {
+	if (t->evict.has_score) {
 		score_entries(t, push);
 	}
 	bring_up(t, (uint32_t)push->step);
