@@ -162,10 +162,10 @@ alloc_scratch(struct wf_table *t)
 	t->group_row = wf_budget_alloc(&t->budget, entries * sizeof(*t->group_row));
 	t->group_stamp = wf_budget_alloc(&t->budget, entries * sizeof(*t->group_stamp));
 	t->group_first = wf_budget_alloc(&t->budget, (entries + 1) * sizeof(*t->group_first));
-	if (t->varies) {
+	if (t->motions.varies) {
 		t->moved = wf_budget_alloc(&t->budget, t->wide_floats * sizeof(*t->moved));
 	}
-	return t->zero != NULL && t->fresh != NULL && (t->moved != NULL || !t->varies) &&
+	return t->zero != NULL && t->fresh != NULL && (t->moved != NULL || !t->motions.varies) &&
 	       (t->wide != NULL || !wf_table_is_half(t)) && t->entry_row != NULL &&
 	       t->entry_group != NULL && t->entry_grad != NULL && t->group_row != NULL &&
 	       t->group_stamp != NULL && t->group_first != NULL;
@@ -186,22 +186,6 @@ give_scratch(struct wf_table *t)
 	wf_budget_give(&t->budget, t->group_row, entries * sizeof(*t->group_row));
 	wf_budget_give(&t->budget, t->group_stamp, entries * sizeof(*t->group_stamp));
 	wf_budget_give(&t->budget, t->group_first, (entries + 1) * sizeof(*t->group_first));
-}
-
-/* false: no memory. */
-static bool
-make_motions(struct wf_table *t)
-{
-	t->motion = wf_row_motion_of(&t->opts.row);
-	if (t->motion.kind == WF_ROW_STILL) {
-		return true;
-	}
-	wf_missed_init(&t->missed, &t->budget, &t->motion);
-	t->motions = wf_budget_alloc(&t->budget, WF_MOTIONS * sizeof(*t->motions));
-	for (uint32_t steps = 0; t->motions != NULL && steps < WF_MOTIONS; steps++) {
-		t->motions[steps] = wf_row_motion_power(&t->motion, steps);
-	}
-	return t->motions != NULL;
 }
 
 static bool
@@ -259,7 +243,6 @@ init_fields(struct wf_table *t, struct wf_env *env, const struct wf_table_opts *
 	t->opts = *opts;
 	t->kernels = kernels->rows;
 	t->uniform = wf_init_uniform(&opts->init);
-	t->varies = wf_row_motion_varies(&opts->row);
 	t->budget = (struct wf_budget){
 		.env = env, .cap_bytes = opts->memory_cap_bytes, .used_bytes = sizeof(*t)};
 	if (opts->memory_cap_bytes == 0) {
@@ -307,8 +290,8 @@ wf_table_create(struct wf_env *env, const struct wf_table_opts *opts, struct wf_
 		return fail_for_memory(opts, sizeof(*t), !fits);
 	}
 	init_fields(t, env, opts);
-	if (!alloc_scratch(t) || !make_motions(t) || !wf_admit_init(&t->admit, &t->budget, opts) ||
-	    !alloc_rows(t)) {
+	if (!wf_motions_init(&t->motions, &t->budget, &t->opts.row) || !alloc_scratch(t) ||
+	    !wf_admit_init(&t->admit, &t->budget, opts) || !alloc_rows(t)) {
 		uint64_t used_bytes = t->budget.used_bytes;
 		bool by_cap = t->budget.cap_refused;
 		wf_table_destroy(t);
@@ -328,8 +311,7 @@ wf_table_destroy(struct wf_table *t)
 	wf_admit_fini(&t->admit);
 	wf_index_fini(&t->index);
 	give_scratch(t);
-	wf_budget_give(&t->budget, t->motions, WF_MOTIONS * sizeof(*t->motions));
-	wf_missed_fini(&t->missed);
+	wf_motions_fini(&t->motions);
 	wf_rows_fini(&t->rows);
 	WF_ASSERT(t->budget.used_bytes == sizeof(*t));
 	wf_free(t->env, t, sizeof(*t));
@@ -343,7 +325,7 @@ read_row(const struct wf_table *t, struct wf_row_head *head, float *out)
 {
 	const float *values = wf_row_values(head);
 
-	if (t->motions == NULL) {
+	if (wf_motions_are_still(&t->motions)) {
 		wf_table_gather(t, out, &values, 1);
 		return;
 	}
@@ -351,9 +333,7 @@ read_row(const struct wf_table *t, struct wf_row_head *head, float *out)
 		wf_table_widen(t, values, t->wide);
 		values = t->wide;
 	}
-	struct wf_row_motion room;
-	const struct wf_row_motion *motion = wf_table_motion(t, t->step - head->stamp, &room);
-	wf_row_look(motion, out, values, t->opts.dim);
+	wf_motions_look(&t->motions, t->step - head->stamp, out, values, t->opts.dim);
 }
 
 /* What a row of the key would hold if it were born now. */
@@ -362,12 +342,11 @@ read_unborn(struct wf_table *t, uint64_t key, float *out)
 {
 	wf_table_first_values(t, key, t->fresh);
 	wf_table_round(t, t->fresh);
-	if (t->motions == NULL) {
+	if (wf_motions_are_still(&t->motions)) {
 		memcpy(out, t->fresh, t->opts.dim * sizeof(*out));
 		return;
 	}
-	struct wf_row_motion room;
-	wf_row_look(wf_table_motion(t, t->step, &room), out, t->fresh, t->opts.dim);
+	wf_motions_look(&t->motions, t->step, out, t->fresh, t->opts.dim);
 }
 
 static void
@@ -445,10 +424,10 @@ read_chunk(struct wf_table *t, const struct wf_table_lookup *lookup, size_t firs
 	for (size_t i = 0; i < count; i++) {
 		there[i] = row[i] != NULL ? row[i] : t->zero;
 	}
-	if (t->motions == NULL) {
+	if (wf_motions_are_still(&t->motions)) {
 		wf_table_gather(t, out, there, count);
 	}
-	for (size_t i = 0; t->motions != NULL && i < count; i++) {
+	for (size_t i = 0; !wf_motions_are_still(&t->motions) && i < count; i++) {
 		if (row[i] != NULL) {
 			read_row(t, wf_row_of_values(row[i]), out + i * dim);
 		}
@@ -470,9 +449,10 @@ wf_table_lookup(struct wf_table *t, const struct wf_table_lookup *lookup)
 	const size_t dim = t->opts.dim;
 	const unsigned lines =
 		wf_prefetch_lines(sizeof(struct wf_row_head) + t->rest_floats * sizeof(float));
-	const bool is_plain = !wf_table_is_fixed(t) && !t->evict.can_expire && t->motions == NULL;
-	const bool bears = lookup->create && t->motions == NULL && wf_table_bears_chunks(t) &&
-			   wf_admit_is_open(&t->admit);
+	const bool is_plain =
+		!wf_table_is_fixed(t) && !t->evict.can_expire && wf_motions_are_still(&t->motions);
+	const bool bears = lookup->create && wf_motions_are_still(&t->motions) &&
+			   wf_table_bears_chunks(t) && wf_admit_is_open(&t->admit);
 	int missing = 0; /* of the last chunk: where keys are new, the next ones mostly are, too */
 
 	for (size_t first = 0, count = 0; first < lookup->count; first += count) {
@@ -489,7 +469,7 @@ wf_table_lookup(struct wf_table *t, const struct wf_table_lookup *lookup)
 		if (missing == WF_NOT_OURS) {
 			return wf_table_refuse(t, key, count);
 		}
-		if (missing == 0 && t->motions == NULL) {
+		if (missing == 0 && wf_motions_are_still(&t->motions)) {
 			wf_table_gather(t, lookup->out + first * dim, (const float *const *)row,
 					count);
 		} else if (bears) {
@@ -526,11 +506,9 @@ wf_table_read(const struct wf_table *t, struct wf_row_head *head, struct wf_tabl
 		wf_table_widen(t, out->floats, t->wide);
 		out->floats = t->wide;
 	}
-	if (t->varies) { /* its steps so far are known here only */
-		struct wf_row_motion room;
-		const uint32_t steps = t->step - head->stamp;
+	if (t->motions.varies) { /* its steps so far are known here only */
 		memcpy(t->moved, out->floats, t->wide_floats * sizeof(*t->moved));
-		wf_row_move(wf_table_motion(t, steps, &room), t->moved, t->opts.dim);
+		wf_motions_move(&t->motions, t->step - head->stamp, t->moved, t->opts.dim);
 		out->floats = t->moved;
 		out->stamp = t->step;
 	}
@@ -637,7 +615,7 @@ wf_table_set_step(struct wf_table *t, uint64_t step)
 			       "table %" PRIu32 ": step %" PRIu64 ": at most %" PRIu64,
 			       t->opts.init.table, step, WF_TABLE_STEP_MAX);
 	}
-	if (step > 0 && t->varies) {
+	if (step > 0 && t->motions.varies) {
 		return wf_fail(WEFT_UNSUPPORTED,
 			       "table %" PRIu32
 			       ": steps missed are made up for under a schedule, and "

@@ -248,7 +248,8 @@ wf_table_gather_known(const struct wf_table *t, const uint64_t *key, size_t coun
 	struct ring ring; /* filled step by step */
 	const float *row[STEP_KEYS];
 
-	WF_ASSERT(!wf_table_is_fixed(t) && !t->evict.can_expire && t->motions == NULL);
+	WF_ASSERT(!wf_table_is_fixed(t) && !t->evict.can_expire &&
+		  wf_motions_are_still(&t->motions));
 	ring.late_count = 0;
 	for (size_t at = 0; at < 2 * AHEAD_KEYS; at += STEP_KEYS) {
 		send_for_buckets(t, key, at, step_of(at, count), &ring);

@@ -75,10 +75,7 @@ wf_table_gather(const struct wf_table *t, float *out, const float *const *row, s
 static void
 bring_up(const struct wf_table *t, uint32_t stamp, float *wide)
 {
-	struct wf_row_motion room;
-	const uint32_t missed = t->push_step - 1 - stamp;
-
-	wf_row_move(wf_table_motion(t, missed, &room), wide, t->opts.dim);
+	wf_motions_move(&t->motions, t->push_step - 1 - stamp, wide, t->opts.dim);
 }
 
 /* Of up to WF_CHUNK_KEYS rows. */
@@ -96,7 +93,7 @@ apply_chunk(struct wf_table *t, const struct wf_row_scalars *scalars,
 		}
 		wide[i] = t->wide + i * t->wide_floats;
 		wf_table_widen(t, batch->row[i], wide[i]);
-		if (stamp != NULL && t->motions != NULL) {
+		if (stamp != NULL && !wf_motions_are_still(&t->motions)) {
 			bring_up(t, stamp[i], wide[i]);
 		}
 	}

@@ -6,7 +6,7 @@
 #include "sparse/table/budget.h"
 #include "sparse/table/evict.h"
 #include "sparse/table/index.h"
-#include "sparse/table/missed.h"
+#include "sparse/table/motions.h"
 #include "sparse/table/rows.h"
 #include "sparse/table/table.h"
 #include "wire/partition.h"
@@ -14,7 +14,6 @@
 /* Keys that are worked on together: their buckets, then their rows, are on their way from memory
  * while others are looked at. */
 #define WF_CHUNK_KEYS 64u
-#define WF_MOTIONS 256u
 
 struct wf_table {
 	struct wf_env *env;
@@ -34,13 +33,8 @@ struct wf_table {
 	uint32_t tend_at;    /* nth row that tend looks at next */
 	uint32_t reclaim_at; /* nth row that reclaiming looks at next */
 
-	/* Steps without a gradient: one, and up to WF_MOTIONS - 1 of them ready made. */
-	struct wf_row_motion motion;
-	struct wf_row_motion *motions; /* [WF_MOTIONS]; NULL where rows stay still */
-	/* Where steps differ by their rates: those that were applied. */
-	bool varies;
-	struct wf_missed missed;
-	float *moved; /* [wide_floats] a row as of the last step, for saving */
+	struct wf_motions motions;
+	float *moved; /* [wide_floats] a row as of the last step, for who saves it */
 
 	size_t wide_floats; /* of a row whose values are f32: dim and state */
 	size_t rest_floats; /* room of the values in a row, in f32 */
@@ -148,19 +142,4 @@ static inline bool
 wf_table_is_fixed(const struct wf_table *t)
 {
 	return t->opts.vocabulary > 0;
-}
-
-/* The last `steps` up to the table's, without a gradient; `room` may be used for them. */
-static inline const struct wf_row_motion *
-wf_table_motion(const struct wf_table *t, uint32_t steps, struct wf_row_motion *room)
-{
-	if (t->varies) {
-		*room = wf_missed_last(&t->missed, steps);
-		return room;
-	}
-	if (steps < WF_MOTIONS) {
-		return &t->motions[steps];
-	}
-	*room = wf_row_motion_power(&t->motion, steps);
-	return room;
 }

@@ -24,53 +24,13 @@ struct walk {
 	size_t within;
 };
 
-/* Steps missed are made up for at the settings' rate: a push at another would not be what a dense
- * run does. Under a schedule, at the rates of all pushes: none may be left out. */
-static enum weft_status
-check_rate(const struct wf_table *t, const struct wf_table_push *push)
+static struct wf_motions_step
+step_of(const struct wf_table *t, const struct wf_table_push *push)
 {
-	const struct wf_row_opts *row = &t->opts.row;
-	bool matters = row->set.decay > 0.0 || row->set.l1 > 0.0 || row->set.l2 > 0.0;
-
-	if (t->motions == NULL || !matters) {
-		return WEFT_OK;
-	}
-	if (push->rate * row->set.decay >= 1.0) {
-		return wf_fail(WEFT_INVALID,
-			       "table %" PRIu32 ": rate %g: with decay %g steps missed have no "
-			       "closed form: keep it below %g",
-			       t->opts.init.table, push->rate, row->set.decay,
-			       1.0 / row->set.decay);
-	}
-	if (t->varies && push->step != (uint64_t)t->step + 1) {
-		return wf_fail(WEFT_INVALID,
-			       "table %" PRIu32 ": push of step %" PRIu64 " after step %" PRIu32
-			       ": steps missed are made up for under a schedule, so every step is "
-			       "pushed, if without keys",
-			       t->opts.init.table, push->step, t->step);
-	}
-	if (t->varies || (float)push->rate == (float)row->set.learning_rate) {
-		return WEFT_OK;
-	}
-	return wf_fail(WEFT_INVALID,
-		       "table %" PRIu32 ": rate %g, but steps missed are made up for at %g: keep "
-		       "the rate, or take lazy rows",
-		       t->opts.init.table, push->rate, row->set.learning_rate);
-}
-
-/* Room for what a row that this step does not touch will miss. */
-static enum weft_status
-reserve_step(struct wf_table *t)
-{
-	t->budget.cap_refused = false;
-	if (!t->varies || wf_missed_reserve(&t->missed)) {
-		return WEFT_OK;
-	}
-	return wf_fail(WEFT_NOMEM,
-		       "table %" PRIu32 ": no memory to keep step %" PRIu32
-		       " for rows that miss it, at %" PRIu64 " bytes: %stake lazy rows",
-		       t->opts.init.table, t->step + 1, t->budget.used_bytes,
-		       t->budget.cap_refused ? "raise the memory cap, or " : "");
+	return (struct wf_motions_step){.table = t->opts.init.table,
+					.last = t->step,
+					.step = push->step,
+					.rate = push->rate};
 }
 
 static bool
@@ -119,7 +79,8 @@ check_push(const struct wf_table *t, const struct wf_table_push *push)
 				       table, b, t->opts.entries_max);
 		}
 	}
-	return check_rate(t, push);
+	const struct wf_motions_step step = step_of(t, push);
+	return wf_motions_check(&t->motions, &step);
 }
 
 /* Fill entry_row. */
@@ -335,10 +296,10 @@ bring_up(struct wf_table *t, uint32_t step)
 	for (uint32_t group = 0; group < t->group_count; group++) {
 		float *values = t->group_row[group];
 		wf_row_of_values(values)->stamp = step;
-		if (t->motions != NULL && !wf_table_is_half(t)) { /* else when they are widened */
-			struct wf_row_motion room;
+		if (!wf_motions_are_still(&t->motions) &&
+		    !wf_table_is_half(t)) { /* else when they are widened */
 			uint32_t missed = step - 1 - t->group_stamp[group];
-			wf_row_move(wf_table_motion(t, missed, &room), values, t->opts.dim);
+			wf_motions_move(&t->motions, missed, values, t->opts.dim);
 		}
 	}
 }
@@ -349,7 +310,8 @@ bring_up(struct wf_table *t, uint32_t step)
 static bool
 tells_first(const struct wf_table *t)
 {
-	return t->opts.row.kind == WF_ROW_RMSPROP && (t->motions == NULL || t->push_step == 1);
+	return t->opts.row.kind == WF_ROW_RMSPROP &&
+	       (wf_motions_are_still(&t->motions) || t->push_step == 1);
 }
 
 static void
@@ -491,7 +453,7 @@ is_simple(const struct wf_table *t, const struct wf_table_push *push, struct mer
 {
 	/* Who spares rows at the cap stamps them before their turn. */
 	bool loses_first = t->opts.row.kind == WF_ROW_RMSPROP && t->evict.opts.at_cap;
-	return !t->evict.can_expire && t->motions == NULL && !loses_first &&
+	return !t->evict.can_expire && wf_motions_are_still(&t->motions) && !loses_first &&
 	       wf_admit_is_open(&t->admit) && is_ascending(push) && owns_all(t, push) &&
 	       begin_merge(push, out);
 }
@@ -754,7 +716,8 @@ wf_table_push(struct wf_table *t, const struct wf_table_push *push)
 			return st;
 		}
 	}
-	st = reserve_step(t);
+	const struct wf_motions_step step = step_of(t, push);
+	st = wf_motions_reserve(&t->motions, &step);
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -767,10 +730,7 @@ wf_table_push(struct wf_table *t, const struct wf_table_push *push)
 	}
 	t->push_step = 0;
 	t->step = (uint32_t)push->step;
-	if (t->varies) {
-		const struct wf_row_motion motion = wf_row_motion_at(&t->opts.row, push->rate);
-		wf_missed_add(&t->missed, &motion);
-	}
+	wf_motions_add(&t->motions, push->rate);
 	wf_stats_add(&t->stats, WF_TABLE_KEYS_PUSHED, entries);
 	wf_table_update_stats(t);
 	return WEFT_OK;
