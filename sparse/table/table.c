@@ -149,43 +149,27 @@ wide_bytes(const struct wf_table *t)
 static bool
 alloc_scratch(struct wf_table *t)
 {
-	size_t entries = t->opts.entries_max;
-
 	t->zero = wf_budget_alloc(&t->budget, t->opts.dim * sizeof(*t->zero));
 	t->fresh = wf_budget_alloc(&t->budget, t->wide_floats * sizeof(*t->fresh));
 	if (wf_table_is_half(t)) {
 		t->wide = wf_budget_alloc(&t->budget, wide_bytes(t));
 	}
-	t->entry_row = wf_budget_alloc(&t->budget, entries * sizeof(*t->entry_row));
-	t->entry_group = wf_budget_alloc(&t->budget, entries * sizeof(*t->entry_group));
-	t->entry_grad = wf_budget_alloc(&t->budget, entries * sizeof(*t->entry_grad));
-	t->group_row = wf_budget_alloc(&t->budget, entries * sizeof(*t->group_row));
-	t->group_stamp = wf_budget_alloc(&t->budget, entries * sizeof(*t->group_stamp));
-	t->group_first = wf_budget_alloc(&t->budget, (entries + 1) * sizeof(*t->group_first));
 	if (t->motions.varies) {
 		t->moved = wf_budget_alloc(&t->budget, t->wide_floats * sizeof(*t->moved));
 	}
 	return t->zero != NULL && t->fresh != NULL && (t->moved != NULL || !t->motions.varies) &&
-	       (t->wide != NULL || !wf_table_is_half(t)) && t->entry_row != NULL &&
-	       t->entry_group != NULL && t->entry_grad != NULL && t->group_row != NULL &&
-	       t->group_stamp != NULL && t->group_first != NULL;
+	       (t->wide != NULL || !wf_table_is_half(t)) &&
+	       wf_groups_init(&t->groups, &t->budget, t->opts.entries_max);
 }
 
 static void
 give_scratch(struct wf_table *t)
 {
-	size_t entries = t->opts.entries_max;
-
 	wf_budget_give(&t->budget, t->zero, t->opts.dim * sizeof(*t->zero));
 	wf_budget_give(&t->budget, t->fresh, t->wide_floats * sizeof(*t->fresh));
 	wf_budget_give(&t->budget, t->wide, wide_bytes(t));
 	wf_budget_give(&t->budget, t->moved, t->wide_floats * sizeof(*t->moved));
-	wf_budget_give(&t->budget, t->entry_row, entries * sizeof(*t->entry_row));
-	wf_budget_give(&t->budget, t->entry_group, entries * sizeof(*t->entry_group));
-	wf_budget_give(&t->budget, t->entry_grad, entries * sizeof(*t->entry_grad));
-	wf_budget_give(&t->budget, t->group_row, entries * sizeof(*t->group_row));
-	wf_budget_give(&t->budget, t->group_stamp, entries * sizeof(*t->group_stamp));
-	wf_budget_give(&t->budget, t->group_first, (entries + 1) * sizeof(*t->group_first));
+	wf_groups_fini(&t->groups, &t->budget);
 }
 
 static bool

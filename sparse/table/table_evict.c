@@ -55,8 +55,8 @@ worse_of(const struct wf_table *t, uint32_t row, uint32_t worst)
 {
 	struct wf_row_head *head = wf_row_at(&t->rows, row);
 
-	bool in_push =
-		wf_table_is_grouped(t, head) || (t->push_step != 0 && head->stamp == t->push_step);
+	bool in_push = wf_groups_have(&t->groups, head) ||
+		       (t->push_step != 0 && head->stamp == t->push_step);
 	if (head->born == 0 || in_push) {
 		return worst;
 	}

@@ -5,6 +5,7 @@
 #include "sparse/table/admit.h"
 #include "sparse/table/budget.h"
 #include "sparse/table/evict.h"
+#include "sparse/table/groups.h"
 #include "sparse/table/index.h"
 #include "sparse/table/motions.h"
 #include "sparse/table/rows.h"
@@ -47,15 +48,7 @@ struct wf_table {
 	 * wide_floats]. NULL: values are f32 where they lie. */
 	float *wide;
 
-	/* Scratch of a push: entries are (key, gradient) pairs in trainer order, groups the rows
-	 * that they go to. While group_count > 0 the stamp of a grouped row is its group. */
-	float **entry_row;        /* [entries_max] values; NULL: no row */
-	uint32_t *entry_group;    /* [entries_max], WF_ROW_NONE: dropped */
-	const float **entry_grad; /* [entries_max], later in order of groups */
-	float **group_row;        /* [entries_max] values */
-	uint32_t *group_stamp;    /* [entries_max] what the stamp was */
-	uint32_t *group_first;    /* [entries_max + 1] */
-	uint32_t group_count;
+	struct wf_groups groups; /* of the push in work */
 };
 
 /* table_find.c */
@@ -129,13 +122,6 @@ static inline bool
 wf_table_is_expired(const struct wf_table *t, struct wf_row_head *head)
 {
 	return wf_evict_is_expired(&t->evict, head, t->step);
-}
-
-/* Whether the row is part of a group of the push in work. */
-static inline bool
-wf_table_is_grouped(const struct wf_table *t, struct wf_row_head *head)
-{
-	return head->stamp < t->group_count && t->group_row[head->stamp] == wf_row_values(head);
 }
 
 static inline bool

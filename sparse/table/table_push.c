@@ -7,10 +7,7 @@
  *
  * Keys in ascending order, as a client sends them, need no groups: batches that follow each other
  * make runs, runs are merged, and rows found and updated chunk by chunk, so they come from memory
- * once.
- *
- * Groups need no table of their own: while a push is in work, the stamp of a row is the number of
- * its group, and a row is in a group if and only if the group says so too. */
+ * once. */
 #include <inttypes.h>
 
 #include "base/assert.h"
@@ -95,7 +92,7 @@ find_entries(struct wf_table *t, const struct wf_table_push *push)
 			size_t left = batch->count - first;
 			size_t count = left < WF_CHUNK_KEYS ? left : WF_CHUNK_KEYS;
 			const uint64_t *key = batch->key + first;
-			if (wf_table_locate(t, key, count, 1, &t->entry_row[entry]) ==
+			if (wf_table_locate(t, key, count, 1, &t->groups.entry_row[entry]) ==
 			    WF_NOT_OURS) {
 				return wf_table_refuse(t, key, count);
 			}
@@ -103,38 +100,6 @@ find_entries(struct wf_table *t, const struct wf_table_push *push)
 		}
 	}
 	return WEFT_OK;
-}
-
-/* The group of a row; a new one if it has none. */
-static inline uint32_t
-group_of(struct wf_table *t, float *values)
-{
-	struct wf_row_head *head = wf_row_of_values(values);
-	uint32_t group = head->stamp;
-
-	if (group < t->group_count && t->group_row[group] == values) {
-		return group;
-	}
-	group = t->group_count++;
-	t->group_row[group] = values;
-	t->group_stamp[group] = head->stamp;
-	head->stamp = group;
-	return group;
-}
-
-/* Returns whether each entry has its own group, with the entry's number. */
-static bool
-group_entries(struct wf_table *t, size_t entries)
-{
-	bool straight = true;
-
-	for (size_t e = 0; e < entries; e++) {
-		float *values = t->entry_row[e];
-		uint32_t group = values == NULL ? WF_ROW_NONE : group_of(t, values);
-		t->entry_group[e] = group;
-		straight &= group == e;
-	}
-	return straight;
 }
 
 static uint64_t
@@ -157,7 +122,7 @@ row_for_missing(struct wf_table *t, uint64_t key, bool *fresh)
 	if (row != WF_ROW_NONE) {
 		struct wf_row_head *head = wf_row_at(&t->rows, row);
 		/* Born for an entry before this one, or its time is over. */
-		if (wf_table_is_grouped(t, head) || !t->evict.can_expire ||
+		if (wf_groups_have(&t->groups, head) || !t->evict.can_expire ||
 		    !wf_table_is_expired(t, head)) {
 			return head;
 		}
@@ -176,12 +141,12 @@ settle_open(struct wf_table *t, const struct wf_table_push *push, size_t entries
 	for (size_t e = 0; e < entries; e++) {
 		uint64_t key = next_key(&walk);
 		bool fresh = false;
-		if (t->entry_row[e] != NULL) {
+		if (t->groups.entry_row[e] != NULL) {
 			continue;
 		}
 		struct wf_row_head *head = row_for_missing(t, key, &fresh);
 		if (head != NULL) {
-			t->entry_group[e] = group_of(t, wf_row_values(head));
+			t->groups.entry_group[e] = wf_groups_of(&t->groups, wf_row_values(head));
 		} else {
 			wf_stats_add(&t->stats, WF_TABLE_PUSHES_LOST, 1);
 		}
@@ -198,67 +163,19 @@ settle_admitted(struct wf_table *t, const struct wf_table_push *push, size_t ent
 
 	for (size_t e = 0; e < entries; e++) {
 		uint64_t key = next_key(&walk);
-		if (t->entry_row[e] == NULL) {
+		if (t->groups.entry_row[e] == NULL) {
 			wf_admit_note(&t->admit, wf_key_mix(key));
 		}
 	}
 	for (size_t e = 0; e < entries; e++) {
 		uint64_t key = next_key(&again);
 		bool fresh = false;
-		if (t->entry_row[e] != NULL) {
+		if (t->groups.entry_row[e] != NULL) {
 			continue;
 		}
 		wf_stats_add(&t->stats, WF_TABLE_PUSHES_UNADMITTED, 1);
 		if (wf_admit_allows(&t->admit, wf_key_mix(key), (uint32_t)push->step)) {
 			(void)row_for_missing(t, key, &fresh);
-		}
-	}
-}
-
-/* entry_grad, in order of entries. */
-static void
-list_gradients(struct wf_table *t, const struct wf_table_push *push)
-{
-	const size_t dim = t->opts.dim;
-	size_t e = 0;
-
-	for (size_t b = 0; b < push->batch_count; b++) {
-		const float *grad = push->batch[b].grad;
-		for (size_t i = 0; i < push->batch[b].count; i++, grad += dim) {
-			t->entry_grad[e++] = grad;
-		}
-	}
-}
-
-/* entry_grad and group_first, by counting: entries come in trainer order and stay in it. */
-static void
-sort_gradients(struct wf_table *t, const struct wf_table_push *push, size_t entries)
-{
-	const size_t dim = t->opts.dim;
-	uint32_t *first = t->group_first;
-	size_t e = 0;
-
-	for (uint32_t group = 0; group <= t->group_count; group++) {
-		first[group] = 0;
-	}
-	for (e = 0; e < entries; e++) {
-		if (t->entry_group[e] != WF_ROW_NONE) {
-			first[t->entry_group[e]]++;
-		}
-	}
-	uint32_t sum = 0;
-	for (uint32_t group = 0; group <= t->group_count; group++) {
-		sum += first[group];
-		first[group] = sum; /* the end; filled from the back */
-	}
-	e = entries;
-	for (size_t b = push->batch_count; b > 0; b--) {
-		const struct wf_table_batch *batch = &push->batch[b - 1];
-		for (size_t i = batch->count; i > 0; i--) {
-			uint32_t group = t->entry_group[--e];
-			if (group != WF_ROW_NONE) {
-				t->entry_grad[--first[group]] = batch->grad + (i - 1) * dim;
-			}
 		}
 	}
 }
@@ -269,19 +186,19 @@ score_entries(struct wf_table *t, const struct wf_table_push *push)
 {
 	size_t e = 0;
 
-	for (uint32_t group = 0; group < t->group_count; group++) {
-		struct wf_row_head *head = wf_row_of_values(t->group_row[group]);
-		wf_evict_fade(&t->evict, wf_row_score(head), t->group_stamp[group],
+	for (uint32_t group = 0; group < t->groups.count; group++) {
+		struct wf_row_head *head = wf_row_of_values(t->groups.row[group]);
+		wf_evict_fade(&t->evict, wf_row_score(head), t->groups.stamp[group],
 			      (uint32_t)push->step);
 	}
 	for (size_t b = 0; b < push->batch_count; b++) {
 		const struct wf_table_batch *batch = &push->batch[b];
 		for (size_t i = 0; i < batch->count; i++, e++) {
-			uint32_t group = t->entry_group[e];
+			uint32_t group = t->groups.entry_group[e];
 			if (group == WF_ROW_NONE) {
 				continue;
 			}
-			struct wf_row_head *head = wf_row_of_values(t->group_row[group]);
+			struct wf_row_head *head = wf_row_of_values(t->groups.row[group]);
 			struct wf_row_score *score = wf_row_score(head);
 			score->show += batch->show != NULL ? batch->show[i] : 1.0f;
 			score->click += batch->click != NULL ? batch->click[i] : 0.0f;
@@ -293,12 +210,12 @@ score_entries(struct wf_table *t, const struct wf_table_push *push)
 static void
 bring_up(struct wf_table *t, uint32_t step)
 {
-	for (uint32_t group = 0; group < t->group_count; group++) {
-		float *values = t->group_row[group];
+	for (uint32_t group = 0; group < t->groups.count; group++) {
+		float *values = t->groups.row[group];
 		wf_row_of_values(values)->stamp = step;
 		if (!wf_motions_are_still(&t->motions) &&
 		    !wf_table_is_half(t)) { /* else when they are widened */
-			uint32_t missed = step - 1 - t->group_stamp[group];
+			uint32_t missed = step - 1 - t->groups.stamp[group];
 			wf_motions_move(&t->motions, missed, values, t->opts.dim);
 		}
 	}
@@ -318,17 +235,17 @@ static void
 update_rows(struct wf_table *t, const struct wf_row_scalars *scalars, bool straight)
 {
 	struct wf_row_batch batch = {
-		.row = t->group_row,
-		.count = t->group_count,
+		.row = t->groups.row,
+		.count = t->groups.count,
 		.dim = t->opts.dim,
-		.grad = t->entry_grad,
-		.first = straight ? NULL : t->group_first,
-		.stamp = tells_first(t) ? t->group_stamp : NULL,
+		.grad = t->groups.entry_grad,
+		.first = straight ? NULL : t->groups.first,
+		.stamp = tells_first(t) ? t->groups.stamp : NULL,
 	};
 
-	size_t nonfinite = wf_table_apply(t, scalars, &batch, t->group_stamp);
+	size_t nonfinite = wf_table_apply(t, scalars, &batch, t->groups.stamp);
 	wf_stats_add(&t->stats, WF_TABLE_GRADS_NONFINITE, nonfinite);
-	wf_stats_add(&t->stats, WF_TABLE_ROWS_UPDATED, t->group_count);
+	wf_stats_add(&t->stats, WF_TABLE_ROWS_UPDATED, t->groups.count);
 }
 
 static size_t
@@ -364,8 +281,8 @@ struct work {
 	float *row[WF_CHUNK_KEYS];
 	/* Of grad, as wf_row_batch has it; not filled while one_each. */
 	uint32_t first[WF_CHUNK_KEYS + 1];
-	const float **grad; /* t->entry_grad */
-	/* Of the rows, before this step's; filled if first steps are distinguished. */
+	const float **grad; /* t->groups.entry_grad */
+	/* Of the rows, before this step's; filled where first steps are told. */
 	uint32_t stamp[WF_CHUNK_KEYS];
 	size_t count;
 	bool one_each;
@@ -656,7 +573,7 @@ push_work(struct wf_table *t, const struct wf_row_scalars *scalars, struct merge
 static void
 push_simple(struct wf_table *t, struct merge *merge, const struct wf_row_scalars *scalars)
 {
-	struct work work = {.grad = t->entry_grad};
+	struct work work = {.grad = t->groups.entry_grad};
 	const size_t dim = t->opts.dim;
 	const unsigned lines = wf_prefetch_lines(t->rows.slabs.row_bytes - t->rows.head_offset);
 
@@ -679,24 +596,24 @@ static void
 push_groups(struct wf_table *t, const struct wf_table_push *push,
 	    const struct wf_row_scalars *scalars, size_t entries)
 {
-	WF_ASSERT(t->group_count == 0);
-	bool straight = group_entries(t, entries);
+	WF_ASSERT(t->groups.count == 0);
+	bool straight = wf_groups_gather(&t->groups, entries);
 	if (!straight && wf_admit_is_open(&t->admit)) {
 		settle_open(t, push, entries);
 	} else if (!straight) {
 		settle_admitted(t, push, entries);
 	}
 	if (straight) {
-		list_gradients(t, push);
+		wf_groups_list(&t->groups, push, t->opts.dim);
 	} else {
-		sort_gradients(t, push, entries);
+		wf_groups_sort(&t->groups, push, entries, t->opts.dim);
 	}
 	if (t->evict.has_score) {
 		score_entries(t, push);
 	}
 	bring_up(t, (uint32_t)push->step);
 	update_rows(t, scalars, straight);
-	t->group_count = 0;
+	t->groups.count = 0;
 }
 
 enum weft_status
