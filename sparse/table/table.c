@@ -140,25 +140,16 @@ slab_bytes(const struct wf_table_opts *opts)
 	return bytes < SLAB_BYTES_LEAST ? SLAB_BYTES_LEAST : bytes;
 }
 
-static size_t
-wide_bytes(const struct wf_table *t)
-{
-	return WF_CHUNK_KEYS * t->wide_floats * sizeof(*t->wide);
-}
-
 static bool
 alloc_scratch(struct wf_table *t)
 {
 	t->zero = wf_budget_alloc(&t->budget, t->opts.dim * sizeof(*t->zero));
-	t->fresh = wf_budget_alloc(&t->budget, t->wide_floats * sizeof(*t->fresh));
-	if (wf_table_is_half(t)) {
-		t->wide = wf_budget_alloc(&t->budget, wide_bytes(t));
-	}
+	t->fresh = wf_budget_alloc(&t->budget, t->rest.wide_floats * sizeof(*t->fresh));
 	if (t->motions.varies) {
-		t->moved = wf_budget_alloc(&t->budget, t->wide_floats * sizeof(*t->moved));
+		t->moved = wf_budget_alloc(&t->budget, t->rest.wide_floats * sizeof(*t->moved));
 	}
 	return t->zero != NULL && t->fresh != NULL && (t->moved != NULL || !t->motions.varies) &&
-	       (t->wide != NULL || !wf_table_is_half(t)) &&
+	       wf_rest_alloc(&t->rest, &t->budget) &&
 	       wf_groups_init(&t->groups, &t->budget, t->opts.entries_max);
 }
 
@@ -166,9 +157,9 @@ static void
 give_scratch(struct wf_table *t)
 {
 	wf_budget_give(&t->budget, t->zero, t->opts.dim * sizeof(*t->zero));
-	wf_budget_give(&t->budget, t->fresh, t->wide_floats * sizeof(*t->fresh));
-	wf_budget_give(&t->budget, t->wide, wide_bytes(t));
-	wf_budget_give(&t->budget, t->moved, t->wide_floats * sizeof(*t->moved));
+	wf_budget_give(&t->budget, t->fresh, t->rest.wide_floats * sizeof(*t->fresh));
+	wf_rest_free(&t->rest, &t->budget);
+	wf_budget_give(&t->budget, t->moved, t->rest.wide_floats * sizeof(*t->moved));
 	wf_groups_fini(&t->groups, &t->budget);
 }
 
@@ -221,11 +212,10 @@ init_fields(struct wf_table *t, struct wf_env *env, const struct wf_table_opts *
 {
 	const struct wf_kernels *kernels =
 		opts->kernels != NULL ? opts->kernels : wf_kernels_best();
-	size_t state = wf_row_state_floats(opts->row.kind, opts->dim);
 
 	t->env = env;
 	t->opts = *opts;
-	t->kernels = kernels->rows;
+	wf_rest_init(&t->rest, kernels->rows, &opts->row, opts->dim, opts->value_rest);
 	t->uniform = wf_init_uniform(&opts->init);
 	t->budget = (struct wf_budget){
 		.env = env, .cap_bytes = opts->memory_cap_bytes, .used_bytes = sizeof(*t)};
@@ -233,9 +223,7 @@ init_fields(struct wf_table *t, struct wf_env *env, const struct wf_table_opts *
 		t->budget.cap_bytes = UINT64_MAX;
 	}
 	wf_evict_init(&t->evict, &opts->evict);
-	t->wide_floats = opts->dim + state;
-	t->rest_floats = wf_table_is_half(t) ? (opts->dim + 1) / 2 : opts->dim;
-	init_rows(t, t->rest_floats + state);
+	init_rows(t, t->rest.rest_floats + t->rest.wide_floats - opts->dim);
 	wf_stats_init(&t->stats, stat_names, WF_TABLE_STAT_COUNT);
 	wf_stats_set(&t->stats, WF_TABLE_ROW_BYTES, t->rows.slabs.row_bytes);
 }
@@ -310,13 +298,10 @@ read_row(const struct wf_table *t, struct wf_row_head *head, float *out)
 	const float *values = wf_row_values(head);
 
 	if (wf_motions_are_still(&t->motions)) {
-		wf_table_gather(t, out, &values, 1);
+		wf_rest_gather(&t->rest, out, &values, 1);
 		return;
 	}
-	if (wf_table_is_half(t)) {
-		wf_table_widen(t, values, t->wide);
-		values = t->wide;
-	}
+	values = wf_rest_widen(&t->rest, values);
 	wf_motions_look(&t->motions, t->step - head->stamp, out, values, t->opts.dim);
 }
 
@@ -325,7 +310,7 @@ static void
 read_unborn(struct wf_table *t, uint64_t key, float *out)
 {
 	wf_table_first_values(t, key, t->fresh);
-	wf_table_round(t, t->fresh);
+	wf_rest_round(&t->rest, t->fresh);
 	if (wf_motions_are_still(&t->motions)) {
 		memcpy(out, t->fresh, t->opts.dim * sizeof(*out));
 		return;
@@ -373,7 +358,7 @@ read_born(struct wf_table *t, const struct wf_table_lookup *lookup, size_t first
 	float *out = lookup->out + first * t->opts.dim;
 	const float *from[WF_CHUNK_KEYS];
 	/* Zeros need not be read out of rows that are not in cache. */
-	const bool is_zero = t->opts.init.kind == WF_INIT_ZERO && !wf_table_is_half(t);
+	const bool is_zero = t->opts.init.kind == WF_INIT_ZERO && !wf_rest_is_half(&t->rest);
 
 	for (size_t i = 0; i < count; i++) {
 		from[i] = row[i] == NULL && is_zero ? t->zero : NULL;
@@ -382,7 +367,7 @@ read_born(struct wf_table *t, const struct wf_table_lookup *lookup, size_t first
 		for (size_t i = 0; i < count; i++) {
 			from[i] = from[i] == NULL ? row[i] : from[i];
 		}
-		wf_table_gather(t, out, from, count);
+		wf_rest_gather(&t->rest, out, from, count);
 		return;
 	}
 	for (size_t i = 0; i < count; i++, out += t->opts.dim) {
@@ -409,7 +394,7 @@ read_chunk(struct wf_table *t, const struct wf_table_lookup *lookup, size_t firs
 		there[i] = row[i] != NULL ? row[i] : t->zero;
 	}
 	if (wf_motions_are_still(&t->motions)) {
-		wf_table_gather(t, out, there, count);
+		wf_rest_gather(&t->rest, out, there, count);
 	}
 	for (size_t i = 0; !wf_motions_are_still(&t->motions) && i < count; i++) {
 		if (row[i] != NULL) {
@@ -432,7 +417,7 @@ wf_table_lookup(struct wf_table *t, const struct wf_table_lookup *lookup)
 	float *row[WF_CHUNK_KEYS];
 	const size_t dim = t->opts.dim;
 	const unsigned lines =
-		wf_prefetch_lines(sizeof(struct wf_row_head) + t->rest_floats * sizeof(float));
+		wf_prefetch_lines(sizeof(struct wf_row_head) + t->rest.rest_floats * sizeof(float));
 	const bool is_plain =
 		!wf_table_is_fixed(t) && !t->evict.can_expire && wf_motions_are_still(&t->motions);
 	const bool bears = lookup->create && wf_motions_are_still(&t->motions) &&
@@ -454,8 +439,8 @@ wf_table_lookup(struct wf_table *t, const struct wf_table_lookup *lookup)
 			return wf_table_refuse(t, key, count);
 		}
 		if (missing == 0 && wf_motions_are_still(&t->motions)) {
-			wf_table_gather(t, lookup->out + first * dim, (const float *const *)row,
-					count);
+			wf_rest_gather(&t->rest, lookup->out + first * dim,
+				       (const float *const *)row, count);
 		} else if (bears) {
 			wf_stats_add(&t->stats, WF_TABLE_KEYS_MISSED, (uint64_t)missing);
 			read_born(t, lookup, first, count, row);
@@ -474,7 +459,7 @@ wf_table_lookup(struct wf_table *t, const struct wf_table_lookup *lookup)
 size_t
 wf_table_row_floats(const struct wf_table *t)
 {
-	return t->wide_floats;
+	return t->rest.wide_floats;
 }
 
 void
@@ -484,14 +469,10 @@ wf_table_read(const struct wf_table *t, struct wf_row_head *head, struct wf_tabl
 		.key = head->key,
 		.stamp = head->stamp,
 		.born = head->born - 1,
-		.floats = wf_row_values(head),
+		.floats = wf_rest_widen(&t->rest, wf_row_values(head)),
 	};
-	if (wf_table_is_half(t)) {
-		wf_table_widen(t, out->floats, t->wide);
-		out->floats = t->wide;
-	}
 	if (t->motions.varies) { /* its steps so far are known here only */
-		memcpy(t->moved, out->floats, t->wide_floats * sizeof(*t->moved));
+		memcpy(t->moved, out->floats, t->rest.wide_floats * sizeof(*t->moved));
 		wf_motions_move(&t->motions, t->step - head->stamp, t->moved, t->opts.dim);
 		out->floats = t->moved;
 		out->stamp = t->step;
@@ -549,7 +530,7 @@ wf_table_put(struct wf_table *t, const struct wf_table_row *row)
 	if (t->evict.has_score) {
 		*wf_row_score(head) = (struct wf_row_score){row->show, row->click};
 	}
-	wf_table_narrow(t, wf_row_values(head), row->floats);
+	wf_rest_narrow(&t->rest, wf_row_values(head), row->floats);
 	wf_table_update_stats(t);
 	return WEFT_OK;
 }

@@ -268,7 +268,7 @@ wf_table_gather_known(const struct wf_table *t, const uint64_t *key, size_t coun
 		if (!find_step(t, key, at, step, &ring, row)) {
 			return at;
 		}
-		wf_table_gather(t, out + at * t->opts.dim, row, step);
+		wf_rest_gather(&t->rest, out + at * t->opts.dim, row, step);
 	}
 	return count;
 }
@@ -312,7 +312,7 @@ void
 wf_table_first_values(const struct wf_table *t, uint64_t key, float *out)
 {
 	if (t->opts.init.kind == WF_INIT_UNIFORM) {
-		t->kernels->uniform(&t->uniform, &key, &out, 1, t->opts.dim);
+		t->rest.kernels->uniform(&t->uniform, &key, &out, 1, t->opts.dim);
 	} else {
 		wf_init_values(&t->opts.init, key, out, t->opts.dim);
 	}
@@ -326,9 +326,9 @@ fill_row(const struct wf_table *t, struct wf_row_head *head, uint64_t key)
 	if (t->opts.init.kind == WF_INIT_ZERO) {
 		return; /* as all of a new row is */
 	}
-	if (wf_table_is_half(t)) { /* state is 0 in both */
+	if (wf_rest_is_half(&t->rest)) { /* state is 0 in both */
 		wf_table_first_values(t, key, t->fresh);
-		wf_table_narrow(t, wf_row_values(head), t->fresh);
+		wf_rest_narrow(&t->rest, wf_row_values(head), t->fresh);
 	} else {
 		wf_table_first_values(t, key, wf_row_values(head));
 	}
@@ -371,8 +371,8 @@ fill_rows(const struct wf_table *t, const uint64_t *key, float *const *row, size
 	if (t->opts.init.kind == WF_INIT_ZERO) {
 		return;
 	}
-	if (t->opts.init.kind == WF_INIT_UNIFORM && !wf_table_is_half(t)) {
-		t->kernels->uniform(&t->uniform, key, row, count, t->opts.dim);
+	if (t->opts.init.kind == WF_INIT_UNIFORM && !wf_rest_is_half(&t->rest)) {
+		t->rest.kernels->uniform(&t->uniform, key, row, count, t->opts.dim);
 		return;
 	}
 	for (size_t i = 0; i < count; i++) {

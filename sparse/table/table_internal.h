@@ -8,18 +8,14 @@
 #include "sparse/table/groups.h"
 #include "sparse/table/index.h"
 #include "sparse/table/motions.h"
+#include "sparse/table/rest.h"
 #include "sparse/table/rows.h"
 #include "sparse/table/table.h"
 #include "wire/partition.h"
 
-/* Keys that are worked on together: their buckets, then their rows, are on their way from memory
- * while others are looked at. */
-#define WF_CHUNK_KEYS 64u
-
 struct wf_table {
 	struct wf_env *env;
 	struct wf_table_opts opts;
-	const struct wf_row_kernels *kernels;
 	struct wf_budget budget;
 	struct wf_rows rows;
 	struct wf_index index; /* of unlimited keys only */
@@ -37,17 +33,11 @@ struct wf_table {
 	struct wf_motions motions;
 	float *moved; /* [wide_floats] a row as of the last step, for who saves it */
 
-	size_t wide_floats; /* of a row whose values are f32: dim and state */
-	size_t rest_floats; /* room of the values in a row, in f32 */
+	struct wf_rest rest;
 
 	/* Scratch of a lookup. */
-	float *zero;  /* [dim] */
-	float *fresh; /* [wide_floats] a row being made; its state stays 0 */
-
-	/* Rows whose values are in 16 bits, while they are worked on: [WF_CHUNK_KEYS *
-	 * wide_floats]. NULL: values are f32 where they lie. */
-	float *wide;
-
+	float *zero;             /* [dim] */
+	float *fresh;            /* [wide_floats] a row being made; its state stays 0 */
 	struct wf_groups groups; /* of the push in work */
 };
 
@@ -81,27 +71,6 @@ void wf_table_first_values(const struct wf_table *t, uint64_t key, float *out);
 /* A new row with its first values for a key that has none; where need be and allowed, another goes
  * for it. NULL: no memory, counted. */
 struct wf_row_head *wf_table_bear(struct wf_table *t, uint64_t key);
-
-/* table_half.c: rows whose values are in 16 bits. */
-
-static inline bool
-wf_table_is_half(const struct wf_table *t)
-{
-	return t->opts.value_rest != WEFT_VALUES_F32;
-}
-
-/* Values and state of a row, widened. */
-void wf_table_widen(const struct wf_table *t, const float *row, float *wide);
-/* Back again. */
-void wf_table_narrow(const struct wf_table *t, float *row, const float *wide);
-/* Values as they are after they have been at rest. */
-void wf_table_round(const struct wf_table *t, float *values);
-/* As the kernels' gather, from rows at rest. */
-void wf_table_gather(const struct wf_table *t, float *out, const float *const *row, size_t count);
-/* As the kernels' apply, to rows at rest. `stamp`: of each row before the push, whose missed steps
- * are made up for first; NULL: there are none. */
-size_t wf_table_apply(struct wf_table *t, const struct wf_row_scalars *scalars,
-		      const struct wf_row_batch *batch, const uint32_t *stamp);
 
 /* table_evict.c */
 

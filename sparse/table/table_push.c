@@ -206,18 +206,11 @@ score_entries(struct wf_table *t, const struct wf_table_push *push)
 	}
 }
 
-/* Make up for the steps that rows have missed, and stamp them with this one. */
 static void
-bring_up(struct wf_table *t, uint32_t step)
+stamp_groups(struct wf_table *t)
 {
 	for (uint32_t group = 0; group < t->groups.count; group++) {
-		float *values = t->groups.row[group];
-		wf_row_of_values(values)->stamp = step;
-		if (!wf_motions_are_still(&t->motions) &&
-		    !wf_table_is_half(t)) { /* else when they are widened */
-			uint32_t missed = step - 1 - t->groups.stamp[group];
-			wf_motions_move(&t->motions, missed, values, t->opts.dim);
-		}
+		wf_row_of_values(t->groups.row[group])->stamp = t->push_step;
 	}
 }
 
@@ -243,7 +236,10 @@ update_rows(struct wf_table *t, const struct wf_row_scalars *scalars, bool strai
 		.stamp = tells_first(t) ? t->groups.stamp : NULL,
 	};
 
-	size_t nonfinite = wf_table_apply(t, scalars, &batch, t->groups.stamp);
+	const struct wf_rest_missed missed = {
+		.motions = &t->motions, .stamp = t->groups.stamp, .last = t->push_step - 1};
+	const bool are_still = wf_motions_are_still(&t->motions);
+	size_t nonfinite = wf_rest_apply(&t->rest, scalars, &batch, are_still ? NULL : &missed);
 	wf_stats_add(&t->stats, WF_TABLE_GRADS_NONFINITE, nonfinite);
 	wf_stats_add(&t->stats, WF_TABLE_ROWS_UPDATED, t->groups.count);
 }
@@ -565,7 +561,7 @@ push_work(struct wf_table *t, const struct wf_row_scalars *scalars, struct merge
 		.is_near = true,
 		.stamp = first ? work->stamp : NULL,
 	};
-	size_t nonfinite = wf_table_apply(t, scalars, &batch, NULL);
+	size_t nonfinite = wf_rest_apply(&t->rest, scalars, &batch, NULL);
 	wf_stats_add(&t->stats, WF_TABLE_GRADS_NONFINITE, nonfinite);
 	wf_stats_add(&t->stats, WF_TABLE_ROWS_UPDATED, work->count);
 }
@@ -611,7 +607,7 @@ push_groups(struct wf_table *t, const struct wf_table_push *push,
 	if (t->evict.has_score) {
 		score_entries(t, push);
 	}
-	bring_up(t, (uint32_t)push->step);
+	stamp_groups(t);
 	update_rows(t, scalars, straight);
 	t->groups.count = 0;
 }
