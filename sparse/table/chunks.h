@@ -31,15 +31,15 @@ struct wf_chunks {
 	struct wf_ahead ahead;
 	bool makes_spares;      /* there is a helper to get them ready */
 	bool has_spare;         /* the last chunk is one */
-	uint32_t asked;         /* chunk that the helper was asked for last; 0: none */
+	uint32_t asked;         /* the chunk of the last request to the helper; 0: none */
 	uint64_t cleared_bytes; /* of pieces that were not ready when they were cut */
 	uint64_t readied_bytes;
 };
 
-/* Takes nothing. `env`: whose helper gets spares ready; NULL: there are none. */
+/* Allocates nothing. `env`: its helper makes spares present; NULL: there are no spares. */
 void wf_chunks_init(struct wf_chunks *chunks, struct wf_budget *budget, struct wf_env *env,
 		    unsigned node);
-/* Gives all pieces back; sleeps while the helper works on one. Accepts zeroed. */
+/* Frees all pieces; sleeps while the helper works on a spare. Accepts zeroed. */
 void wf_chunks_fini(struct wf_chunks *chunks);
-/* WF_PIECE_BYTES, zeroed, until fini. NULL: no memory. */
+/* A piece of WF_PIECE_BYTES, zeroed, that is valid until fini. NULL: no memory. */
 void *wf_chunks_alloc(struct wf_chunks *chunks);

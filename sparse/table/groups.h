@@ -25,7 +25,7 @@ struct wf_groups {
 	uint32_t count;           /* 0: no push is in work */
 };
 
-/* false: no memory; what was taken is given back by fini. */
+/* false: no memory; fini frees what was allocated. */
 bool wf_groups_init(struct wf_groups *groups, struct wf_budget *budget, uint32_t entries_max);
 void wf_groups_fini(struct wf_groups *groups, struct wf_budget *budget); /* accepts zeroed */
 /* The group of a row; a new one if it has none. */

@@ -37,8 +37,7 @@
 
 struct wf_bucket {
 	uint16_t tag[WF_BUCKET_SLOTS]; /* 0: free */
-	uint16_t overflow;             /* keys that belong here, or were on their way, and went on
-				        * */
+	uint16_t overflow;             /* keys that belong here, or came by, and went on */
 	uint16_t spare;
 	uint32_t row[WF_BUCKET_SLOTS];
 };

@@ -18,19 +18,22 @@ struct wf_lead {
 	bool is_on;          /* there is a helper */
 	size_t bytes_max;    /* memory is taken and made present so far before its use */
 	bool no_more;        /* memory has ended once, or is ending */
-	uint32_t look_at;    /* when so many rows are used */
+	uint32_t look_at;    /* the next look is due at this number of rows */
 	uint32_t asked_from; /* rows of the stretch under way, or of the last one */
 	uint32_t asked_end;
 	uint32_t ready_from, ready_end; /* ready; those before are used, or were never asked for */
-	uint64_t cleared_bytes; /* of rows taken that were not ready: the lane touches them first */
+	uint64_t
+		cleared_bytes; /* of rows in use that were not ready: the lane touches them first */
 	uint64_t readied_bytes; /* of rows made ready by the helper before they were used */
 };
 
-/* `env`: whose helper it is; NULL: nothing is got ready, or taken ahead. */
+/* `env`: its helper makes memory present; NULL: nothing is allocated ahead of its use. */
 void wf_lead_init(struct wf_lead *lead, struct wf_env *env, size_t bytes_max);
-/* Before the slabs'. Sleeps while the helper works on a stretch. Accepts zeroed. */
+/* To be called before wf_slabs_fini. Sleeps while the helper works on a stretch. Accepts
+ * zeroed. */
 void wf_lead_fini(struct wf_lead *lead);
-/* Of `used` rows: see how far the helper has got, take memory, and ask for the next stretch. */
+/* `used` rows are in use: looks how far the helper has got, allocates memory ahead, and requests
+ * the next stretch. */
 void wf_lead_look(struct wf_lead *lead, struct wf_slabs *slabs, uint32_t used);
 
 /* The nth row is used for the first time. */

@@ -12,7 +12,7 @@
 #include "sparse/table/budget.h"
 #include "sparse/table/missed.h"
 
-/* So many motions stand ready made: of 0 steps and up. */
+/* The number of motions that are computed at init: of 0 steps and up. */
 #define WF_MOTIONS 256u
 
 struct wf_motions {
@@ -32,7 +32,7 @@ struct wf_motions_step {
 	double rate;
 };
 
-/* false: no memory; what was taken is given back by fini. */
+/* false: no memory; fini frees what was allocated. */
 bool wf_motions_init(struct wf_motions *motions, struct wf_budget *budget,
 		     const struct wf_row_opts *row);
 void wf_motions_fini(struct wf_motions *motions); /* accepts zeroed */

@@ -36,7 +36,7 @@ struct wf_rest_missed {
 
 void wf_rest_init(struct wf_rest *rest, const struct wf_row_kernels *kernels,
 		  const struct wf_row_opts *row, uint32_t dim, enum weft_value_format format);
-/* false: no memory for scratch; nothing was taken. */
+/* Allocates the scratch. false: no memory; nothing is allocated. */
 bool wf_rest_alloc(struct wf_rest *rest, struct wf_budget *budget);
 void wf_rest_free(struct wf_rest *rest, struct wf_budget *budget); /* accepts zeroed */
 

@@ -28,7 +28,7 @@ struct wf_rows_opts {
 	size_t value_floats; /* values and state */
 	bool with_score;
 	size_t slab_bytes;      /* about; a slab has at least one row */
-	size_t ahead_bytes_max; /* memory is taken and made present so far before its use */
+	size_t ahead_bytes_max; /* how far ahead of its use memory is allocated and made present */
 	struct wf_env *helper;  /* whose helper gets memory ready; NULL: none is */
 	unsigned node;          /* 1 + NUMA node of the memory; 0: anywhere */
 };
@@ -37,14 +37,14 @@ struct wf_rows {
 	struct wf_slabs slabs;
 	struct wf_lead lead;
 	size_t head_offset;  /* bytes, of the head in a row; fixed at init */
-	uint32_t used_count; /* rows ever taken, live and free: the 0th to the last */
+	uint32_t used_count; /* rows ever in use, live and free: the 0th to the last */
 	uint32_t live_count;
 	uint32_t free_first; /* WF_ROW_NONE: none */
 };
 
 /* Allocates nothing yet. */
 void wf_rows_init(struct wf_rows *rows, struct wf_budget *budget, const struct wf_rows_opts *opts);
-/* Sleeps while the helper works on a stretch. Accepts zeroed. */
+/* Sleeps while the helper works on memory of the rows. Accepts zeroed. */
 void wf_rows_fini(struct wf_rows *rows);
 /* A row whose bytes are all 0; the caller makes it live by its `born`. WF_ROW_NONE: no memory. */
 uint32_t wf_rows_alloc(struct wf_rows *rows);

@@ -39,14 +39,14 @@ struct wf_slabs {
 	uint32_t room_count; /* rows that the slabs have room for */
 };
 
-/* Takes nothing yet. `slab_bytes`: about; a slab has at least one row. */
+/* Allocates nothing yet. `slab_bytes` is approximate: a slab has at least one row. */
 void wf_slabs_init(struct wf_slabs *slabs, struct wf_budget *budget, size_t row_bytes,
 		   size_t slab_bytes, unsigned node);
 void wf_slabs_fini(struct wf_slabs *slabs); /* accepts zeroed */
-/* Room for more rows, zeroed: a slab, or a run of them. false: no memory. */
+/* Adds room for more rows, zeroed: a slab, or a run of them. false: no memory. */
 bool wf_slabs_add(struct wf_slabs *slabs);
-/* Room for rows 0 .. count - 1 at once, zeroed, whose numbers are their ranks, and for no others.
- * false: no memory; what was taken is given back by fini. */
+/* Adds room for rows 0 .. count - 1 at once, zeroed, whose numbers are their ranks, and for no
+ * others. false: no memory; fini frees what was allocated. */
 bool wf_slabs_add_all(struct wf_slabs *slabs, uint32_t count);
 /* The bytes of a full slab. */
 size_t wf_slabs_slab_bytes(const struct wf_slabs *slabs);

@@ -31,7 +31,7 @@ struct wf_table {
 	uint32_t reclaim_at; /* nth row that reclaiming looks at next */
 
 	struct wf_motions motions;
-	float *moved; /* [wide_floats] a row as of the last step, for who saves it */
+	float *moved; /* [wide_floats] a row as of the last step, for saving */
 
 	struct wf_rest rest;
 
@@ -81,7 +81,7 @@ void wf_table_expire(struct wf_table *t, uint32_t row);
 bool wf_table_reclaim(struct wf_table *t);
 /* The same, in the segment of the index where a key with this hash belongs. */
 bool wf_table_reclaim_near(struct wf_table *t, uint64_t hash);
-/* A row that is there, as it is kept; lent until the table's next call. */
+/* An existing row, as it is stored; lent until the table's next call. */
 void wf_table_read(const struct wf_table *t, struct wf_row_head *head, struct wf_table_row *out);
 
 /* Keep the gauges true. */
