@@ -7,6 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define PATIENCE_NS (30 * WF_NS_PER_S) /* an emulated machine that is busy is slow */
+
 extern char **environ;
 
 bool
@@ -39,9 +41,16 @@ struct node *
 rig_node(struct conf *t, const char *settings, const char *host,
 	 const struct wf_transport_opts *opts)
 {
+	struct wf_transport_opts patient = opts == NULL ? (struct wf_transport_opts){0} : *opts;
+	if (patient.connect_timeout_ns == 0) {
+		patient.connect_timeout_ns = PATIENCE_NS;
+	}
+	if (patient.handshake_timeout_ns == 0) {
+		patient.handshake_timeout_ns = PATIENCE_NS;
+	}
 	t->verbs = settings;
 	t->host = host;
-	return host == NULL ? conf_node(t, opts) : conf_server(t, opts);
+	return host == NULL ? conf_node(t, &patient) : conf_server(t, &patient);
 }
 
 static pid_t

@@ -11,7 +11,8 @@
 bool rig_has(const char *device);
 /* Runs `body` in its own env; true: it passed. */
 bool rig_run(bool (*body)(struct conf *t));
-/* A node with these settings ("" : none) that listens at `host`, or, NULL, does not. */
+/* A node with these settings ("" : none) that listens at `host`, or, NULL, does not. Unless `opts`
+ * say otherwise, it gives a connection half a minute to come up. */
 struct node *rig_node(struct conf *t, const char *settings, const char *host,
 		      const struct wf_transport_opts *opts);
 

@@ -16,8 +16,6 @@
 #define SERVERS "device=rxe2+rxe4,lane=%u"
 #define CLIENT "device=rxe1+rxe3"
 #define PUT_BYTES (256u << 10)
-#define PATIENCE_NS                                                                                \
-	(30 * WF_NS_PER_S) /* the first to come has memory registered, on slow machines */
 #define PUTS 8u
 #define PACKETS (PUT_BYTES / 4096u) /* of a PUT, at the MTU of tests/guest/devices */
 
@@ -26,11 +24,6 @@ struct scene {
 	struct node *lane[2];
 	struct node *client;
 	struct pair pair[2];
-};
-
-static const struct wf_transport_opts patient = {
-	.connect_timeout_ns = PATIENCE_NS,
-	.handshake_timeout_ns = PATIENCE_NS,
 };
 
 /* Packets that the device has sent. */
@@ -54,7 +47,7 @@ lane_node(struct conf *t, unsigned lane)
 {
 	static char settings[2][64];
 	(void)snprintf(settings[lane], sizeof(settings[lane]), SERVERS, lane);
-	return rig_node(t, settings[lane], "10.9.0.1", &patient);
+	return rig_node(t, settings[lane], "10.9.0.1", NULL);
 }
 
 static bool
@@ -64,7 +57,7 @@ set_scene(struct conf *t, const char *paths, struct scene *s)
 	t->paths = paths;
 	s->lane[0] = lane_node(t, 0);
 	s->lane[1] = lane_node(t, 1);
-	s->client = rig_node(t, CLIENT, NULL, &patient);
+	s->client = rig_node(t, CLIENT, NULL, NULL);
 	CHECK(s->lane[0] != NULL && s->lane[1] != NULL && s->client != NULL);
 	CHECK(rig_join(t, s->lane[0], s->client, &s->pair[0]));
 	return rig_join(t, s->lane[1], s->client, &s->pair[1]);
