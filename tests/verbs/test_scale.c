@@ -215,8 +215,12 @@ kills(struct conf *t, const char *settings)
 	(void)snprintf(port, sizeof(port), "%u", server->at.port);
 	CHECK(setenv("CHILD_PORT", port, 1) == 0);
 	CHECK(setenv("CHILD_SETTINGS", settings, 1) == 0);
+	struct node *client = rig_node(t, settings, NULL, NULL);
+	CHECK(client != NULL && two_at_a_time(t, server, client));
+	conf_node_close(t, &t->node[--t->node_count]);
 	CHECK(one_kill(t, server) && one_kill(t, server));
 	conf_settle(t);
+	conf_forget(server);
 	CHECK(count_resources(before));
 	unsigned descriptors = count_descriptors();
 	size_t bytes = mallinfo2().uordblks;
