@@ -284,7 +284,8 @@ settings_that_do_not_go_together_are_refused_by_name(void **state)
 	refuses(admit, evict, 0, "evict_at_cap needs memory_cap_bytes above 0");
 	const char *fixed = "a fixed vocabulary has all its rows from the start: leave out "
 			    "admission and eviction";
-	refuses(admit, never, 1, fixed);
+	refuses((struct wf_admit_opts){.count = 2, .probability = 1}, never, 1, fixed);
+	refuses((struct wf_admit_opts){.count = 1, .probability = 0.5}, never, 1, fixed);
 	refuses(all, (struct wf_evict_opts){.age_steps = 1}, 1, fixed);
 	refuses((struct wf_admit_opts){0}, never, 0, "admit_probability 0: give above 0, up to 1");
 	evict.fade_steps = 0;
