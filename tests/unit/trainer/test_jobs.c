@@ -173,7 +173,7 @@ a_pserver_that_nobody_started_is_named_when_time_is_up(void **state)
 	(void)close(fd);
 	assert_ended(member, WEFT_TIMEOUT, "pserver 0 lane 0");
 	assert_text(member->text, list);
-	assert_text(member->text, "not there within 1.0 s");
+	assert_text(member->text, "did not answer within 1.0 s");
 	assert_text(member->text, "refused"); /* the last error */
 }
 
