@@ -105,7 +105,7 @@ struct reading {
 static enum weft_status
 grow(struct reading *r, size_t more)
 {
-	struct wf_env *env = r->table->client->session->core.env;
+	struct wf_env *env = r->table->client->session->core.end.env;
 	if (more <= r->capacity - r->used) {
 		return WEFT_OK;
 	}
@@ -287,7 +287,7 @@ weft_table_step(struct weft_table *table, uint64_t *out)
 enum weft_status
 weft_table_read(struct weft_table *table, const struct weft_table_reader *to)
 {
-	struct wf_env *env = table->client->session->core.env;
+	struct wf_env *env = table->client->session->core.end.env;
 	struct reading r = {.table = table, .to = to, .shape = shape_of(table)};
 	enum weft_status st = check_caller(table, "read");
 	if (st != WEFT_OK) {

@@ -29,7 +29,7 @@ seal(struct weft_session *session)
 		st = wf_client_slabs_alloc(client);
 	}
 	if (st == WEFT_OK && client->link == NULL) {
-		client->link = wf_zalloc_array(session->core.env, client->lane_count,
+		client->link = wf_zalloc_array(session->core.end.env, client->lane_count,
 					       sizeof(*client->link));
 		st = client->link != NULL
 			     ? WEFT_OK
@@ -91,7 +91,7 @@ alloc_batches(struct wf_client *client)
 			.may_delta = rows->table->may_delta,
 		};
 		enum weft_status st =
-			wf_batch_create(client->session->core.env, &opts, &rows->batch);
+			wf_batch_create(client->session->core.end.env, &opts, &rows->batch);
 		if (st != WEFT_OK) {
 			return st;
 		}
@@ -223,7 +223,7 @@ static void
 free_table(struct weft_table *table)
 {
 	struct wf_client *client = table->client;
-	struct wf_env *env = client->session->core.env;
+	struct wf_env *env = client->session->core.end.env;
 	for (uint32_t i = 0; i < WF_CLIENT_BATCHES; i++) {
 		wf_batch_destroy(table->rows[i].batch);
 	}
@@ -235,7 +235,7 @@ static void
 close_client(struct weft_session *session)
 {
 	struct wf_client *client = wf_client_of(session);
-	struct wf_env *env = session->core.env;
+	struct wf_env *env = session->core.end.env;
 	wf_free(env, client->link, client->lane_count * sizeof(*client->link));
 	for (uint32_t i = 0; i < client->tables.count; i++) {
 		free_table(client->tables.table[i]);

@@ -23,7 +23,7 @@ wf_client_call_begin(struct wf_client *client)
 	call->answered = false;
 	call->status = WEFT_OK;
 	call->id = ++link_of(client)->request_id;
-	call->since_ns = wf_now_ns(client->core->env);
+	call->since_ns = wf_now_ns(client->core->end.env);
 	wf_link_due(&link_of(client)->link);
 }
 

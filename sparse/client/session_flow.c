@@ -40,7 +40,7 @@ finish_step(struct wf_client *client)
 		return;
 	}
 	wf_count(&client->counts.steps_applied, 1);
-	client->push.applied_ns = wf_now_ns(client->core->env);
+	client->push.applied_ns = wf_now_ns(client->core->end.env);
 	atomic_store_explicit(&client->push.busy, 0, memory_order_release); /* B1 */
 }
 
@@ -69,7 +69,7 @@ begin_pull(struct wf_client *client, struct weft_rows *rows)
 	WF_ASSERT(rows->unanswered == 0 && rows->in_flight == 0);
 	rows->status = WEFT_OK;
 	client->pulls.busy++;
-	wf_wait_begin(&client->pulls.waits, &rows->wait, wf_now_ns(client->core->env));
+	wf_wait_begin(&client->pulls.waits, &rows->wait, wf_now_ns(client->core->end.env));
 	for (uint32_t l = 0; l < client->lane_count; l++) {
 		wish(&client->link[l], rows);
 	}
@@ -83,7 +83,7 @@ begin_push(struct wf_client *client, uint64_t step)
 	client->push.step = step;
 	client->push.lanes = client->lane_count;
 	client->push.verdict = 0;
-	client->push.since_ns = wf_now_ns(client->core->env);
+	client->push.since_ns = wf_now_ns(client->core->end.env);
 	for (uint32_t l = 0; l < client->lane_count; l++) {
 		struct wf_client_link *cl = &client->link[l];
 		cl->push.held = client->judges && l > 0;

@@ -20,7 +20,7 @@ open_lane(struct wf_link *link, uint32_t lane)
 	link->content.place = &client->place;
 	link->content.place_count = 1;
 	link->content.takes_steps = true;
-	cl->wishes.wish = wf_zalloc_array(wf_core_of(link)->env, wishes, sizeof(*cl->wishes.wish));
+	cl->wishes.wish = wf_zalloc_array(link->end->env, wishes, sizeof(*cl->wishes.wish));
 	return cl->wishes.wish != NULL
 		       ? WEFT_OK
 		       : wf_fail(WEFT_NOMEM, "session: no memory for %u batches", wishes);
@@ -31,7 +31,7 @@ close_lane(struct wf_link *link)
 {
 	struct wf_client_link *cl = wf_client_link_of(link);
 	size_t wishes = (size_t)cl->client->tables.count * WF_CLIENT_BATCHES;
-	wf_free(wf_core_of(link)->env, cl->wishes.wish, wishes * sizeof(*cl->wishes.wish));
+	wf_free(link->end->env, cl->wishes.wish, wishes * sizeof(*cl->wishes.wish));
 	cl->wishes.wish = NULL;
 }
 

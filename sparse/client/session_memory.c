@@ -39,7 +39,7 @@ wf_client_send_bytes(const struct weft_table *table)
 void
 wf_client_slabs_release(struct wf_client *client)
 {
-	struct wf_env *env = client->session->core.env;
+	struct wf_env *env = client->session->core.end.env;
 	/* The target of weft_rows_values: no caller has it before the session is sealed. */
 	bool keep = client->core->opts.keep_arrays != 0 && client->session->sealed;
 	wf_slab_release(env, &client->rows, keep);
@@ -49,7 +49,7 @@ wf_client_slabs_release(struct wf_client *client)
 enum weft_status
 wf_client_slabs_alloc(struct wf_client *client)
 {
-	struct wf_env *env = client->session->core.env;
+	struct wf_env *env = client->session->core.end.env;
 	uint64_t rows = 0;
 	uint64_t send = 0;
 	for (uint32_t i = 0; i < client->tables.count; i++) {

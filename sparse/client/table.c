@@ -145,7 +145,7 @@ attach_client(struct weft_session *session)
 	if (core->service.ops != NULL) {
 		return WEFT_OK;
 	}
-	struct wf_client *client = wf_zalloc(session->core.env, sizeof(*client));
+	struct wf_client *client = wf_zalloc(session->core.end.env, sizeof(*client));
 	if (client == NULL) {
 		return wf_fail(WEFT_NOMEM, "session: %zu bytes", sizeof(*client));
 	}
@@ -162,7 +162,7 @@ attach_client(struct weft_session *session)
 static enum weft_status
 grow(struct wf_client *client)
 {
-	struct wf_env *env = client->session->core.env;
+	struct wf_env *env = client->session->core.end.env;
 	uint32_t old = client->tables.capacity;
 	if (client->tables.count < old) {
 		return WEFT_OK;
@@ -194,7 +194,7 @@ grow(struct wf_client *client)
 static enum weft_status
 make_table(struct wf_client *client, const struct weft_table_opts *opts, struct weft_table **out)
 {
-	struct wf_env *env = client->session->core.env;
+	struct wf_env *env = client->session->core.end.env;
 	struct weft_table *table = wf_zalloc(env, sizeof(*table));
 	struct wf_lane_share *share =
 		wf_zalloc_array(env, client->lane_count, sizeof(struct wf_lane_share));

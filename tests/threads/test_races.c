@@ -208,11 +208,11 @@ call_after_the_failure(struct member *member)
 				      ? start_behind_its_thread(&member->opts, &session)
 				      : one_tensor(&member->opts, 100, 1, &session, &tensor);
 	atomic_store_explicit(&started, 1, memory_order_relaxed);
-	uint64_t late_ns = st == WEFT_OK ? wf_now_ns(session->core.env) + TOLD_WITHIN_NS : 0;
+	uint64_t late_ns = st == WEFT_OK ? wf_now_ns(session->core.end.env) + TOLD_WITHIN_NS : 0;
 	while (st == WEFT_OK && atomic_load_explicit(&session->core.failure.status,
 						     memory_order_relaxed) == WEFT_OK) {
 		(void)sched_yield();
-		st = wf_now_ns(session->core.env) < late_ns ? st : WEFT_TIMEOUT;
+		st = wf_now_ns(session->core.end.env) < late_ns ? st : WEFT_TIMEOUT;
 	}
 	st = st != WEFT_OK ? st : weft_step(session, 1, 0);
 	(void)member_note(member, st);

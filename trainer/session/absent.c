@@ -35,7 +35,7 @@ wf_link_absent_recv(struct wf_link *link, const struct wf_event *event)
 		return wf_fail(WEFT_PROTOCOL, "ABSENT: trainer %" PRIu32 ", the job has %" PRIu32,
 			       msg.trainer, core->job.set.num_gradient_servers);
 	}
-	uint64_t now = wf_now_ns(core->env);
+	uint64_t now = wf_now_ns(core->end.env);
 	bool news = msg.reason[0] != '\0' && msg.silent_ns == 0 && !is_known(core, &msg);
 	link->absent = (struct wf_link_absent){.msg = msg, .since_ns = now};
 	if (news && (core->absent_told_ns == 0 || now - core->absent_told_ns >= WF_NS_PER_S)) {
@@ -94,7 +94,7 @@ describe(const struct wf_link *link, char *out, size_t bytes)
 			       absent->reason);
 		return;
 	}
-	uint64_t since_ns = wf_now_ns(wf_core_of(link)->env) - link->absent.since_ns;
+	uint64_t since_ns = wf_now_ns(link->end->env) - link->absent.since_ns;
 	(void)snprintf(out, bytes, "; trainer %" PRIu32 " %s for %" PRIu64 " s", absent->trainer,
 		       absent->reason, (uint64_t)((absent->silent_ns + since_ns) / WF_NS_PER_S));
 }

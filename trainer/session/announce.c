@@ -21,7 +21,7 @@ open_announced(struct wf_dense_link *dense)
 static void
 close_announced(struct wf_dense_link *dense)
 {
-	struct wf_env *env = wf_core_of(&dense->link)->env;
+	struct wf_env *env = dense->link.end->env;
 	struct wf_announced *announced = dense->feature[WF_FEATURE_ANNOUNCE];
 	if (announced != NULL) {
 		wf_free(env, announced->waits, dense->slice_count * sizeof(*announced->waits));
@@ -34,7 +34,7 @@ close_announced(struct wf_dense_link *dense)
 enum weft_status
 wf_announce_grant(struct wf_dense_link *dense)
 {
-	struct wf_env *env = wf_core_of(&dense->link)->env;
+	struct wf_env *env = dense->link.end->env;
 	struct wf_announced *announced = dense->feature[WF_FEATURE_ANNOUNCE];
 	if (announced != NULL) {
 		return WEFT_OK; /* on an earlier path */

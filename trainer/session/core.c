@@ -15,7 +15,7 @@ static enum weft_status
 open_transport(struct wf_core *core)
 {
 	struct wf_transport_opts opts = {
-		.env = core->env,
+		.env = core->end.env,
 		.conn_max = core->links.count * 2 + 8,
 		.put_bytes_max = wf_core_put_bytes_max(core),
 	};
@@ -30,7 +30,6 @@ open_end(struct wf_core *core)
 {
 	struct wf_link_end *end = &core->end;
 	end->ops = &wf_core_end_ops;
-	end->env = core->env;
 	end->turn = &core->turn;
 	end->connect_timeout_ns = core->opts.connect_timeout_ns;
 	end->reconnect_timeout_ns = core->opts.reconnect_timeout_ns;
@@ -269,7 +268,7 @@ wf_core_advance(struct wf_core *core, uint64_t *deadline_ns)
 void
 wf_core_start(struct wf_core *core)
 {
-	core->end.started_ns = wf_now_ns(core->env);
+	core->end.started_ns = wf_now_ns(core->end.env);
 	core->turn.tick_ns = 0;
 	core->start.asked = core->job.tensor_count == 0; /* there are no initial values */
 	wf_core_report_start(core);
@@ -279,7 +278,7 @@ void
 wf_core_leave(struct wf_core *core)
 {
 	core->end.leaving = true;
-	core->end.leaving_ns = wf_now_ns(core->env);
+	core->end.leaving_ns = wf_now_ns(core->end.env);
 	core->turn.tick_ns = 0;
 	for (uint32_t i = 0; i < core->links.count; i++) {
 		core->links.all[i]->to_send.goodbye = core->links.all[i]->state == WF_LINK_READY;

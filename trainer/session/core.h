@@ -184,10 +184,9 @@ struct wf_farewell {
 };
 
 struct wf_core {
-	struct wf_link_end end; /* first: functions of links cast back */
+	struct wf_link_end end; /* first: functions of links cast back; with the environment */
 	struct wf_owner owner;  /* the driver */
 	struct wf_turn turn;
-	struct wf_env *env;
 	union { /* the same, with what has no field in the public struct */
 		struct weft_session_opts opts;
 		struct wf_session_values values;

@@ -14,7 +14,8 @@ alloc_priorities(struct wf_dense_link *dense)
 	if (dense->slice_count == 0 || !wf_job_has_priorities(&core->job)) {
 		return WEFT_OK;
 	}
-	dense->priority = wf_zalloc_array(core->env, dense->slice_count, sizeof(*dense->priority));
+	dense->priority =
+		wf_zalloc_array(core->end.env, dense->slice_count, sizeof(*dense->priority));
 	if (dense->priority == NULL) {
 		return wf_fail(WEFT_NOMEM, "session: no memory for %u priorities",
 			       dense->slice_count);
@@ -34,9 +35,11 @@ open_slices(struct wf_link *link, uint32_t lane)
 	struct wf_core *core = wf_core_of(&dense->link);
 	const struct wf_placement *placement = &core->placement;
 	dense->slice_count = placement->lane_first[lane + 1] - placement->lane_first[lane];
-	dense->slice = wf_zalloc_array(core->env, dense->slice_count + 1u, sizeof(*dense->slice));
+	dense->slice =
+		wf_zalloc_array(core->end.env, dense->slice_count + 1u, sizeof(*dense->slice));
 	dense->queue = (struct wf_ordinal_ring){
-		.ordinal = wf_zalloc_array(core->env, dense->slice_count + 1u, sizeof(uint32_t)),
+		.ordinal =
+			wf_zalloc_array(core->end.env, dense->slice_count + 1u, sizeof(uint32_t)),
 		.capacity = dense->slice_count,
 	};
 	if (dense->slice == NULL || dense->queue.ordinal == NULL) {
@@ -69,7 +72,7 @@ static void
 close_slices(struct wf_link *link)
 {
 	struct wf_dense_link *dense = wf_dense_of(link);
-	struct wf_env *env = wf_core_of(link)->env;
+	struct wf_env *env = link->end->env;
 	if (dense->slice != NULL) {
 		wf_free(env, dense->slice, (dense->slice_count + 1u) * sizeof(*dense->slice));
 	}

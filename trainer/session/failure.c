@@ -25,7 +25,7 @@ wf_core_log(struct wf_core *core, enum weft_log_level level, const char *format,
 	if (core->opts.log != NULL) {
 		core->opts.log(core->opts.log_arg, level, line);
 	} else {
-		wf_log(core->env, level, "%s", line);
+		wf_log(core->end.env, level, "%s", line);
 	}
 }
 
@@ -43,7 +43,7 @@ wf_core_fail(struct wf_core *core, enum weft_status status, const char *format, 
 	(void)vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	memcpy(failure->text, text, sizeof(failure->text));
-	failure->since_ns = wf_now_ns(core->env);
+	failure->since_ns = wf_now_ns(core->end.env);
 	atomic_store_explicit(&failure->status, (uint32_t)status, memory_order_release); /* F1 */
 	core->turn.tick_ns = 0;
 	for (uint32_t i = 0; i < core->links.count; i++) {

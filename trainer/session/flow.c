@@ -13,7 +13,7 @@ wf_flow_open(struct wf_core *core)
 {
 	const struct wf_job *job = &core->job;
 	struct wf_core_tensor *tensor =
-		wf_zalloc_array(core->env, job->tensor_count + 1u, sizeof(*tensor));
+		wf_zalloc_array(core->end.env, job->tensor_count + 1u, sizeof(*tensor));
 	if (tensor == NULL) {
 		return wf_fail(WEFT_NOMEM, "session: no memory for %u tensors", job->tensor_count);
 	}
@@ -29,7 +29,7 @@ wf_flow_open(struct wf_core *core)
 void
 wf_flow_close(struct wf_core *core)
 {
-	wf_free(core->env, core->flow.tensor,
+	wf_free(core->end.env, core->flow.tensor,
 		(core->job.tensor_count + 1u) * sizeof(*core->flow.tensor));
 	core->flow.tensor = NULL;
 }
@@ -41,7 +41,7 @@ finish_slice(struct wf_core *core, uint32_t tensor)
 	struct wf_core_tensor *t = &core->flow.tensor[tensor];
 	WF_ASSERT(t->pending > 0 && core->flow.busy_slices > 0);
 	if (--core->flow.busy_slices == 0 && core->turn.times.on) {
-		wf_pace_on_rest(&core->pace, wf_now_ns(core->env));
+		wf_pace_on_rest(&core->pace, wf_now_ns(core->end.env));
 	}
 	if (!core->start.initialised) {
 		core->turn.tick_ns = 0; /* these may have been the last initial values */
@@ -89,7 +89,7 @@ begin_slices(struct wf_core *core, uint32_t tensor, const struct wf_dense_slice 
 	struct wf_core_tensor *t = &core->flow.tensor[tensor];
 	core->start.asked = true;
 	if (core->flow.busy_slices == 0 && core->turn.times.on) {
-		wf_pace_on_busy(&core->pace, wf_now_ns(core->env));
+		wf_pace_on_busy(&core->pace, wf_now_ns(core->end.env));
 	}
 	/* It begins at the end of this turn, or of the next. */
 	wf_wait_begin(&core->waits.tensors, &t->wait, 0);
@@ -122,7 +122,7 @@ wf_core_push(struct wf_core *core, uint32_t tensor, uint64_t step)
 {
 	uint64_t section = wf_is_initial_push(step) ? step + core->init.sections - 1 : 0;
 	if (core->turn.times.on && !wf_is_initial_push(step)) {
-		wf_pace_on_push(&core->pace, core->env);
+		wf_pace_on_push(&core->pace, core->end.env);
 	}
 	core->flow.tensor[tensor].pushed_step = wf_is_initial_push(step) ? 0 : step;
 	begin_slices(core, tensor,

@@ -96,7 +96,7 @@ wf_greeting_open(struct wf_core *core)
 {
 	struct wf_session_greeting *greeting = &core->greeting;
 	greeting->job_bytes = wf_job_encoded_bytes(&core->job);
-	greeting->job = wf_zalloc_array(core->env, 1, greeting->job_bytes);
+	greeting->job = wf_zalloc_array(core->end.env, 1, greeting->job_bytes);
 	if (greeting->job == NULL) {
 		return wf_fail(WEFT_NOMEM, "session: no memory for the description of %u tensors",
 			       core->job.tensor_count);
@@ -109,6 +109,6 @@ wf_greeting_open(struct wf_core *core)
 void
 wf_greeting_close(struct wf_core *core)
 {
-	wf_free(core->env, core->greeting.job, core->greeting.job_bytes);
+	wf_free(core->end.env, core->greeting.job, core->greeting.job_bytes);
 	core->greeting.job = NULL;
 }

@@ -95,7 +95,7 @@ enum weft_status
 wf_core_halves_open(struct wf_core *core, uint64_t bytes, int numa_node)
 {
 	struct wf_session_halves *halves = &core->halves;
-	struct wf_env *env = core->env;
+	struct wf_env *env = core->end.env;
 	halves->format = (enum weft_value_format)core->job.set.dense_wire;
 	halves->shift = halves->format == WEFT_VALUES_F32 ? 0 : 1;
 	halves->kernels = wf_kernels_best();
@@ -115,8 +115,8 @@ void
 wf_core_halves_close(struct wf_core *core)
 {
 	struct wf_session_halves *halves = &core->halves;
-	wf_slab_release(core->env, &halves->rounded, false);
-	wf_slab_release(core->env, &halves->answers, false);
+	wf_slab_release(core->end.env, &halves->rounded, false);
+	wf_slab_release(core->end.env, &halves->answers, false);
 }
 
 enum weft_status

@@ -29,8 +29,8 @@ wf_links_open(struct wf_core *core)
 	struct wf_session_links *links = &core->links;
 	links->dense_count = core->job.pserver_count * core->job.set.ports_num;
 	links->count = links->dense_count + core->job.pserver_count * core->service.lane_count;
-	links->all = wf_zalloc_array(core->env, links->count, sizeof(struct wf_link *));
-	links->dense = wf_zalloc_array(core->env, links->dense_count, sizeof(*links->dense));
+	links->all = wf_zalloc_array(core->end.env, links->count, sizeof(struct wf_link *));
+	links->dense = wf_zalloc_array(core->end.env, links->dense_count, sizeof(*links->dense));
 	if (links->all == NULL || links->dense == NULL) {
 		return wf_fail(WEFT_NOMEM, "session: no memory for %u lanes", links->count);
 	}
@@ -51,8 +51,8 @@ wf_links_close(struct wf_core *core)
 	for (uint32_t i = 0; links->all != NULL && i < links->count; i++) {
 		wf_link_close(links->all[i]);
 	}
-	wf_free(core->env, links->all, links->count * sizeof(struct wf_link *));
-	wf_free(core->env, links->dense, links->dense_count * sizeof(*links->dense));
+	wf_free(core->end.env, links->all, links->count * sizeof(struct wf_link *));
+	wf_free(core->end.env, links->dense, links->dense_count * sizeof(*links->dense));
 	links->all = NULL;
 	links->dense = NULL;
 }

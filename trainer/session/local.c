@@ -38,7 +38,7 @@ wf_local_open(struct weft_session *session)
 {
 	const struct wf_core *core = &session->core;
 	struct wf_local *local = &session->local;
-	struct wf_env *env = session->core.env;
+	struct wf_env *env = session->core.end.env;
 	uint64_t bytes = core->memory.grad.bytes;
 	if (core->service.ops != NULL) {
 		return wf_fail(WEFT_INVALID,
@@ -67,7 +67,7 @@ wf_local_close(struct weft_session *session)
 	}
 	for (unsigned i = 0; i < WF_ARRAY_COUNT(slab); i++) {
 		if (slab[i]->base != NULL) {
-			session->core.env->ops->slab_close(session->core.env, slab[i]);
+			session->core.end.env->ops->slab_close(session->core.end.env, slab[i]);
 		}
 		*slab[i] = (struct wf_slab){0};
 	}

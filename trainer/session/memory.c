@@ -15,7 +15,7 @@ static enum weft_status
 open_slabs(struct wf_core *core, uint64_t bytes, int numa_node)
 {
 	struct wf_memory *memory = &core->memory;
-	struct wf_env *env = core->env;
+	struct wf_env *env = core->end.env;
 	enum weft_status st = env->ops->slab_open(env, bytes, numa_node, &memory->grad);
 	for (unsigned i = 0; i < memory->place_count && st == WEFT_OK; i++) {
 		st = env->ops->slab_open(env, bytes, numa_node, &memory->section[i]);
@@ -29,7 +29,7 @@ wf_memory_open(struct wf_core *core, uint32_t state_count, int numa_node)
 	struct wf_memory *memory = &core->memory;
 	const struct weft_session_opts *set = &core->job.set;
 	const uint32_t tensors = core->job.tensor_count;
-	memory->offset = wf_zalloc_array(core->env, tensors + 1u, sizeof(*memory->offset));
+	memory->offset = wf_zalloc_array(core->end.env, tensors + 1u, sizeof(*memory->offset));
 	if (memory->offset == NULL) {
 		return wf_fail(WEFT_NOMEM, "session: no memory for %u tensors", tensors);
 	}
@@ -44,7 +44,7 @@ void
 wf_memory_close(struct wf_core *core, bool keep)
 {
 	struct wf_memory *memory = &core->memory;
-	struct wf_env *env = core->env;
+	struct wf_env *env = core->end.env;
 	for (unsigned i = 0; i < WF_ARRAY_COUNT(memory->section); i++) {
 		wf_slab_release(env, &memory->section[i], keep);
 	}

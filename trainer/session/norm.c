@@ -21,7 +21,7 @@ open_told(struct wf_dense_link *dense)
 	if (!wf_optimizer_clips_norm(&core->job.set.optimizer)) {
 		return WEFT_OK;
 	}
-	dense->feature[WF_FEATURE_NORM] = wf_zalloc(core->env, sizeof(struct told));
+	dense->feature[WF_FEATURE_NORM] = wf_zalloc(core->end.env, sizeof(struct told));
 	return dense->feature[WF_FEATURE_NORM] != NULL
 		       ? WEFT_OK
 		       : wf_fail(WEFT_NOMEM, "session: no memory for the norm of a lane");
@@ -30,8 +30,7 @@ open_told(struct wf_dense_link *dense)
 static void
 close_told(struct wf_dense_link *dense)
 {
-	wf_free(wf_core_of(&dense->link)->env, dense->feature[WF_FEATURE_NORM],
-		sizeof(struct told));
+	wf_free(dense->link.end->env, dense->feature[WF_FEATURE_NORM], sizeof(struct told));
 	dense->feature[WF_FEATURE_NORM] = NULL;
 }
 

@@ -17,7 +17,7 @@ struct question {
 static enum weft_status
 open_question(struct wf_dense_link *dense)
 {
-	void *question = wf_zalloc(wf_core_of(&dense->link)->env, sizeof(struct question));
+	void *question = wf_zalloc(dense->link.end->env, sizeof(struct question));
 	dense->feature[WF_FEATURE_OTHERS] = question;
 	return question != NULL
 		       ? WEFT_OK
@@ -27,8 +27,7 @@ open_question(struct wf_dense_link *dense)
 static void
 close_question(struct wf_dense_link *dense)
 {
-	wf_free(wf_core_of(&dense->link)->env, dense->feature[WF_FEATURE_OTHERS],
-		sizeof(struct question));
+	wf_free(dense->link.end->env, dense->feature[WF_FEATURE_OTHERS], sizeof(struct question));
 	dense->feature[WF_FEATURE_OTHERS] = NULL;
 }
 
@@ -55,7 +54,7 @@ wf_others_ask(struct wf_core *core, uint32_t trainer)
 	struct wf_session_others *others = &core->others;
 	others->sum = (struct wf_msg_report){.request_id = others->sum.request_id + 1,
 					     .trainer = trainer};
-	others->since_ns = wf_now_ns(core->env);
+	others->since_ns = wf_now_ns(core->end.env);
 	others->missing = 0;
 	for (uint32_t i = 0; i < core->links.dense_count; i++) {
 		struct wf_dense_link *dense = &core->links.dense[i];

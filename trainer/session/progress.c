@@ -76,7 +76,7 @@ wf_progress_open(struct weft_session *session)
 	if (!progress->threaded) {
 		return WEFT_OK;
 	}
-	enum weft_status st = wf_ring_create(session->core.env, ring_items(session),
+	enum weft_status st = wf_ring_create(session->core.end.env, ring_items(session),
 					     sizeof(struct wf_command), &progress->ring);
 	return st != WEFT_OK ? st : wf_progress_thread_start(session);
 }
@@ -130,8 +130,8 @@ claim_after_sleep(struct weft_session *session)
 	atomic_store_explicit(&progress->wanted, 1, memory_order_seq_cst); /* D2 */
 	bool claimed = wf_driver_claim(session, WF_DRIVER_OWNER);          /* D2 */
 	if (!claimed) {
-		wf_wait(session->core.env, progress->handover_fd,
-			wf_now_ns(session->core.env) + WANT_NS);
+		wf_wait(session->core.end.env, progress->handover_fd,
+			wf_now_ns(session->core.end.env) + WANT_NS);
 	}
 	atomic_store_explicit(&progress->wanted, 0, memory_order_relaxed);
 	drain_fd(progress->handover_fd);
@@ -299,7 +299,7 @@ is_interrupted(struct weft_session *session)
 	if (opts->interrupted == NULL) {
 		return false;
 	}
-	uint64_t now = wf_now_ns(session->core.env);
+	uint64_t now = wf_now_ns(session->core.end.env);
 	if (now - session->progress.asked_ns < ASK_PERIOD_NS) {
 		return false;
 	}

@@ -28,7 +28,7 @@ static void
 sleep_until(struct weft_session *session, uint64_t deadline_ns)
 {
 	struct epoll_event event[EVENTS];
-	(void)wf_wait_events(session->core.env, session->progress.poll_fd, deadline_ns, event,
+	(void)wf_wait_events(session->core.end.env, session->progress.poll_fd, deadline_ns, event,
 			     EVENTS);
 }
 
@@ -54,7 +54,7 @@ stand_back(struct weft_session *session, uint64_t deadline_ns)
 static uint64_t
 a_while(struct weft_session *session)
 {
-	return plan_to_sleep(session, wf_now_ns(session->core.env) + WF_DRIVER_ASIDE_NS);
+	return plan_to_sleep(session, wf_now_ns(session->core.end.env) + WF_DRIVER_ASIDE_NS);
 }
 
 /* False: the owner drives, and may have released the core since. */

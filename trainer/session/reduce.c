@@ -9,7 +9,7 @@ void
 wf_core_reduce(struct wf_core *core)
 {
 	core->reduce.id++;
-	core->reduce.since_ns = wf_now_ns(core->env);
+	core->reduce.since_ns = wf_now_ns(core->end.env);
 	core->links.all[0]->to_send.reduce = core->links.all[0]->state == WF_LINK_READY;
 	wf_link_due(core->links.all[0]);
 }

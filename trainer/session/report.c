@@ -122,5 +122,5 @@ void
 wf_core_report_end(struct wf_core *core)
 {
 	wf_report_end(&core->report.lines, core->turn.transport, &report_ops, core,
-		      wf_now_ns(core->env));
+		      wf_now_ns(core->end.env));
 }

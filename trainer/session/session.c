@@ -61,7 +61,7 @@ copy_opts(struct weft_session *session, const struct wf_session_values *values)
 	unsigned count = wf_session_texts(own, text);
 	for (unsigned i = 0; i < count; i++) {
 		session->strings[i] =
-			copy_string(session->core.env, *text[i] != NULL ? *text[i] : "");
+			copy_string(session->core.end.env, *text[i] != NULL ? *text[i] : "");
 		if (session->strings[i] == NULL) {
 			return wf_fail(WEFT_NOMEM, "session: no memory for options");
 		}
@@ -130,7 +130,7 @@ fill_job(struct weft_session *session)
 	struct wf_job *job = &session->core.job;
 	unsigned count = 0;
 	session->pserver =
-		wf_zalloc_array(session->core.env, PSERVERS_MAX, sizeof(*session->pserver));
+		wf_zalloc_array(session->core.end.env, PSERVERS_MAX, sizeof(*session->pserver));
 	if (session->pserver == NULL) {
 		return wf_fail(WEFT_NOMEM, "session: no memory for the list of pservers");
 	}
@@ -168,7 +168,7 @@ numerics_of(const struct weft_session *session)
 static void
 release_arrays(struct weft_session *session, bool keep)
 {
-	struct wf_env *env = session->core.env;
+	struct wf_env *env = session->core.end.env;
 	struct wf_core *core = &session->core;
 	wf_memory_close(core, keep);
 	wf_local_close(session);
@@ -178,7 +178,7 @@ release_arrays(struct weft_session *session, bool keep)
 static void
 free_session(struct weft_session *session)
 {
-	struct wf_env *env = session->core.env;
+	struct wf_env *env = session->core.end.env;
 	struct wf_core *core = &session->core;
 	wf_progress_close(session);
 	if (session->core_open) {
@@ -221,7 +221,7 @@ plan_place(struct weft_session *session)
 					.process_count = 1,
 					.device = verbs.device[0] != '\0' ? verbs.device : NULL,
 					.port = verbs.port};
-	st = wf_pin_create_for(session->core.env, opts->pin, &ask, &session->progress.pin);
+	st = wf_pin_create_for(session->core.end.env, opts->pin, &ask, &session->progress.pin);
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -257,7 +257,7 @@ weft_session_open(const struct weft_session_opts *given, struct weft_session **o
 		return wf_fail(WEFT_NOMEM, "session: %zu bytes", sizeof(*session));
 	}
 	session->own_env = own_env;
-	session->core.env = env;
+	session->core.end.env = env;
 	wf_turn_init(&session->core.turn, env, &session->core, 0);
 	wf_core_report_init(&session->core);
 	wf_progress_init(session);
@@ -291,7 +291,7 @@ weft_session_seal(struct weft_session *session)
 	}
 	enum weft_status st = wf_job_check(&core->job);
 	if (st == WEFT_OK) {
-		st = wf_placement_init(session->core.env, &core->job, &core->placement);
+		st = wf_placement_init(session->core.end.env, &core->job, &core->placement);
 	}
 	if (st == WEFT_OK) {
 		uint32_t state_count = core->opts.keep_state != 0 ? weft_state_count(session) : 0;
@@ -380,10 +380,10 @@ weft_digest(struct weft_session *session, uint64_t *out)
 		return wf_fail(WEFT_INVALID, "digest: before weft_session_seal there is nothing");
 	}
 	const struct wf_job_tensor **order =
-		wf_zalloc_array(session->core.env, count, sizeof(struct wf_job_tensor *));
+		wf_zalloc_array(session->core.end.env, count, sizeof(struct wf_job_tensor *));
 	struct wf_digest *digest = NULL;
 	enum weft_status st = order == NULL ? wf_fail(WEFT_NOMEM, "digest: %u tensors", count)
-					    : wf_digest_create(session->core.env, &digest);
+					    : wf_digest_create(session->core.end.env, &digest);
 	for (uint32_t i = 0; i < count && st == WEFT_OK; i++) {
 		order[i] = &core->job.tensor[i];
 	}
@@ -402,7 +402,7 @@ weft_digest(struct weft_session *session, uint64_t *out)
 		*out = wf_digest_value(digest);
 	}
 	wf_digest_destroy(digest);
-	wf_free(session->core.env, order, count * sizeof(struct wf_job_tensor *));
+	wf_free(session->core.end.env, order, count * sizeof(struct wf_job_tensor *));
 	return st;
 }
 

@@ -18,26 +18,26 @@ grow_tensors(struct weft_session *session)
 	}
 	uint32_t capacity = old == 0 ? 16 : old * 2;
 	struct weft_tensor **tensor =
-		wf_zalloc_array(session->core.env, capacity, sizeof(struct weft_tensor *));
+		wf_zalloc_array(session->core.end.env, capacity, sizeof(struct weft_tensor *));
 	struct wf_job_tensor *declared =
-		wf_zalloc_array(session->core.env, capacity, sizeof(*declared));
+		wf_zalloc_array(session->core.end.env, capacity, sizeof(*declared));
 	struct wf_names names;
 	if (tensor == NULL || declared == NULL ||
-	    wf_names_init(session->core.env, capacity, &names) != WEFT_OK) {
-		wf_free(session->core.env, tensor, capacity * sizeof(struct weft_tensor *));
-		wf_free(session->core.env, declared, capacity * sizeof(*declared));
+	    wf_names_init(session->core.end.env, capacity, &names) != WEFT_OK) {
+		wf_free(session->core.end.env, tensor, capacity * sizeof(struct weft_tensor *));
+		wf_free(session->core.end.env, declared, capacity * sizeof(*declared));
 		return wf_fail(WEFT_NOMEM, "session: no memory for %u tensors", capacity);
 	}
 	if (old > 0) {
 		memcpy(tensor, session->tensor, old * sizeof(struct weft_tensor *));
 		memcpy(declared, job->tensor, old * sizeof(*declared));
 	}
-	wf_free(session->core.env, session->tensor, old * sizeof(struct weft_tensor *));
-	wf_free(session->core.env, job->tensor, old * sizeof(*declared));
+	wf_free(session->core.end.env, session->tensor, old * sizeof(struct weft_tensor *));
+	wf_free(session->core.end.env, job->tensor, old * sizeof(*declared));
 	session->tensor = tensor;
 	session->tensor_capacity = capacity;
 	job->tensor = declared;
-	wf_names_fini(session->core.env, &session->names);
+	wf_names_fini(session->core.end.env, &session->names);
 	session->names = names;
 	for (uint32_t i = 0; i < job->tensor_count; i++) { /* where they are now */
 		(void)wf_names_add(&session->names, job->tensor[i].name);
@@ -147,7 +147,7 @@ weft_tensor_add(struct weft_session *session, const struct weft_tensor_opts *giv
 	if (st != WEFT_OK) {
 		return st;
 	}
-	struct weft_tensor *tensor = wf_zalloc(session->core.env, sizeof(*tensor));
+	struct weft_tensor *tensor = wf_zalloc(session->core.end.env, sizeof(*tensor));
 	if (tensor == NULL) {
 		return wf_fail(WEFT_NOMEM, "tensor %s: %zu bytes", opts.name, sizeof(*tensor));
 	}

@@ -101,7 +101,7 @@ line(struct fixture *f)
 	struct wf_core *core = &f->session->core;
 	memset(core->waits.gate, 0, sizeof(core->waits.gate));
 	f->member.log[0] = '\0';
-	wf_core_check_waits(core, wf_now_ns(core->env) + 3 * WF_NS_PER_S);
+	wf_core_check_waits(core, wf_now_ns(core->end.env) + 3 * WF_NS_PER_S);
 	return f->member.log;
 }
 
