@@ -72,7 +72,7 @@ call(struct weft_table *table, uint32_t lane)
 	asked->lane = lane;
 	asked->table = table->idx;
 	asked->step = client->session->step;
-	asked->samples = client->core->init.samples;
+	asked->samples = client->core->start.init.samples;
 	atomic_store_explicit(&asked->busy, 1, memory_order_relaxed); /* B1 */
 	wf_progress_command(client->session, &(struct wf_command){.kind = WF_COMMAND_SERVICE,
 								  .section = WF_CLIENT_CALL});
@@ -432,7 +432,7 @@ weft_table_write(struct weft_table *table, const struct weft_table_writer *from)
 		return st;
 	}
 	const struct weft_session *session = client->session;
-	if (session->begun || session->step != client->core->init.step) {
+	if (session->begun || session->step != client->core->start.init.step) {
 		return wf_fail(WEFT_INVALID,
 			       "table %s: write: after weft_session_start, and before the first "
 			       "step",

@@ -38,8 +38,9 @@ wf_link_absent_recv(struct wf_link *link, const struct wf_event *event)
 	uint64_t now = wf_now_ns(core->end.env);
 	bool news = msg.reason[0] != '\0' && msg.silent_ns == 0 && !is_known(core, &msg);
 	link->absent = (struct wf_link_absent){.msg = msg, .since_ns = now};
-	if (news && (core->absent_told_ns == 0 || now - core->absent_told_ns >= WF_NS_PER_S)) {
-		core->absent_told_ns = now;
+	if (news &&
+	    (core->waits.absent_told_ns == 0 || now - core->waits.absent_told_ns >= WF_NS_PER_S)) {
+		core->waits.absent_told_ns = now;
 		wf_core_log(core, WEFT_LOG_WARN, "trainer %u: the job waits for trainer %u, %s",
 			    core->opts.trainer_id, msg.trainer, msg.reason);
 	}

@@ -96,7 +96,8 @@ enum wf_core_wait {
 struct wf_session_waits {
 	struct wf_wait_list tensors;
 	struct wf_wait_gate gate[WF_CORE_WAIT_COUNT];
-	uint64_t back_ns; /* of the last turn after a second or more without any */
+	uint64_t back_ns;        /* of the last turn after a second or more without any */
+	uint64_t absent_told_ns; /* the last line about a trainer that is not connected */
 };
 
 /* The session's description of its job. greeting.c is the only writer. */
@@ -130,6 +131,9 @@ struct wf_session_start {
 	bool all_were_up;
 	bool asked;       /* for the initial values, or gave them: lanes may be up before that */
 	bool initialised; /* every lane was up, and the initial values are here */
+	/* The step at which the job begins. Trainer 0: set before start; others: received from the
+	 * lanes before the initial values are complete. */
+	struct wf_msg_init init;
 };
 
 /* The step that this trainer is in. step.c is the only writer, but
@@ -204,10 +208,6 @@ struct wf_core {
 
 	struct wf_session_start start;
 	struct wf_session_step step;
-	/* The step at which the job begins. Trainer 0: set before start; others: received from the
-	 * lanes before the initial values are complete. */
-	struct wf_msg_init init;
-
 	struct wf_pace pace;
 	struct wf_session_reduce reduce;
 
@@ -215,7 +215,6 @@ struct wf_core {
 
 	struct wf_failure failure;
 	struct wf_farewell farewell;
-	uint64_t absent_told_ns; /* the last line about a trainer that is not connected */
 
 	/* shared: the owner reads them when it has set report.busy and the core has cleared it. */
 	struct wf_stats stats;

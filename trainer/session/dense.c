@@ -51,7 +51,7 @@ open_slices(struct wf_link *link, uint32_t lane)
 		dense->slice[i] = (struct wf_dense_slice){
 			.tensor = slice->tensor,
 			.slot = WF_SLOT_NONE,
-			.answered = 0 - (uint64_t)(core->init.sections - 1),
+			.answered = 0 - (uint64_t)(core->start.init.sections - 1),
 			.offset = core->memory.offset[slice->tensor] + slice->first * sizeof(float),
 			.bytes = slice->count * sizeof(float),
 		};
@@ -112,15 +112,15 @@ recv_init(struct wf_dense_link *dense, const struct wf_event *event)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (core->init.step > 0 && msg.step != core->init.step) {
+	if (core->start.init.step > 0 && msg.step != core->start.init.step) {
 		return wf_fail(WEFT_PROTOCOL, "INIT: step %" PRIu64 ", others say %" PRIu64,
-			       msg.step, core->init.step);
+			       msg.step, core->start.init.step);
 	}
-	if (core->init.step > 0 || core->start.initialised) {
+	if (core->start.init.step > 0 || core->start.initialised) {
 		return WEFT_OK; /* known: each lane sends it, and again on a new path */
 	}
-	core->init.step = msg.step;
-	core->init.samples = msg.samples;
+	core->start.init.step = msg.step;
+	core->start.init.samples = msg.samples;
 	wf_core_go_on_after(core, msg.step);
 	return WEFT_OK;
 }

@@ -120,7 +120,7 @@ begin_slices(struct wf_core *core, uint32_t tensor, const struct wf_dense_slice 
 void
 wf_core_push(struct wf_core *core, uint32_t tensor, uint64_t step)
 {
-	uint64_t section = wf_is_initial_push(step) ? step + core->init.sections - 1 : 0;
+	uint64_t section = wf_is_initial_push(step) ? step + core->start.init.sections - 1 : 0;
 	if (core->turn.times.on && !wf_is_initial_push(step)) {
 		wf_pace_on_push(&core->pace, core->end.env);
 	}
@@ -167,7 +167,7 @@ resume_slice(const struct wf_dense_link *dense, struct wf_dense_slice *slice, ui
 {
 	bool initial = wf_is_initial_push(slice->step);
 	uint64_t next =
-		slice->step == 0 ? wf_core_of(&dense->link)->init.step + 1 : slice->step + 1;
+		slice->step == 0 ? wf_core_of(&dense->link)->start.init.step + 1 : slice->step + 1;
 	/* Less than the step under way: this trainer was out of data, and the lane has not received
 	 * its next STEP yet. */
 	if (!initial && waits_for > next) {
@@ -186,10 +186,11 @@ begin_path(struct wf_dense_link *dense, uint64_t heard)
 {
 	const struct wf_core *core = wf_core_of(&dense->link);
 	WF_ASSERT(dense->queue.count == 0);
-	dense->init_due = core->opts.trainer_id == 0 && core->init.step > 0 &&
+	dense->init_due = core->opts.trainer_id == 0 && core->start.init.step > 0 &&
 			  !core->start.initialised && dense->slice_count > 0;
 	dense->link.to_send.step = dense->pushable_count > 0 &&
-				   core->step.number > core->init.step && heard < core->step.number;
+				   core->step.number > core->start.init.step &&
+				   heard < core->step.number;
 	wf_link_features_path_begins(dense);
 	for (uint32_t i = 0; i < dense->slice_count; i++) {
 		if (dense->slice[i].state == WF_SLICE_QUEUED) {
@@ -203,8 +204,8 @@ wf_flow_resume(struct wf_link *link, const struct wf_msg_steps *msg)
 {
 	struct wf_dense_link *dense = wf_dense_of(link);
 	/* The lane has not received INIT: it has nothing of the initial values. */
-	bool fresh = wf_core_of(&dense->link)->init.step > 0 &&
-		     msg->step < wf_core_of(&dense->link)->init.step;
+	bool fresh = wf_core_of(&dense->link)->start.init.step > 0 &&
+		     msg->step < wf_core_of(&dense->link)->start.init.step;
 	for (uint32_t i = 0; i < msg->count; i++) {
 		struct wf_dense_slice *slice = &dense->slice[msg->first + i];
 		uint64_t waits_for = msg->step_of[i] + 1; /* WF_STEP_NONE gives 0 */
@@ -274,7 +275,7 @@ wf_flow_answer(struct wf_link *link, const struct wf_put *put)
 	}
 	struct wf_dense_slice *slice = &dense->slice[ordinal];
 	/* The last section of the initial values is answered as the step the job begins after. */
-	uint64_t step = slice->step == 0 ? core->init.step : slice->step;
+	uint64_t step = slice->step == 0 ? core->start.init.step : slice->step;
 	bool pushed = slice->state == WF_SLICE_SENT && wf_tag_step(tag) == (uint8_t)step;
 	bool pulled = slice->state == WF_SLICE_PULL_SENT;
 	if (!pushed && !pulled) {
@@ -334,7 +335,8 @@ wf_flow_done(struct wf_link *link, uint32_t ordinal)
 static bool
 send_init(struct wf_dense_link *dense)
 {
-	wf_msg_init_encode(&wf_core_of(&dense->link)->init, &wf_core_of(&dense->link)->end.msg);
+	wf_msg_init_encode(&wf_core_of(&dense->link)->start.init,
+			   &wf_core_of(&dense->link)->end.msg);
 	dense->init_due = !wf_link_send(&dense->link, &wf_core_of(&dense->link)->end.msg);
 	return !dense->init_due;
 }

@@ -130,8 +130,8 @@ fill_apply(struct weft_tensor *tensor, const float *const *gradient, struct wf_a
 	const struct wf_job *job = &session->core.job;
 	const struct wf_job_tensor *own = &job->tensor[tensor->idx];
 	const struct wf_optimizer_opts o = wf_job_optimizer(job);
-	uint64_t before =
-		session->core.init.samples + local->samples_before * job->set.num_gradient_servers;
+	uint64_t before = session->core.start.init.samples +
+			  local->samples_before * job->set.num_gradient_servers;
 	double rate = wf_learning_rate(&o, before, local->samples * job->set.num_gradient_servers,
 				       local->pass);
 	*out = (struct wf_apply){

@@ -52,7 +52,7 @@ weft_session_restore(struct weft_session *session, uint64_t step, uint64_t sampl
 		return wf_fail(WEFT_INVALID, "restore: step %" PRIu64 ", samples %" PRIu64, step,
 			       samples);
 	}
-	core->init = (struct wf_msg_init){
+	core->start.init = (struct wf_msg_init){
 		.step = step,
 		.samples = samples,
 		.sections = step > 0 ? core->memory.section_count : 1,
@@ -67,7 +67,7 @@ wf_restore_give(struct weft_session *session)
 {
 	struct wf_core *core = &session->core;
 	enum weft_status st = WEFT_OK;
-	for (uint32_t left = core->init.sections; left > 0 && st == WEFT_OK; left--) {
+	for (uint32_t left = core->start.init.sections; left > 0 && st == WEFT_OK; left--) {
 		uint64_t step = 0 - (uint64_t)(left - 1);
 		for (uint32_t i = 0; i < core->job.tensor_count; i++) {
 			atomic_store_explicit(&core->flow.tensor[i].busy, 1, memory_order_relaxed);

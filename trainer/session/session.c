@@ -274,7 +274,7 @@ weft_session_open(const struct weft_session_opts *given, struct weft_session **o
 	}
 	session->core.end.hello.incarnation = wf_random(env) | 1;
 	session->core.end.hello.numerics_digest = numerics_of(session);
-	session->core.init.sections = 1;
+	session->core.start.init.sections = 1;
 	*out = session;
 	return WEFT_OK;
 }
@@ -354,7 +354,8 @@ weft_session_start(struct weft_session *session)
 		st = wf_progress_wait_clear(session, &core->start.busy);
 	}
 	if (st == WEFT_OK) {
-		session->step = core->init.step; /* received before the last initial value arrived
+		session->step =
+			core->start.init.step; /* received before the last initial value arrived
 						  * */
 		session->known_step = session->step;
 		st = core->service.ops != NULL ? core->service.ops->start(session) : WEFT_OK;

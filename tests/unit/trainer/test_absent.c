@@ -193,7 +193,7 @@ news_are_told_once(void **state)
 	hear(f, 0, "refused: it has seed=2");
 	assert_text(f->member.log,
 		    "trainer 0: the job waits for trainer 1, refused: it has seed=2\n");
-	f->session->core.absent_told_ns = 0; /* long ago */
+	f->session->core.waits.absent_told_ns = 0; /* long ago */
 	f->member.log[0] = '\0';
 	hear(f, 1, "refused: it has seed=2");
 	hear(f, 0, "refused: it has seed=2");
