@@ -173,9 +173,12 @@ struct wf_session_halves {
 	uint32_t rounded_region, answers_region;
 };
 
-/* The counters for the owner. report.c is the only writer, except for busy. */
+/* The counters, and their lines. Every file adds to stats; report.c is the only writer of the rest,
+ * except for busy. */
 struct wf_session_report {
-	_Atomic uint32_t busy;   /* as tensor.busy */
+	_Atomic uint32_t busy; /* as tensor.busy */
+	/* shared: the owner reads them when it has set busy and the core has cleared it. */
+	struct wf_stats stats;
 	uint64_t p50_ns, p99_ns; /* of pace.exchange_time; shared, as the counters */
 	struct wf_report lines;
 };
@@ -216,8 +219,6 @@ struct wf_core {
 	struct wf_failure failure;
 	struct wf_farewell farewell;
 
-	/* shared: the owner reads them when it has set report.busy and the core has cleared it. */
-	struct wf_stats stats;
 	struct wf_session_report report;
 
 	struct wf_msg_runs runs;

@@ -233,7 +233,7 @@ wf_flow_answered(const struct wf_link *link, uint32_t ordinal)
 static void
 count_discarded(struct wf_core *core)
 {
-	struct wf_stats *stats = &core->stats;
+	struct wf_stats *stats = &core->report.stats;
 	if (wf_stats_get(stats, WF_CORE_SLICE_DISCARDED_COUNT) == 0) {
 		wf_core_log(core, WEFT_LOG_WARN,
 			    "trainer %u: gradients of step %" PRIu64
@@ -289,7 +289,7 @@ wf_flow_answer(struct wf_link *link, const struct wf_put *put)
 		return st;
 	}
 	slice->state = WF_SLICE_REST;
-	wf_stats_add(&core->stats,
+	wf_stats_add(&core->report.stats,
 		     pulled ? WF_CORE_SLICE_PULLED_COUNT : WF_CORE_SLICE_ANSWERED_COUNT, 1);
 	if (core->halves.codec != NULL && values) {
 		core->halves.codec->copy_in(core, slice);
@@ -402,7 +402,7 @@ fill_step(struct wf_dense_link *dense, struct wf_op *op)
 static void
 count_pushes(struct wf_dense_link *dense, unsigned taken)
 {
-	struct wf_stats *stats = &wf_core_of(&dense->link)->stats;
+	struct wf_stats *stats = &wf_core_of(&dense->link)->report.stats;
 	wf_stats_add(stats, WF_CORE_SLICE_PUSHED_COUNT, taken);
 	if (dense->queue.count > 0 && dense->link.window.free_count == 0) {
 		wf_stats_add(stats, WF_CORE_WAIT_SLOT_COUNT, 1);

@@ -22,7 +22,7 @@ count_overflows(struct wf_core *core, const struct wf_dense_slice *slice, const 
 	const struct wf_session_halves *halves = &core->halves;
 	size_t lost = wf_halves_overflows(halves->kernels, halves->format, half, from,
 					  slice->bytes / sizeof(float));
-	struct wf_stats *stats = &core->stats;
+	struct wf_stats *stats = &core->report.stats;
 	if (lost > 0 && wf_stats_get(stats, WF_CORE_GRADIENT_OVERFLOWED_COUNT) == 0) {
 		wf_core_log(core, WEFT_LOG_WARN,
 			    "trainer %u: %zu values of the gradient of %.60s are too large for the "

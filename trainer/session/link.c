@@ -87,7 +87,7 @@ static void
 link_is_ready(struct wf_link *link, bool again)
 {
 	struct wf_core *core = wf_core_of(link);
-	wf_stats_add(&core->stats, WF_CORE_LANE_RECONNECTED_COUNT, again ? 1 : 0);
+	wf_stats_add(&core->report.stats, WF_CORE_LANE_RECONNECTED_COUNT, again ? 1 : 0);
 	link->to_send.out = link->content.takes_steps && core->step.out;
 	link->to_send.reduce = link->idx == 0 && core->reduce.since_ns != 0;
 }

@@ -29,9 +29,9 @@ WF_STATIC_ASSERT(WF_CORE_COUNTER_COUNT <= WF_STATS_MAX, "the table holds them");
 void
 wf_core_report_init(struct wf_core *core)
 {
-	wf_stats_init(&core->stats, counter_name, WF_CORE_COUNTER_COUNT);
-	wf_report_init(&core->report.lines, &core->stats, &core->pace.exchange_time, "the session",
-		       WF_CORE_STEP_BEGUN_COUNT);
+	wf_stats_init(&core->report.stats, counter_name, WF_CORE_COUNTER_COUNT);
+	wf_report_init(&core->report.lines, &core->report.stats, &core->pace.exchange_time,
+		       "the session", WF_CORE_STEP_BEGUN_COUNT);
 	core->turn.times.poll = WF_END_POLL_TIME_NS;
 	core->turn.times.idle = WF_END_IDLE_TIME_NS;
 	core->turn.times.away = WF_CORE_AWAY_TIME_NS;
@@ -43,7 +43,7 @@ wf_core_report_start(struct wf_core *core)
 	wf_report_begin(&core->report.lines, false, core->end.started_ns,
 			core->opts.stats_period_ns);
 	if (core->opts.stats_period_ns > 0) {
-		wf_turn_start(&core->turn, &core->stats);
+		wf_turn_start(&core->turn, &core->report.stats);
 	}
 }
 
@@ -59,9 +59,9 @@ gather(void *end, const struct wf_transport_info *info)
 		fast_received += info->path[i].bytes_received;
 		broken += info->path[i].conns_broken;
 	}
-	wf_stats_set(&core->stats, WF_CORE_FAST_SENT_BYTES, fast_sent);
-	wf_stats_set(&core->stats, WF_CORE_FAST_RECEIVED_BYTES, fast_received);
-	wf_stats_set(&core->stats, WF_CORE_PATH_BROKEN_COUNT, broken);
+	wf_stats_set(&core->report.stats, WF_CORE_FAST_SENT_BYTES, fast_sent);
+	wf_stats_set(&core->report.stats, WF_CORE_FAST_RECEIVED_BYTES, fast_received);
+	wf_stats_set(&core->report.stats, WF_CORE_PATH_BROKEN_COUNT, broken);
 }
 
 /* The counters of the service have their own line, because the other one is long enough. */

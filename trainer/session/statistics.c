@@ -35,7 +35,7 @@ weft_session_stats(struct weft_session *session, struct weft_session_stats *out)
 		fetch(session);
 	}
 	uint64_t now[WF_CORE_COUNTER_COUNT];
-	wf_stats_snapshot(&core->stats, now);
+	wf_stats_snapshot(&core->report.stats, now);
 	*out = (struct weft_session_stats){
 		.struct_bytes = sizeof(*out),
 		.sent_bytes = now[WF_END_TRANSPORT_SENT_BYTES],

@@ -12,7 +12,7 @@ wf_core_step(struct wf_core *core, uint64_t samples, double cost)
 	core->step.samples = samples;
 	core->step.cost = cost;
 	wf_pace_on_step(&core->pace);
-	wf_stats_add(&core->stats, WF_CORE_STEP_BEGUN_COUNT, 1);
+	wf_stats_add(&core->report.stats, WF_CORE_STEP_BEGUN_COUNT, 1);
 	for (uint32_t i = 0; i < core->links.count; i++) {
 		struct wf_link *link = core->links.all[i];
 		if (link->state == WF_LINK_READY && link->content.takes_steps &&
