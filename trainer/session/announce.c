@@ -77,16 +77,16 @@ flush(struct wf_dense_link *dense)
 {
 	struct wf_announced *announced = dense->feature[WF_FEATURE_ANNOUNCE];
 	struct wf_core *core = wf_core_of(&dense->link);
-	struct wf_msg_runs *msg = &core->runs;
+	struct wf_msg_runs msg;
 	while (announced->say_count > 0) {
 		uint32_t said = 0;
-		msg->step = core->step.number;
-		msg->count = 0;
+		msg.step = core->step.number;
+		msg.count = 0;
 		while (said < announced->say_count &&
-		       wf_runs_add(msg, announced->say[announced->say_first + said])) {
+		       wf_runs_add(&msg, announced->say[announced->say_first + said])) {
 			said++;
 		}
-		wf_msg_announce_encode(msg, &core->end.msg);
+		wf_msg_announce_encode(&msg, &core->end.msg);
 		if (!wf_link_send(&dense->link, &core->end.msg)) {
 			return false;
 		}
@@ -104,20 +104,20 @@ static enum weft_status
 recv_allow(struct wf_dense_link *dense, const struct wf_event *event)
 {
 	const struct wf_announced *announced = dense->feature[WF_FEATURE_ANNOUNCE];
-	struct wf_msg_runs *msg = &wf_core_of(&dense->link)->runs;
-	enum weft_status st = wf_msg_allow_decode(event->msg.head, event->msg.body, msg);
+	struct wf_msg_runs msg;
+	enum weft_status st = wf_msg_allow_decode(event->msg.head, event->msg.body, &msg);
 	if (st != WEFT_OK) {
 		return st;
 	}
-	for (uint32_t i = 0; i < msg->count; i++) {
-		const struct wf_run *run = &msg->run[i];
+	for (uint32_t i = 0; i < msg.count; i++) {
+		const struct wf_run *run = &msg.run[i];
 		for (uint32_t s = run->first; s < run->first + run->count; s++) {
 			if (announced == NULL || s >= dense->slice_count || !announced->waits[s] ||
-			    dense->slice[s].step != msg->step) {
+			    dense->slice[s].step != msg.step) {
 				return wf_fail(WEFT_PROTOCOL,
 					       "ALLOW: slice %u of %u in step %" PRIu64
 					       " was not announced",
-					       s, dense->slice_count, msg->step);
+					       s, dense->slice_count, msg.step);
 			}
 			announced->waits[s] = false;
 			wf_ordinal_ring_push(&dense->queue, s);

@@ -20,7 +20,6 @@
 #include "exchange/report.h"
 #include "exchange/turn.h"
 #include "kernels/kernels.h"
-#include "kernels/norm.h"
 #include "kernels/optimizer.h"
 #include "trainer/session/failure.h"
 #include "trainer/session/memory.h"
@@ -156,12 +155,6 @@ struct wf_session_others {
 	uint64_t since_ns;        /* 0: no request */
 };
 
-/* The norm of the whole gradient. norm.c is the only writer. */
-struct wf_session_norm {
-	struct wf_norm norm; /* of all lanes, */
-	uint64_t step;       /* in this step */
-};
-
 /* With a wire of 16 bits: what leaves and what comes, in the layout of the session's memory with
  * offsets by half. halves.c is the only writer. */
 struct wf_session_halves {
@@ -220,9 +213,6 @@ struct wf_core {
 	struct wf_farewell farewell;
 
 	struct wf_session_report report;
-
-	struct wf_msg_runs runs;
-	struct wf_session_norm norm;
 };
 
 /* core.c. The core's job, placement, slabs and options are set by the session before. */

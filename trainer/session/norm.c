@@ -4,14 +4,17 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "kernels/norm.h"
 #include "trainer/session/dense.h"
 
 WF_STATIC_ASSERT(WF_NORM_WIRE_WORDS == WF_NORM_WORDS, "one number");
 
-/* The report of one lane. */
+/* The report of one lane, and the answer to it. */
 struct told {
 	struct wf_norm norm; /* of its slices, */
 	uint64_t step;       /* in this step */
+	struct wf_norm sum;  /* of the slices of all lanes, */
+	uint64_t sum_step;   /* in this step */
 };
 
 static enum weft_status
@@ -51,16 +54,21 @@ is_complete(const struct wf_core *core)
 static void
 add_up(struct wf_core *core)
 {
-	core->norm.norm = (struct wf_norm){0};
-	core->norm.step = core->step.number;
+	struct wf_norm sum = {0};
+	for (uint32_t i = 0; i < core->links.dense_count; i++) {
+		const struct wf_dense_link *dense = &core->links.dense[i];
+		const struct told *told = dense->feature[WF_FEATURE_NORM];
+		if (dense->pushable_count > 0) {
+			wf_norm_merge(&sum, &told->norm);
+		}
+	}
 	for (uint32_t i = 0; i < core->links.dense_count; i++) {
 		struct wf_dense_link *dense = &core->links.dense[i];
-		if (dense->pushable_count > 0) {
-			const struct told *told = dense->feature[WF_FEATURE_NORM];
-			wf_norm_merge(&core->norm.norm, &told->norm);
-			if (dense->link.state == WF_LINK_READY) {
-				wf_link_feature_due(dense, WF_FEATURE_NORM);
-			}
+		struct told *told = dense->feature[WF_FEATURE_NORM];
+		told->sum = sum;
+		told->sum_step = core->step.number;
+		if (dense->pushable_count > 0 && dense->link.state == WF_LINK_READY) {
+			wf_link_feature_due(dense, WF_FEATURE_NORM);
 		}
 	}
 }
@@ -85,7 +93,7 @@ recv_norm(struct wf_dense_link *dense, const struct wf_event *event)
 	if (msg.step < core->step.number) {
 		return WEFT_OK; /* another trainer sent it to the lane, and that step is over */
 	}
-	if (core->norm.step == core->step.number) { /* new path: the lane has not received it */
+	if (told->sum_step == core->step.number) { /* new path: the lane has not received it */
 		wf_link_feature_due(dense, WF_FEATURE_NORM);
 		return WEFT_OK;
 	}
@@ -101,11 +109,12 @@ recv_norm(struct wf_dense_link *dense, const struct wf_event *event)
 static bool
 flush(struct wf_dense_link *dense)
 {
-	const struct wf_core *core = wf_core_of(&dense->link);
-	struct wf_msg_norm msg = {.step = core->norm.step};
-	memcpy(msg.word, core->norm.norm.word, sizeof(msg.word));
-	wf_msg_norm_encode(&msg, &wf_core_of(&dense->link)->end.msg);
-	return wf_link_send(&dense->link, &wf_core_of(&dense->link)->end.msg);
+	const struct told *told = dense->feature[WF_FEATURE_NORM];
+	struct wf_msg *out = &dense->link.end->msg;
+	struct wf_msg_norm msg = {.step = told->sum_step};
+	memcpy(msg.word, told->sum.word, sizeof(msg.word));
+	wf_msg_norm_encode(&msg, out);
+	return wf_link_send(&dense->link, out);
 }
 
 const struct wf_link_hooks wf_link_norm_hooks = {
