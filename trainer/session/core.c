@@ -12,7 +12,7 @@
 #define AWAY_NS WF_NS_PER_S
 
 static enum weft_status
-open_transport(struct wf_core *core)
+open_transport(struct wf_core *core, const char *verbs)
 {
 	struct wf_transport_opts opts = {
 		.env = core->end.env,
@@ -20,7 +20,7 @@ open_transport(struct wf_core *core)
 		.put_bytes_max = wf_core_put_bytes_max(core),
 	};
 	wf_transport_opts_set(&core->values, &opts);
-	opts.verbs = core->verbs;
+	opts.verbs = verbs;
 	enum weft_status st = wf_transport_open("paths", &opts, &core->turn.transport);
 	return st == WEFT_OK ? wf_memory_add(core) : st;
 }
@@ -37,7 +37,7 @@ open_end(struct wf_core *core)
 }
 
 enum weft_status
-wf_core_open(struct wf_core *core)
+wf_core_open(struct wf_core *core, const char *verbs)
 {
 	core->turn.tick_ns = WF_NEVER;
 	core->step.pass = 1;
@@ -49,7 +49,7 @@ wf_core_open(struct wf_core *core)
 	if (st == WEFT_OK) {
 		st = wf_links_open(core);
 	}
-	return st == WEFT_OK ? open_transport(core) : st;
+	return st == WEFT_OK ? open_transport(core, verbs) : st;
 }
 
 void

@@ -24,7 +24,6 @@
 #include "trainer/session/failure.h"
 #include "trainer/session/memory.h"
 #include "trainer/session/pace.h"
-#include "transport/rdma.h"
 #include "transport/transport.h"
 #include "weft/weft.h"
 #include "wire/job.h"
@@ -196,7 +195,6 @@ struct wf_core {
 	struct wf_session_greeting greeting;
 	struct wf_memory memory;
 	struct wf_session_halves halves;
-	char verbs[WF_RDMA_SETTINGS_BYTES]; /* of RDMA devices, for this trainer */
 	struct wf_session_links links;
 	struct wf_session_service service;
 	struct wf_session_flow flow;
@@ -215,8 +213,9 @@ struct wf_core {
 	struct wf_session_report report;
 };
 
-/* core.c. The core's job, placement, slabs and options are set by the session before. */
-enum weft_status wf_core_open(struct wf_core *core) WEFT_MUST_CHECK;
+/* core.c. The core's job, placement, slabs and options are set by the session before. `verbs`:
+ * settings of RDMA devices, for this trainer. */
+enum weft_status wf_core_open(struct wf_core *core, const char *verbs) WEFT_MUST_CHECK;
 void wf_core_close(struct wf_core *core); /* accepts a half-open one */
 /* One turn: sends what is due, handles the events that have arrived, checks the deadlines. Returns
  * whether anything happened: if not, what is due waits for an event. */

@@ -11,6 +11,7 @@
 #include "base/role.h"
 #include "kernels/kernels.h"
 #include "kernels/optimizer.h"
+#include "transport/rdma.h"
 #include "transport/verbs/verbs_settings.h"
 
 #define PSERVERS_MAX 1024u
@@ -206,7 +207,7 @@ free_session(struct weft_session *session)
 	}
 }
 
-/* The place of the progress thread, and the devices that are best for it. */
+/* The place of the progress thread. */
 static enum weft_status
 plan_place(struct weft_session *session)
 {
@@ -221,12 +222,7 @@ plan_place(struct weft_session *session)
 					.process_count = 1,
 					.device = verbs.device[0] != '\0' ? verbs.device : NULL,
 					.port = verbs.port};
-	st = wf_pin_create_for(session->core.end.env, opts->pin, &ask, &session->progress.pin);
-	if (st != WEFT_OK) {
-		return st;
-	}
-	int node = wf_pin_place_of(session->progress.pin, 0).numa_node;
-	return wf_rdma_settings_for_lane(opts->verbs, opts->trainer_id, node, session->core.verbs);
+	return wf_pin_create_for(session->core.end.env, opts->pin, &ask, &session->progress.pin);
 }
 
 enum weft_status
@@ -316,8 +312,14 @@ static enum weft_status
 open_core(struct weft_session *session)
 {
 	struct wf_core *core = &session->core;
-	session->core_open = true;
-	enum weft_status st = wf_core_open(core);
+	char verbs[WF_RDMA_SETTINGS_BYTES]; /* for this trainer: the devices near its thread */
+	enum weft_status st = wf_rdma_settings_for_lane(
+		core->opts.verbs, core->opts.trainer_id,
+		wf_pin_place_of(session->progress.pin, 0).numa_node, verbs);
+	if (st == WEFT_OK) {
+		session->core_open = true;
+		st = wf_core_open(core, verbs);
+	}
 	if (st != WEFT_OK) {
 		return st;
 	}
