@@ -21,26 +21,13 @@
 
 #include "base/assert.h"
 #include "base/env.h"
+#include "base/outlet_queue.h"
 
 #define OUTLETS_MAX 32  /* outlets that a failed assertion can find; others work as well */
 #define LOOK_MS 100     /* the timeout of one poll of a descriptor that accepts nothing */
 #define PATIENCES_MAX 5 /* the most patiences in one flush that progresses slowly */
 #define SAID_BYTES 256
 #define LAST_WORDS_BYTES 2048
-
-struct head {
-	uint64_t bytes;   /* of the line that follows it */
-	uint64_t dropped; /* lines dropped directly before this one */
-};
-WF_STATIC_ASSERT(sizeof(struct head) == WF_OUTLET_HEAD_BYTES, "as callers reckon with it");
-
-/* The lines of one write. */
-struct batch {
-	uint64_t dropped; /* dropped lines that are reported first */
-	uint64_t lines;
-	size_t bytes;
-	char text[WF_OUTLET_LINE_BYTES];
-};
 
 struct wf_outlet {
 	/* Fixed at open. */
@@ -56,25 +43,17 @@ struct wf_outlet {
 	pthread_cond_t moved;   /* others wait on it until lines are out, or the writer has ended */
 	pthread_t thread;
 	bool started;
-	bool helped; /* there is no thread: a thread that waits for lines writes them */
-	bool closing;
 	bool ended;           /* nothing is written any more */
 	bool abandoned;       /* nothing waits for the writer: it frees the memory */
 	bool broken;          /* the last write failed */
 	int error;            /* errno of the first that did */
-	uint64_t taken_at;    /* position in the queue's history: bytes before it are free */
-	uint64_t dropped;     /* lines dropped since the last line that was put */
-	uint64_t unsaid;      /* lines that were removed from the queue and lost */
 	uint64_t progress_ns; /* when something was last written, or the queue was empty */
-	uint64_t closing_ns;
-	uint64_t helper_end_ns; /* the helping thread writes until this time */
+	uint64_t closing_ns;  /* when closing began; 0: it has not */
+	/* Without a thread of its own: when the thread that helps stops writing; 0: none helps. */
+	uint64_t helper_end_ns;
+	struct wf_outlet_queue queue;
 
-	/* Written under the lock; wf_outlets_flush reads them without it. */
-	_Atomic uint64_t put_at;  /* position of the next byte in the history */
-	_Atomic uint64_t done_at; /* bytes before it are written or lost */
-
-	struct batch batch; /* belongs to the writer, or to the helping thread */
-	char queue[];       /* [opts.queue_bytes] under the lock */
+	struct wf_outlet_batch batch; /* belongs to the writer, or to the helping thread */
 };
 
 /* Two globals, for code that has no pointer to an outlet: a failed assertion, exit(3), a signal
@@ -143,84 +122,14 @@ wait_moved(struct wf_outlet *o, uint64_t deadline_ns)
 	(void)pthread_cond_timedwait(&o->moved, &o->lock, &at);
 }
 
-/* ---- the queue; under the lock ---- */
-
-static uint64_t
-put_at(const struct wf_outlet *o)
-{
-	return atomic_load_explicit(&o->put_at, memory_order_relaxed); /* the lock orders it */
-}
-
-static uint64_t
-done_at(const struct wf_outlet *o)
-{
-	return atomic_load_explicit(&o->done_at, memory_order_relaxed); /* the lock orders it */
-}
-
-static void
-copy_in(struct wf_outlet *o, uint64_t at, const void *from, size_t bytes)
-{
-	size_t begin = at % o->opts.queue_bytes;
-	size_t first = o->opts.queue_bytes - begin < bytes ? o->opts.queue_bytes - begin : bytes;
-	memcpy(o->queue + begin, from, first);
-	memcpy(o->queue, (const char *)from + first, bytes - first);
-}
-
-static void
-copy_out(const struct wf_outlet *o, uint64_t at, void *to, size_t bytes)
-{
-	size_t begin = at % o->opts.queue_bytes;
-	size_t first = o->opts.queue_bytes - begin < bytes ? o->opts.queue_bytes - begin : bytes;
-	memcpy(to, o->queue + begin, first);
-	memcpy((char *)to + first, o->queue, bytes - first);
-}
-
-static size_t
-room(const struct wf_outlet *o)
-{
-	return o->opts.queue_bytes - (size_t)(put_at(o) - o->taken_at);
-}
-
-static bool
-is_empty(const struct wf_outlet *o)
-{
-	return o->taken_at == put_at(o);
-}
-
-/* Whether there is something to write. After a failed write the next line triggers a retry. */
+/* Under the lock. Whether there is something to write. After a failed write the next line triggers
+ * a retry. */
 static bool
 has_news(const struct wf_outlet *o)
 {
-	bool lost = o->opts.format_dropped != NULL && o->dropped + o->unsaid > 0;
-	return !is_empty(o) || (lost && !o->broken);
-}
-
-/* Fills the batch with whole lines, up to what a pipe accepts at once, or with a single longer
- * line. A batch ends where lines were dropped, because that is reported before the next line. */
-static void
-pop_batch(struct wf_outlet *o, struct batch *batch)
-{
-	batch->bytes = 0;
-	batch->lines = 0;
-	batch->dropped = o->unsaid;
-	o->unsaid = 0;
-	while (!is_empty(o)) {
-		struct head head;
-		copy_out(o, o->taken_at, &head, sizeof(head));
-		if (batch->lines > 0 &&
-		    (head.dropped > 0 || batch->bytes + head.bytes > PIPE_BUF)) {
-			return;
-		}
-		batch->dropped += head.dropped;
-		copy_out(o, o->taken_at + sizeof(head), batch->text + batch->bytes, head.bytes);
-		batch->bytes += head.bytes;
-		batch->lines++;
-		o->taken_at += sizeof(head) + head.bytes;
-	}
-	if (batch->lines == 0) {
-		batch->dropped += o->dropped;
-		o->dropped = 0;
-	}
+	const struct wf_outlet_queue *q = &o->queue;
+	bool lost = o->opts.format_dropped != NULL && q->dropped + q->lost > 0;
+	return !wf_outlet_queue_is_empty(q) || (lost && !o->broken);
 }
 
 /* ---- writing: the outlet's thread ---- */
@@ -229,8 +138,8 @@ static bool
 gives_up(struct wf_outlet *o)
 {
 	lock(o);
-	bool over = o->abandoned || (o->helped && now_ns() >= o->helper_end_ns) ||
-		    (o->closing &&
+	bool over = o->abandoned || (o->helper_end_ns != 0 && now_ns() >= o->helper_end_ns) ||
+		    (o->closing_ns != 0 &&
 		     now_ns() >= give_up_ns(o->closing_ns, o->progress_ns, WF_OUTLET_PATIENCE_NS));
 	unlock(o);
 	return over;
@@ -314,15 +223,10 @@ settle(struct wf_outlet *o, int err)
 {
 	o->broken = err != 0;
 	o->error = o->error != 0 ? o->error : err;
-	if (err != 0) {
-		o->unsaid += o->batch.dropped + o->batch.lines;
-	}
-	if (err == EAGAIN && (o->closing || o->abandoned)) { /* too late for the remaining lines */
-		o->taken_at = put_at(o);
-	}
+	/* Too late for the remaining lines. */
+	const bool late = err == EAGAIN && (o->closing_ns != 0 || o->abandoned);
+	wf_outlet_queue_settle(&o->queue, err == 0 ? 0 : o->batch.dropped + o->batch.lines, late);
 	o->progress_ns = now_ns();
-	atomic_store_explicit(&o->done_at, o->taken_at,
-			      memory_order_release); /* wf_outlets_flush's acquire */
 	(void)pthread_cond_broadcast(&o->moved);
 	if (o->opts.wake_fd >= 0 && !o->abandoned) {
 		const uint64_t one = 1;
@@ -347,13 +251,13 @@ static void
 write_until_closed(struct wf_outlet *o)
 {
 	for (;;) {
-		while (!has_news(o) && !o->closing) {
+		while (!has_news(o) && o->closing_ns == 0) {
 			(void)pthread_cond_wait(&o->changed, &o->lock);
 		}
 		if (!has_news(o)) {
 			return;
 		}
-		pop_batch(o, &o->batch);
+		wf_outlet_queue_pop(&o->queue, &o->batch);
 		unlock(o);
 		int err = write_batch(o);
 		lock(o);
@@ -408,25 +312,24 @@ start(struct wf_outlet *o)
 static bool
 help(struct wf_outlet *o, uint64_t target, uint64_t end_ns)
 {
-	if (o->started || o->helped || o->closing) {
+	if (o->started || o->helper_end_ns != 0 || o->closing_ns != 0) {
 		return false;
 	}
-	o->helped = true;
 	o->helper_end_ns = end_ns;
-	while (o->taken_at < target && now_ns() < end_ns && !o->closing) {
+	while (o->queue.popped_at < target && now_ns() < end_ns && o->closing_ns == 0) {
 		struct pollfd ready = {.fd = o->opts.fd, .events = POLLOUT};
 		unlock(o);
 		int n_ready = poll(&ready, 1, LOOK_MS);
 		lock(o);
 		if (n_ready > 0) {
-			pop_batch(o, &o->batch);
+			wf_outlet_queue_pop(&o->queue, &o->batch);
 			unlock(o);
 			int err = write_batch(o);
 			lock(o);
 			settle(o, err);
 		}
 	}
-	o->helped = false;
+	o->helper_end_ns = 0;
 	(void)pthread_cond_broadcast(&o->moved);
 	return true;
 }
@@ -482,7 +385,7 @@ enum weft_status
 wf_outlet_open(const struct wf_outlet_opts *opts, struct wf_outlet **out)
 {
 	WF_ASSERT(opts->fd >= 0);
-	WF_ASSERT(opts->queue_bytes >= WF_OUTLET_LINE_BYTES + sizeof(struct head));
+	WF_ASSERT(opts->queue_bytes >= WF_OUTLET_LINE_BYTES + WF_OUTLET_HEAD_BYTES);
 	size_t bytes = sizeof(struct wf_outlet) + opts->queue_bytes;
 	struct wf_outlet *o = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 				   -1, (off_t)0);
@@ -492,6 +395,8 @@ wf_outlet_open(const struct wf_outlet_opts *opts, struct wf_outlet **out)
 	o->opts = *opts;
 	o->pid = getpid();
 	o->map_bytes = bytes;
+	o->queue.text = (char *)(o + 1);
+	o->queue.bytes = opts->queue_bytes;
 	o->has_cpus = sched_getaffinity(0, sizeof(o->cpus), &o->cpus) == 0;
 	enum weft_status st = init_locks(o);
 	if (st != WEFT_OK) {
@@ -533,7 +438,6 @@ wf_outlet_close(struct wf_outlet *outlet)
 		return;
 	}
 	lock(o);
-	o->closing = true;
 	o->closing_ns = now_ns();
 	o->progress_ns = o->closing_ns;
 	(void)pthread_cond_signal(&o->changed);
@@ -565,23 +469,13 @@ wf_outlet_put(struct wf_outlet *outlet, const char *line, size_t bytes)
 		return wf_outlet_write(o->opts.fd, line, bytes, WF_OUTLET_PATIENCE_NS);
 	}
 	lock(o);
-	struct head head = {.bytes = bytes, .dropped = o->dropped};
-	bool fits = room(o) >= sizeof(head) + bytes;
+	bool idle = wf_outlet_queue_put_at(&o->queue) == wf_outlet_queue_done_at(&o->queue);
+	bool fits = wf_outlet_queue_put(&o->queue, line, bytes);
 	if (fits) {
-		uint64_t at = put_at(o);
-		if (at == done_at(o)) {
-			o->progress_ns = now_ns();
-		}
-		copy_in(o, at, &head, sizeof(head));
-		copy_in(o, at + sizeof(head), line, bytes);
-		o->dropped = 0;
-		atomic_store_explicit(&o->put_at, at + sizeof(head) + bytes,
-				      memory_order_release); /* wf_outlets_flush's acquire */
+		o->progress_ns = idle ? now_ns() : o->progress_ns;
 		(void)pthread_cond_signal(&o->changed);
-	} else {
-		o->dropped++;
 	}
-	if (!o->started && !o->helped) {
+	if (!o->started && o->helper_end_ns == 0) {
 		start(o);
 	}
 	unlock(o);
@@ -595,7 +489,7 @@ wf_outlet_room(struct wf_outlet *outlet)
 		return outlet->opts.queue_bytes; /* the outlet does not belong to this process */
 	}
 	lock(outlet);
-	size_t bytes = room(outlet);
+	size_t bytes = wf_outlet_queue_room(&outlet->queue);
 	unlock(outlet);
 	return bytes;
 }
@@ -609,20 +503,20 @@ wf_outlet_flush(struct wf_outlet *outlet, uint64_t patience_ns)
 	}
 	uint64_t begin_ns = now_ns();
 	lock(o);
-	uint64_t target = put_at(o);
-	while (done_at(o) < target) {
+	uint64_t target = wf_outlet_queue_put_at(&o->queue);
+	while (wf_outlet_queue_done_at(&o->queue) < target) {
 		uint64_t deadline_ns = give_up_ns(begin_ns, o->progress_ns, patience_ns);
 		if (now_ns() >= deadline_ns) {
 			break;
 		}
-		if (!o->started && !o->helped) {
+		if (!o->started && o->helper_end_ns == 0) {
 			start(o);
 		}
 		if (!help(o, target, deadline_ns)) {
 			wait_moved(o, deadline_ns);
 		}
 	}
-	bool done = done_at(o) >= target;
+	bool done = wf_outlet_queue_done_at(&o->queue) >= target;
 	unlock(o);
 	return done;
 }
@@ -654,7 +548,7 @@ wf_outlet_format_dropped(uint64_t count, char *line, size_t bytes)
 static void
 watch_until_done(struct wf_outlet *o, uint64_t patience_ns)
 {
-	uint64_t target = atomic_load_explicit(&o->put_at, memory_order_acquire); /* put */
+	uint64_t target = wf_outlet_queue_put_at(&o->queue);
 	uint64_t begin_ns = now_ns();
 	if (is_here(o) && pthread_mutex_trylock(&o->lock) == 0) {
 		(void)help(o, target, after(begin_ns, patience_ns));
@@ -663,8 +557,7 @@ watch_until_done(struct wf_outlet *o, uint64_t patience_ns)
 	uint64_t progress_ns = begin_ns;
 	uint64_t before = 0;
 	while (is_here(o)) {
-		uint64_t done =
-			atomic_load_explicit(&o->done_at, memory_order_acquire); /* settle */
+		uint64_t done = wf_outlet_queue_done_at(&o->queue);
 		uint64_t now = now_ns();
 		progress_ns = done != before ? now : progress_ns;
 		before = done;
