@@ -183,15 +183,20 @@ wf_order_step_is_applied(struct wf_order *order)
 	sum->done_ns = 0;
 }
 
-/* The terms of a mode. A push is discarded when its lag reaches discard_ratio times the number of
- * members, rounded down; 0 discards none. `staleness`: in steps; used if is_bounded. */
+/* Adds a mode in which something is pushed, and returns its terms; the order keeps the least
+ * staleness of all of them. A push is discarded when its lag reaches discard_ratio times the number
+ * of members, rounded down; 0 discards none. `staleness`: in steps; used if is_bounded. */
 static inline struct wf_order_terms
-wf_order_terms_of(const struct wf_order *order, double discard_ratio, bool is_bounded,
-		  uint32_t staleness)
+wf_order_add_terms(struct wf_order *order, double discard_ratio, bool is_bounded,
+		   uint32_t staleness)
 {
-	uint64_t lag = (uint64_t)(discard_ratio * order->count);
-	return (struct wf_order_terms){.discard_lag = lag > 0 ? lag : WF_ORDER_NEVER,
-				       .staleness = is_bounded ? staleness : WF_ORDER_NEVER};
+	const uint64_t lag = (uint64_t)(discard_ratio * order->count);
+	const struct wf_order_terms terms = {.discard_lag = lag > 0 ? lag : WF_ORDER_NEVER,
+					     .staleness = is_bounded ? staleness : WF_ORDER_NEVER};
+	if (terms.staleness < order->staleness) {
+		order->staleness = terms.staleness;
+	}
+	return terms;
 }
 
 /* Whether an answer to a member with that lead may be sent. */

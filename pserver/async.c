@@ -60,11 +60,9 @@ fill_slices(struct wf_lane *lane)
 		if (!slice->is_async) {
 			continue;
 		}
-		slice->terms = wf_order_terms_of(&lane->order, mode.discard_ratio,
-						 mode.mode == WEFT_DENSE_BOUNDED, mode.staleness);
+		slice->terms = wf_order_add_terms(&lane->order, mode.discard_ratio,
+						  mode.mode == WEFT_DENSE_BOUNDED, mode.staleness);
 		uint64_t staleness = slice->terms.staleness;
-		lane->order.staleness =
-			staleness < lane->order.staleness ? staleness : lane->order.staleness;
 		dense->async.staleness_max = staleness > dense->async.staleness_max
 						     ? staleness
 						     : dense->async.staleness_max;

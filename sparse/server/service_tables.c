@@ -283,10 +283,9 @@ accept_tables(struct wf_lane *lane)
 	lane->windows.held_bytes = sparse->size.held_bytes;
 	lane->job.needs_all = !wf_sparse_is_async(sparse);
 	lane->order.own_steps = wf_sparse_is_async(sparse);
-	sparse->async.terms = wf_order_terms_of(&lane->order, sparse->tables.discard_ratio,
-						sparse->tables.mode == WEFT_SPARSE_BOUNDED,
-						sparse->tables.staleness);
-	lane->order.staleness = sparse->async.terms.staleness;
+	sparse->async.terms = wf_order_add_terms(&lane->order, sparse->tables.discard_ratio,
+						 sparse->tables.mode == WEFT_SPARSE_BOUNDED,
+						 sparse->tables.staleness);
 	return st;
 }
 

@@ -624,8 +624,8 @@ lag_of(const struct thing *thing, uint32_t member)
 static void
 play_events(uint64_t events, unsigned count, uint32_t members, double discard_ratio)
 {
-	const struct wf_order order = {.count = members};
-	const struct wf_order_terms terms = wf_order_terms_of(&order, discard_ratio, false, 0);
+	struct wf_order order = {.count = members};
+	const struct wf_order_terms terms = wf_order_add_terms(&order, discard_ratio, false, 0);
 	struct wf_order_view view[MEMBERS_MAX] = {{0}};
 	struct thing thing = {.applied = 0};
 	uint64_t left = events;
@@ -670,10 +670,16 @@ every_sequence_of_reads_and_pushes_has_its_lags_and_verdicts(void **state)
 static void
 the_terms_of_modes(void **state)
 {
-	const struct wf_order order = {.count = 3};
-	const struct wf_order_terms bounded = wf_order_terms_of(&order, 1.5, true, 7);
-	const struct wf_order_terms other = wf_order_terms_of(&order, 0.3, false, 7);
+	struct wf_order order = {.count = 3, .staleness = WF_ORDER_NEVER};
+	const struct wf_order_terms other = wf_order_add_terms(&order, 0.3, false, 7);
 	(void)state;
+	assert_true(order.staleness == WF_ORDER_NEVER);
+	const struct wf_order_terms bounded = wf_order_add_terms(&order, 1.5, true, 7);
+	assert_int_equal(order.staleness, 7);
+	(void)wf_order_add_terms(&order, 1.5, true, 9);
+	assert_int_equal(order.staleness, 7);
+	(void)wf_order_add_terms(&order, 1.5, true, 2);
+	assert_int_equal(order.staleness, 2);
 	assert_true(bounded.discard_lag == 4 && bounded.staleness == 7);
 	assert_true(other.discard_lag == WF_ORDER_NEVER && other.staleness == WF_ORDER_NEVER);
 }
