@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,6 +17,9 @@
 #include "base/own_file.h"
 
 #define READ_BYTES 16384
+/* What one read may add to the queue of stdout: empty lines, the first of which ends an unfinished
+ * one. */
+#define READ_ROOM (READ_BYTES * (1 + (size_t)WF_OUTLET_HEAD_BYTES) + WF_LINE_BYTES)
 
 /* The origin of a line. */
 struct source {
@@ -192,7 +196,7 @@ pass_on(struct wf_child *child, const char *text)
 	}
 	int bytes = snprintf(line, sizeof(line), "%s\n", text);
 	bool taken = wf_outlet_put(child->out, line, (size_t)bytes);
-	WF_ASSERT(taken); /* WF_CHILD_STDOUT_ROOM was looked at */
+	WF_ASSERT(taken); /* there was room before the read */
 }
 
 /* A stderr that nobody reads loses lines, and blocks neither this process nor the children. */
@@ -300,23 +304,52 @@ wf_child_read(struct wf_child *child, enum wf_child_stream stream)
 	}
 }
 
-/* What the pipes hold of a process that has ended; its last words come first of all. */
+/* The child's stdout is ours, line by line, so there has to be room for what is read. */
+static bool
+has_room(const struct wf_child *child, enum wf_child_stream stream)
+{
+	return stream != WF_CHILD_STDOUT || !child->spec->owns_stdout ||
+	       child->opts->on_stdout != NULL || wf_outlet_room(child->out) >= READ_ROOM;
+}
+
+static void
+report_lost(const struct wf_child *child, int bytes)
+{
+	char text[128];
+
+	snprintf(text, sizeof(text),
+		 "the last %d bytes of its output are lost: nobody reads stdout", bytes);
+	show_line(child, text);
+}
+
+/* Reads what the pipe holds of a process that has ended, and closes it. What comes later is not
+ * read: another process that has the pipe may write for ever. */
 static void
 drain(struct wf_child *child, enum wf_child_stream stream)
 {
 	struct source source = {child, stream};
 	char bytes[READ_BYTES];
-	ssize_t got = 1;
+	int left = 0;
 
-	while (child->fd[stream] >= 0 && got > 0) {
-		got = read(child->fd[stream], bytes, sizeof(bytes));
-		if (got > 0) {
-			wf_lines_feed(&child->lines[stream], bytes, (size_t)got, on_line, &source);
+	if (child->fd[stream] < 0) {
+		return;
+	}
+	if (ioctl(child->fd[stream], FIONREAD, &left) != 0) {
+		left = 0;
+	}
+	while (left > 0 && has_room(child, stream)) {
+		size_t wanted = (size_t)left < sizeof(bytes) ? (size_t)left : sizeof(bytes);
+		ssize_t got = read(child->fd[stream], bytes, wanted);
+		if (got <= 0) {
+			break;
 		}
+		wf_lines_feed(&child->lines[stream], bytes, (size_t)got, on_line, &source);
+		left -= (int)got;
 	}
-	if (child->fd[stream] >= 0) {
-		close_stream(child, stream);
+	if (left > 0) {
+		report_lost(child, left);
 	}
+	close_stream(child, stream);
 }
 
 bool

@@ -34,8 +34,9 @@ struct wf_child {
 	char last_error[WF_LINE_BYTES]; /* last line of stderr that is not empty */
 };
 
-/* Bytes that must be free in the queue of stdout before a pipe is read, or at the child's end: a
- * pipe full of empty lines, and the rest of an unfinished one. */
+/* Bytes that must be free in the queue of stdout before a pipe is read, so that nothing is lost at
+ * the child's end: a pipe of the usual 64 KiB full of empty lines, and the rest of an unfinished
+ * one. */
 #define WF_CHILD_STDOUT_ROOM ((size_t)2 << 20)
 
 void wf_child_init(struct wf_child *child, const struct wf_supervise_opts *opts, unsigned idx);

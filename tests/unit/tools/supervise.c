@@ -23,6 +23,7 @@
 #include "tools/launch/supervise.h"
 
 #define LINE_BYTES 1000u
+#define LEFT_BYTES (3u << 19)       /* of empty lines; each takes 17 bytes of a queue of 16 MiB */
 #define LONG_NS (120 * WF_NS_PER_S) /* never reached where all goes well */
 #define SHORT_NS (WF_NS_PER_S / 10)
 
@@ -49,9 +50,67 @@ flood(unsigned first, unsigned most)
 	return next - first;
 }
 
+/* Writes empty lines to `fd` until nobody can read them any more. */
+static _Noreturn void
+write_for_ever(int fd)
+{
+	char lines[4096];
+
+	memset(lines, '\n', sizeof(lines));
+	for (;;) {
+		if (write(fd, lines, sizeof(lines)) < 0) {
+			_exit(0);
+		}
+	}
+}
+
+/* Leaves a process of a session of its own, which writes to `fd` before this one ends and goes on
+ * afterwards. */
+static int
+leave_a_writer(int fd)
+{
+	int begun[2];
+	char byte;
+
+	assert_int_equal(pipe2(begun, O_CLOEXEC), 0);
+	printf("first line\n");
+	fprintf(stderr, "first line\n");
+	(void)fflush(NULL);
+	if (fork() == 0) {
+		setsid();
+		(void)!write(fd, "\n", 1);
+		(void)!write(begun[1], "", 1);
+		write_for_ever(fd);
+	}
+	return read(begun[0], &byte, 1) == 1 ? 0 : 1;
+}
+
+/* Writes more empty lines than the queue of results and a pipe of the usual size have room for, and
+ * fewer than with the largest pipe. */
+static int
+leave_a_large_pipe(void)
+{
+	char lines[4096];
+
+	if (fcntl(STDOUT_FILENO, F_SETPIPE_SZ, 1 << 20) < 1 << 20) {
+		return 1;
+	}
+	memset(lines, '\n', sizeof(lines));
+	for (unsigned i = 0; i < LEFT_BYTES / sizeof(lines); i++) {
+		assert_int_equal(write(STDOUT_FILENO, lines, sizeof(lines)), sizeof(lines));
+	}
+	return 0;
+}
+
 static int
 be_a_child(char **words)
 {
+	if (strcmp(words[0], "leave_writer") == 0) {
+		return leave_a_writer((int)strtol(words[1], NULL, 10));
+	}
+	if (strcmp(words[0], "leave_pipe") == 0) {
+		return leave_a_large_pipe();
+	}
 	if (strcmp(words[0], "flood_stop") == 0) {
 		fprintf(stderr, "%u lines\n", flood(0, UINT_MAX));
 		kill(getppid(), SIGINT);
@@ -543,6 +602,77 @@ results_wait_for_who_reads_them_and_none_is_lost(void **state)
 	assert_int_equal(close(p.out[0]) + close(p.err[0]), 0);
 }
 
+/* Reads everything, beginning at once. Counts the lines, and keeps the beginning. */
+static void *
+read_all(void *arg)
+{
+	struct pipes *p = arg;
+	char bytes[4096];
+	size_t used = 0;
+	ssize_t got = 1;
+
+	while ((got = read(p->out[0], bytes, sizeof(bytes))) > 0) {
+		for (ssize_t i = 0; i < got; i++) {
+			p->lines += bytes[i] == '\n' ? 1 : 0;
+			if (used + 1 < sizeof(p->said)) {
+				p->said[used++] = bytes[i];
+			}
+		}
+	}
+	return NULL;
+}
+
+static void
+a_process_that_still_has_the_stdout_of_an_ended_child_is_not_waited_for(void **state)
+{
+	struct pipes p = {0};
+	plan(0, "leave_writer", "1", true);
+	struct wf_supervise_opts opts = opts_for(1, LONG_NS);
+
+	struct wf_supervise_end end = supervise_with_reader(&p, &opts, read_all);
+	assert_int_equal(end.exit_code, 0);
+	assert_memory_equal(p.said, "first line\n\n", 12);
+	assert_int_equal(close(p.out[0]) + close(p.err[0]), 0);
+}
+
+static void
+a_process_that_still_has_the_stderr_of_an_ended_child_is_not_waited_for(void **state)
+{
+	struct pipes p = {0};
+	plan(0, "leave_writer", "2", true);
+	struct wf_supervise_opts opts = opts_for(1, LONG_NS);
+
+	struct wf_supervise_end end = supervise_with_reader(&p, &opts, read_all);
+	assert_int_equal(end.exit_code, 0);
+	assert_int_equal(p.lines, 1);
+	read_stderr_until(&p, "child 0 | first line\nchild 0 | \n");
+	assert_non_null(strstr(p.said, "child 0 | first line\nchild 0 | \n"));
+	assert_int_equal(close(p.out[0]) + close(p.err[0]), 0);
+}
+
+/* Begins to read stdout when what does not fit into the queue was lost. */
+static void *
+read_after_the_loss(void *arg)
+{
+	struct pipes *p = arg;
+
+	read_stderr_until(p, "lost: nobody reads stdout\n");
+	return read_all(p);
+}
+
+static void
+results_that_the_queue_has_no_room_for_at_the_end_are_reported_lost(void **state)
+{
+	struct pipes p = {0};
+	plan(0, "leave_pipe", "", true);
+	struct wf_supervise_opts opts = opts_for(1, LONG_NS);
+
+	struct wf_supervise_end end = supervise_with_reader(&p, &opts, read_after_the_loss);
+	assert_int_equal(end.exit_code, 0);
+	assert_true(p.lines > 500000 && p.lines < LEFT_BYTES); /* the queue was full */
+	assert_int_equal(close(p.out[0]) + close(p.err[0]), 0);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -559,6 +689,12 @@ main(int argc, char **argv)
 		cmocka_unit_test(a_stdout_that_nobody_reads_does_not_keep_us_from_a_signal),
 		cmocka_unit_test(results_that_are_still_read_after_a_signal_are_all_written),
 		cmocka_unit_test(results_wait_for_who_reads_them_and_none_is_lost),
+		cmocka_unit_test(
+			a_process_that_still_has_the_stdout_of_an_ended_child_is_not_waited_for),
+		cmocka_unit_test(
+			a_process_that_still_has_the_stderr_of_an_ended_child_is_not_waited_for),
+		cmocka_unit_test(
+			results_that_the_queue_has_no_room_for_at_the_end_are_reported_lost),
 		cmocka_unit_test(no_file_stays_open),
 	};
 
