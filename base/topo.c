@@ -299,15 +299,6 @@ read_machine(struct wf_topo *topo, hwloc_topology_t machine)
 }
 
 enum weft_status
-wf_topo_open(struct wf_env *env, const struct wf_topo_source *source, struct wf_topo **out)
-{
-	WF_ASSERT(source->xml == NULL || source->synthetic == NULL);
-	static const struct wf_topo_limits limits = {.wall_ms = 10000, .cpu_s = 5};
-	return source->xml != NULL ? wf_topo_ask_child(env, source, &limits, out)
-				   : wf_topo_read(env, source, out);
-}
-
-enum weft_status
 wf_topo_read(struct wf_env *env, const struct wf_topo_source *source, struct wf_topo **out)
 {
 	hwloc_topology_t machine = NULL;
