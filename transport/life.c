@@ -201,9 +201,7 @@ void
 wf_life_decide(struct wf_life *life, const void *blob, size_t blob_bytes, bool is_no)
 {
 	WF_ASSERT(life->state < WF_LIFE_DECIDED && (life->visible || life->incoming));
-	life->blob = blob;
-	life->blob_bytes = blob_bytes;
-	life->verdict_is_no = is_no;
+	life->word = (struct wf_life_word){blob, blob_bytes, is_no};
 	life->state = WF_LIFE_DECIDED;
 	life->deadline_ns = WF_NEVER; /* a connection whose answer has arrived is not late */
 	if (life->incoming) {
@@ -216,7 +214,7 @@ static void
 show(struct wf_life *life, struct wf_events *events)
 {
 	struct wf_medium *medium = life->medium;
-	if (life->verdict_is_no) {
+	if (life->word.is_no) {
 		wf_life_down(life, WEFT_REFUSED, "refused by the peer");
 		return;
 	}
@@ -235,8 +233,8 @@ show(struct wf_life *life, struct wf_events *events)
 	}
 	struct wf_event *event = wf_events_add(events, &life->conn, WF_EVENT_UP);
 	event->up.incoming = life->incoming;
-	event->up.blob = life->blob;
-	event->up.blob_bytes = life->blob_bytes;
+	event->up.blob = life->word.blob;
+	event->up.blob_bytes = life->word.blob_bytes;
 	if (!life->incoming) {
 		come_up(life);
 		return;
@@ -283,7 +281,7 @@ wf_life_answer(struct wf_conn *conn, bool accept, const void *verdict, size_t ve
 	}
 	bool sent = life->medium->ops->answer(life, accept, verdict, verdict_bytes);
 	if (life->state >= WF_LIFE_DYING) {
-		return wf_fail(life->down_status, "%s", life->why);
+		return wf_fail(life->end.status, "%s", life->end.why);
 	}
 	st = check_waiting(life); /* its end may have arrived together with it */
 	if (st != WEFT_OK) {
@@ -342,11 +340,34 @@ count_down(struct wf_life *life)
 {
 	struct wf_transport_info *info = &life->medium->info;
 	if (!life->visible) {
-		wf_medium_stranger(life->medium, life->why);
-	} else if (life->down_status == WEFT_PROTOCOL) {
+		wf_medium_stranger(life->medium, life->end.why);
+	} else if (life->end.status == WEFT_PROTOCOL) {
 		info->protocol_errors++;
 	}
 	info->conns_down += life->was_up ? 1 : 0;
+}
+
+/* A peer's name may be as long as the line: it is cut, so that more than half is left for the
+ * text. */
+static void
+record_end(struct wf_life_end *end, enum weft_status status, const char *peer, const char *text)
+{
+	int named = snprintf(end->why, sizeof(end->why), "%.110s: ", peer);
+	snprintf(end->why + named, sizeof(end->why) - (size_t)named, "%.*s",
+		 (int)sizeof(end->why) - named - 1, text);
+	end->status = status;
+}
+
+/* Fills in the event DOWN, with the verdict of a peer that refused. */
+static void
+fill_down(const struct wf_life *life, struct wf_event *event)
+{
+	static const struct wf_life_word none;
+	const struct wf_life_word *word = life->end.status == WEFT_REFUSED ? &life->word : &none;
+	event->down.status = life->end.status;
+	event->down.why = life->end.why;
+	event->down.blob = word->blob;
+	event->down.blob_bytes = word->blob_bytes;
 }
 
 static void
@@ -354,12 +375,7 @@ go_down(struct wf_life *life, enum weft_status status, const char *text)
 {
 	struct wf_medium *medium = life->medium;
 	enum wf_life_state before = life->state;
-	/* A name may be as long as the line: it is cut, so that more than half is left for the
-	 * text. */
-	int named = snprintf(life->why, sizeof(life->why), "%.110s: ", life->peer);
-	snprintf(life->why + named, sizeof(life->why) - (size_t)named, "%.*s",
-		 (int)sizeof(life->why) - named - 1, text);
-	life->down_status = status;
+	record_end(&life->end, status, life->peer, text);
 	life->deadline_ns = WF_NEVER;
 	wf_life_enter(life, WF_LIFE_DYING); /* before the cut, which may read the state */
 	medium->ops->cut(life, before);
@@ -474,11 +490,7 @@ report_down(struct wf_life *life, struct wf_events *events)
 	if (!over) {
 		return;
 	}
-	struct wf_event *event = wf_events_add(events, &life->conn, WF_EVENT_DOWN);
-	event->down.status = life->down_status;
-	event->down.why = life->why;
-	event->down.blob = life->down_status == WEFT_REFUSED ? life->blob : NULL;
-	event->down.blob_bytes = life->down_status == WEFT_REFUSED ? life->blob_bytes : 0;
+	fill_down(life, wf_events_add(events, &life->conn, WF_EVENT_DOWN));
 	life->state = WF_LIFE_DEAD;
 	life->deadline_ns = WF_NEVER;
 	medium->dead_waiting = true;

@@ -84,6 +84,19 @@ struct wf_life_ops {
 	void (*fini)(struct wf_life *life);
 };
 
+/* The peer's hello or verdict. */
+struct wf_life_word {
+	const uint8_t *blob; /* in memory of the medium's connection */
+	size_t blob_bytes;
+	bool is_no; /* connecting end: the peer refuses */
+};
+
+/* How it went down, written once. */
+struct wf_life_end {
+	enum weft_status status;
+	char why[WF_WHY_BYTES]; /* "PEER: text" */
+};
+
 /* First member of a medium's connection. Only life.c writes to it, except where marked. */
 struct wf_life {
 	struct wf_conn conn; /* first */
@@ -94,20 +107,16 @@ struct wf_life {
 	bool was_up;          /* counted as up */
 	bool disconnected;    /* by this end: only DONE and DOWN follow */
 	bool refused;         /* by this end */
-	bool verdict_is_no;   /* connecting end: the peer's */
 	uint32_t heard_bytes; /* SHAKING: bytes of the peer's hello; counted by the medium */
 	uint64_t deadline_ns; /* of the state; WF_NEVER: none */
 	uint64_t attempt_ns;  /* connecting end: end of the attempt; the medium may extend it */
 	struct wf_life *next, **prev_next; /* medium's list of all */
 	struct wf_loop_ready ready;
 	struct wf_place place;
-	/* The peer's hello or verdict, in memory of the medium's connection. */
-	const uint8_t *blob;
-	size_t blob_bytes;
-	enum weft_status down_status;
+	struct wf_life_word word;      /* from DECIDED on */
+	struct wf_life_end end;        /* from DYING on */
 	struct wf_host to;             /* connecting end: the address that the caller gave */
 	char peer[WF_LIFE_PEER_BYTES]; /* its name in texts; the medium may make it more exact */
-	char why[WF_WHY_BYTES];        /* of DOWN */
 	struct wf_grants grants;       /* they die with DOWN */
 };
 

@@ -175,7 +175,7 @@ who_was_refused_and_stays_is_sent_away_for_it(void **state)
 	for (unsigned i = 0; i < 4; i++) {
 		assert_int_equal(refused[i]->state, i < 2 ? WF_LIFE_DYING : WF_LIFE_DRAINING);
 	}
-	assert_int_equal(refused[0]->down_status, WEFT_CLOSED);
+	assert_int_equal(refused[0]->end.status, WEFT_CLOSED);
 	for (unsigned i = 0; i < 2; i++) {
 		medium_visit(refused[i], 4);
 	}

@@ -97,7 +97,7 @@ check_row(bool incoming, enum happening what, const struct row *row)
 		if (falls) {
 			assert_int_equal(did.cut_from, from);
 			assert_int_equal(life->deadline_ns, WF_NEVER);
-			assert_memory_equal(life->why, life->peer, strlen(life->peer));
+			assert_memory_equal(life->end.why, life->peer, strlen(life->peer));
 		}
 		medium_end();
 		assert_int_equal(did.fini, 1);
@@ -246,8 +246,8 @@ a_long_name_leaves_the_cause_its_room(void **state)
 	memset(text, 't', sizeof(text));
 	text[140] = '\0';
 	wf_life_down(life, WEFT_LOST, "%s", text);
-	assert_int_equal(strlen(life->why), 110 + 2 + 140);
-	assert_string_equal(life->why + 112, text);
+	assert_int_equal(strlen(life->end.why), 110 + 2 + 140);
+	assert_string_equal(life->end.why + 112, text);
 	medium_end();
 }
 
@@ -390,7 +390,7 @@ who_was_refused_gives_up_its_place(void **state)
 	assert_int_equal(medium.places.conn_count, 0);
 	assert_ptr_equal(medium.places.first->owner, life);
 	assert_true(wf_medium_make_room(&medium));
-	assert_int_equal(life->down_status, WEFT_CLOSED); /* not UNAVAILABLE: it was shown */
+	assert_int_equal(life->end.status, WEFT_CLOSED); /* not UNAVAILABLE: it was shown */
 	medium_end();
 }
 
@@ -434,7 +434,7 @@ each_state_has_its_time(void **state)
 	wf_life_disconnect(&life->conn, WF_DISCONNECT_DRAIN); /* begins no second time */
 	assert_int_equal(life->deadline_ns, medium_now_ns + WF_LIFE_DRAIN_NS);
 	wf_medium_expire(&medium, medium_now_ns + WF_LIFE_DRAIN_NS);
-	assert_int_equal(life->down_status, WEFT_CLOSED);
+	assert_int_equal(life->end.status, WEFT_CLOSED);
 	assert_int_equal(medium.loop.timer_ns, WF_NEVER);
 	medium_end();
 }
@@ -471,13 +471,13 @@ an_attempt_that_is_late_says_what_is_missing(void **state)
 	assert_int_equal(medium.loop.timer_ns, medium_now_ns + 600 * MS);
 	will.next_try_ns = 0;
 	wf_medium_expire(&medium, medium_now_ns + 600 * MS);
-	assert_int_equal(life->down_status, WEFT_TIMEOUT);
-	assert_string_equal(life->why, "node7:7164: not connected within 500 ms");
+	assert_int_equal(life->end.status, WEFT_TIMEOUT);
+	assert_string_equal(life->end.why, "node7:7164: not connected within 500 ms");
 	medium_end();
 	medium_begin();
 	life = medium_conn_in(WF_LIFE_SHAKING, false);
 	wf_medium_expire(&medium, medium_now_ns + 500 * MS);
-	assert_string_equal(life->why, "node7:7164: connected, but not answered within 500 ms");
+	assert_string_equal(life->end.why, "node7:7164: connected, but not answered within 500 ms");
 	assert_int_equal(did.late, 0);
 	life = medium_conn_in(WF_LIFE_SHAKING, true);
 	life->heard_bytes = 7;
