@@ -54,31 +54,38 @@ struct wf_peer_path_ops {
 	void (*close)(struct wf_peer_path *path);
 };
 
+/* The memory of messages, which are sent from `src` and arrive in `dst`, one behind the other. */
+struct wf_peer_areas {
+	uint8_t *src, *dst;  /* set by the path when it is opened */
+	uint64_t half_bytes; /* of each */
+	/* Of the leg. A path's `begin` may set stride and count_max. */
+	uint64_t stride;           /* from one message to the next */
+	uint64_t count, count_max; /* of messages; the count is a power of two */
+};
+
+/* Since when nothing has happened. */
+struct wf_peer_idle {
+	uint32_t polls;
+	uint64_t since_ns; /* 0: not known */
+};
+
 struct wf_peer_path {
 	const struct wf_peer_path_ops *ops;
 	struct wf_peer_end *end;
-	/* Messages are sent from `src` and arrive in `dst`, in `areas` consecutive areas. */
-	uint8_t *src, *dst;
-	uint64_t half_bytes; /* of each */
+	struct wf_peer_areas areas;
 
 	/* Of the leg. */
 	const struct wf_peer_leg *leg;
-	uint64_t stride;
-	uint64_t areas, areas_max; /* a power of two */
 	uint64_t room;     /* messages that the peer may not have reported yet; 0: no limit */
-	uint64_t prepared; /* messages that have arrived */
+	uint64_t prepared; /* messages whose bytes are written */
 	uint64_t sent, done, received;
 	uint64_t peer_has, told;
 	uint64_t busy; /* operations of the path's own that are not over */
 	bool moved;    /* something happened */
-	uint32_t idle_polls;
-	uint64_t idle_ns; /* since when nothing happened; 0: not known */
+	struct wf_peer_idle idle;
 
-	/* Of --verify, since the path was opened. */
-	uint64_t checked, wrong;
-	uint64_t wrong_number, wrong_at; /* of the first */
-
-	uint32_t *table; /* that updates go to */
+	struct wf_peer_report verified; /* by --verify, since the path was opened */
+	uint32_t *table;                /* that updates go to */
 };
 
 /* What all paths begin with. */
@@ -91,14 +98,21 @@ enum weft_status wf_peer_on_message(struct wf_peer_path *path, const uint8_t *da
  * server closes others. */
 enum weft_status wf_peer_join(struct wf_peer_end *end, int *fd) WEFT_MUST_CHECK;
 
+/* Bytes from the first area to that of message `number`. */
+static inline uint64_t
+wf_peer_area_offset(const struct wf_peer_areas *areas, uint64_t number)
+{
+	return (number & (areas->count - 1)) * areas->stride;
+}
+
 static inline uint8_t *
 wf_peer_src(const struct wf_peer_path *path, uint64_t number)
 {
-	return path->src + (number & (path->areas - 1)) * path->stride;
+	return path->areas.src + wf_peer_area_offset(&path->areas, number);
 }
 
 static inline uint8_t *
 wf_peer_dst(const struct wf_peer_path *path, uint64_t number)
 {
-	return path->dst + (number & (path->areas - 1)) * path->stride;
+	return path->areas.dst + wf_peer_area_offset(&path->areas, number);
 }

@@ -295,12 +295,11 @@ figures(struct client *c)
 static void
 sum_up(const struct client *c)
 {
-	struct wf_peer_run *run = c->run;
+	const struct wf_peer_report *own = &c->weft->verified;
 	const struct wf_peer_report *server = &c->server;
-	run->checked = c->weft->checked + server->checked;
-	run->wrong = c->weft->wrong + server->wrong;
-	run->wrong_number = server->wrong > 0 ? server->wrong_number : c->weft->wrong_number;
-	run->wrong_at = server->wrong > 0 ? server->wrong_at : c->weft->wrong_at;
+	c->run->verified = server->wrong > 0 ? *server : *own;
+	c->run->verified.checked = own->checked + server->checked;
+	c->run->verified.wrong = own->wrong + server->wrong;
 }
 
 enum weft_status

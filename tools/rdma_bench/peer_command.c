@@ -74,11 +74,13 @@ static const struct {
 static int
 complain(const char *program, const struct wf_peer_run *run)
 {
-	if (run->wrong > 0) {
+	const struct wf_peer_report *verified = &run->verified;
+	if (verified->wrong > 0) {
 		fprintf(stderr,
 			"%s: %" PRIu64 " of %" PRIu64 " messages arrived with other bytes than "
 			"were sent; the first: number %" PRIu64 ", from byte %" PRIu64 " on\n",
-			program, run->wrong, run->checked, run->wrong_number, run->wrong_at);
+			program, verified->wrong, verified->checked, verified->wrong_number,
+			verified->wrong_at);
 		return WF_EXIT_FAILED;
 	}
 	return WF_EXIT_OK;

@@ -26,7 +26,7 @@ wf_peer_path_init(struct wf_peer_path *path, const struct wf_peer_path_ops *ops,
 {
 	path->ops = ops;
 	path->end = end;
-	path->half_bytes = half_bytes_of(&end->plan);
+	path->areas.half_bytes = half_bytes_of(&end->plan);
 	path->table = wf_zalloc_array(end->env, TABLE_SLOTS, sizeof(*path->table));
 	if (path->table == NULL) {
 		return wf_fail(WEFT_NOMEM, "a table of %u slots", TABLE_SLOTS);
@@ -61,18 +61,19 @@ apply_updates(struct wf_peer_path *path, const uint8_t *data)
 	}
 }
 
+/* Message `number` of the leg, which the other end sent. */
 static void
-check(struct wf_peer_path *path, const uint8_t *data)
+check(struct wf_peer_report *verified, const struct wf_peer_leg *leg, uint64_t number,
+      const uint8_t *data)
 {
-	uint64_t number = pattern_number(path->leg, path->received, false);
-	uint64_t right = wf_pattern_check(data, path->leg->bytes, number);
-	path->checked++;
-	if (right < path->leg->bytes) {
-		if (path->wrong == 0) {
-			path->wrong_number = path->received;
-			path->wrong_at = right;
+	uint64_t right = wf_pattern_check(data, leg->bytes, pattern_number(leg, number, false));
+	verified->checked++;
+	if (right < leg->bytes) {
+		if (verified->wrong == 0) {
+			verified->wrong_number = number;
+			verified->wrong_at = right;
 		}
-		path->wrong++;
+		verified->wrong++;
 	}
 }
 
@@ -84,7 +85,7 @@ wf_peer_on_message(struct wf_peer_path *path, const uint8_t *data)
 		return wf_fail(WEFT_PROTOCOL, "one message more arrived than was to be sent");
 	}
 	if (leg->verify) {
-		check(path, data);
+		check(&path->verified, leg, path->received, data);
 	}
 	if (leg->updates) {
 		apply_updates(path, data);
@@ -96,12 +97,25 @@ wf_peer_on_message(struct wf_peer_path *path, const uint8_t *data)
 
 /* ---- one turn ---- */
 
+/* Counts a poll that brought nothing. Returns true if it is time to look around. */
+static bool
+count_idle(struct wf_peer_idle *idle)
+{
+	idle->polls++;
+	return idle->polls % IDLE_POLLS == 0;
+}
+
+static bool
+is_silent(struct wf_peer_idle *idle, uint64_t now_ns)
+{
+	idle->since_ns = idle->since_ns == 0 ? now_ns : idle->since_ns;
+	return now_ns - idle->since_ns > SILENCE_NS;
+}
+
 static enum weft_status
 look_around(struct wf_peer_path *path)
 {
-	uint64_t now_ns = wf_now_ns(path->end->env);
-	path->idle_ns = path->idle_ns == 0 ? now_ns : path->idle_ns;
-	if (now_ns - path->idle_ns > SILENCE_NS) {
+	if (is_silent(&path->idle, wf_now_ns(path->end->env))) {
 		return wf_fail(WEFT_TIMEOUT,
 			       "nothing moved for %llu s: sent %llu, of them over %llu; received "
 			       "%llu of %llu",
@@ -118,15 +132,11 @@ turn(struct wf_peer_path *path)
 	path->moved = false;
 	enum weft_status st = path->ops->progress(path);
 	if (path->moved) {
-		path->idle_polls = 0;
-		path->idle_ns = 0;
+		path->idle = (struct wf_peer_idle){0};
 		return st;
 	}
-	path->idle_polls++;
-	if (st == WEFT_OK && path->idle_polls % IDLE_POLLS == 0) {
-		st = look_around(path);
-	}
-	return st;
+	bool looks = count_idle(&path->idle);
+	return st == WEFT_OK && looks ? look_around(path) : st;
 }
 
 /* Writes the patterns of messages below `end`, without overwriting what is under way. */
@@ -157,7 +167,7 @@ send_one(struct wf_peer_path *path)
 {
 	uint64_t taken = 0;
 	enum weft_status st = WEFT_OK;
-	while (st == WEFT_OK && path->leg->verify && path->sent - path->done >= path->areas) {
+	while (st == WEFT_OK && path->leg->verify && path->sent - path->done >= path->areas.count) {
 		st = turn(path);
 	}
 	prepare(path, path->sent + 1);
@@ -212,7 +222,7 @@ allowance(const struct wf_peer_path *path)
 {
 	const struct wf_peer_leg *leg = path->leg;
 	uint64_t depth = path->end->plan.depth;
-	depth = leg->verify ? min_u64(depth, path->areas) : depth;
+	depth = leg->verify ? min_u64(depth, path->areas.count) : depth;
 	uint64_t under_way = path->sent - path->done;
 	uint64_t count = min_u64(leg->send_count - path->sent, WF_PEER_TOGETHER);
 	count = under_way < depth ? min_u64(count, depth - under_way) : 0;
@@ -286,28 +296,32 @@ stream(struct wf_peer_path *path)
 
 /* ---- a leg ---- */
 
+/* As many as half of the memory holds, and at most count_max. */
+static void
+count_areas(struct wf_peer_areas *areas)
+{
+	uint64_t most = min_u64(areas->half_bytes / areas->stride, areas->count_max);
+	WF_ASSERT(most > 0);
+	areas->count = 1;
+	while (areas->count * 2 <= most) {
+		areas->count *= 2;
+	}
+}
+
 static void
 begin(struct wf_peer_path *path, const struct wf_peer_leg *leg)
 {
 	path->leg = leg;
-	path->stride = (leg->bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
+	path->areas.stride = (leg->bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
+	path->areas.count_max = WF_PEER_DEPTH_MAX;
 	path->room = 0;
-	path->areas_max = WF_PEER_DEPTH_MAX;
 	path->prepared = 0;
 	path->sent = path->done = path->received = 0;
 	path->peer_has = path->told = 0;
-	path->idle_polls = 0;
-	path->idle_ns = 0;
+	path->idle = (struct wf_peer_idle){0};
 	path->ops->begin(path);
-	uint64_t most = min_u64(path->half_bytes / path->stride, path->areas_max);
-	WF_ASSERT(most > 0);
-	path->areas = 1;
-	while (path->areas * 2 <= most) {
-		path->areas *= 2;
-	}
-	if (path->room > path->areas) {
-		path->room = path->areas;
-	}
+	count_areas(&path->areas);
+	path->room = min_u64(path->room, path->areas.count);
 }
 
 enum weft_status

@@ -48,8 +48,9 @@ wf_peer_report_table(const struct wf_peer_run *run, FILE *out)
 	for (unsigned i = 0; i < run->figure_count; i++) {
 		print_figure(&run->figure[i], out);
 	}
-	if (set->verify && run->wrong == 0) {
-		fprintf(out, "\n%" PRIu64 " messages were checked and are intact\n", run->checked);
+	if (set->verify && run->verified.wrong == 0) {
+		fprintf(out, "\n%" PRIu64 " messages were checked and are intact\n",
+			run->verified.checked);
 	}
 }
 
@@ -97,8 +98,8 @@ wf_peer_report_json(const struct wf_peer_run *run, FILE *out)
 	fprintf(out, "\"pairs\": %" PRIu64 ", \"tx_depth\": %" PRIu64 ",\n  \"verify\": ",
 		end->set->pairs, end->set->depth);
 	if (end->set->verify) {
-		fprintf(out, "{\"checked\": %" PRIu64 ", \"wrong\": %" PRIu64 "}", run->checked,
-			run->wrong);
+		fprintf(out, "{\"checked\": %" PRIu64 ", \"wrong\": %" PRIu64 "}",
+			run->verified.checked, run->verified.wrong);
 	} else {
 		fputs("null", out);
 	}

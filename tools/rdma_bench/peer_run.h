@@ -30,9 +30,7 @@ struct wf_peer_run {
 	const char *transport;
 	struct wf_peer_figure figure[WF_PEER_FIGURES_MAX];
 	unsigned figure_count;
-	/* --verify, both ends. */
-	uint64_t checked, wrong;
-	uint64_t wrong_number, wrong_at; /* of the first */
+	struct wf_peer_report verified; /* both ends */
 };
 
 /* peer_report.c */

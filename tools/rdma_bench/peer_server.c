@@ -93,13 +93,7 @@ static enum weft_status
 report(struct server *s)
 {
 	uint8_t body[WF_PEER_BODY_MAX];
-	const struct wf_peer_report report = {
-		.checked = s->weft->checked,
-		.wrong = s->weft->wrong,
-		.wrong_number = s->weft->wrong_number,
-		.wrong_at = s->weft->wrong_at,
-	};
-	size_t bytes = wf_peer_report_encode(&report, body);
+	size_t bytes = wf_peer_report_encode(&s->weft->verified, body);
 	return wf_peer_control_send(&s->end->control, WF_PEER_REPORT, body, bytes);
 }
 
@@ -164,7 +158,7 @@ wf_peer_serve(struct wf_peer_end *end, bool *right)
 	if (st == WEFT_OK) {
 		st = serve_legs(&s);
 	}
-	*right = s.weft == NULL || s.weft->wrong == 0;
+	*right = s.weft == NULL || s.weft->verified.wrong == 0;
 	if (st != WEFT_OK) {
 		wf_peer_control_fail(&end->control, st);
 	}

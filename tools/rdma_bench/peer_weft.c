@@ -74,8 +74,8 @@ fill_op(const struct weft_path *w, uint64_t number, struct wf_op *op)
 	op->cookie = number;
 	op->body = src;
 	op->src = src;
-	op->offset = (uint64_t)(src - path->src);
-	op->tag = wf_tag((uint32_t)(number & (path->areas - 1)), 0);
+	op->offset = (uint64_t)(src - path->areas.src);
+	op->tag = wf_tag((uint32_t)(number & (path->areas.count - 1)), 0);
 }
 
 static enum weft_status
@@ -248,14 +248,14 @@ static enum weft_status
 open_memory(struct weft_path *w)
 {
 	struct wf_env *env = w->path.end->env;
-	uint64_t half = w->path.half_bytes;
+	uint64_t half = w->path.areas.half_bytes;
 	enum weft_status st = env->ops->slab_open(env, 2 * half, -1, &w->slab);
 	if (st != WEFT_OK) {
 		return st;
 	}
 	memset(w->slab.base, 1, 2 * half); /* nothing is measured on memory that is not there */
-	w->path.src = w->slab.base;
-	w->path.dst = w->path.src + half;
+	w->path.areas.src = w->slab.base;
+	w->path.areas.dst = w->path.areas.src + half;
 	const struct wf_region region = {
 		.base = w->slab.base, .bytes = w->slab.bytes, .memfd = w->slab.memfd};
 	return wf_transport_region_add(w->transport, &region, &w->region);
@@ -342,8 +342,8 @@ grant(struct weft_path *w)
 	const struct wf_grant place = {
 		.kind = WF_GRANT_PLACE,
 		.region = w->region,
-		.offset = (uint64_t)(w->path.dst - (uint8_t *)w->slab.base),
-		.bytes = w->path.half_bytes,
+		.offset = (uint64_t)(w->path.areas.dst - (uint8_t *)w->slab.base),
+		.bytes = w->path.areas.half_bytes,
 	};
 	struct wf_grant_key key;
 	bool taken = false;

@@ -78,9 +78,10 @@ struct wf_peer_leg {
 	uint32_t batch;                     /* ping: operations of one sample; the client's */
 };
 
+/* What --verify found. */
 struct wf_peer_report {
-	uint64_t checked, wrong; /* messages */
-	uint64_t wrong_number, wrong_at;
+	uint64_t checked, wrong;         /* messages */
+	uint64_t wrong_number, wrong_at; /* of the first that is wrong: which, and at which byte */
 };
 
 void wf_peer_head_encode(const struct wf_peer_head *head, uint8_t out[WF_PEER_HEAD_BYTES]);

@@ -64,7 +64,7 @@ shared_send(struct wf_peer_path *path, uint64_t first, uint64_t count, uint64_t 
 	struct shared_path *s = shared_of(path);
 	for (uint64_t i = first; i < first + count; i++) {
 		uint8_t *src = wf_peer_src(path, i);
-		memcpy(s->remote + (src - path->src), src, path->leg->bytes);
+		memcpy(s->remote + (src - path->areas.src), src, path->leg->bytes);
 		wf_line_publish(&s->own->published, s->out_base + i + 1);
 	}
 	*taken = count;
@@ -106,7 +106,7 @@ shared_progress(struct wf_peer_path *path)
 static uint64_t
 shared_bytes(const struct shared_path *s)
 {
-	return HEAD_BYTES + 2 * s->path.half_bytes;
+	return HEAD_BYTES + 2 * s->path.areas.half_bytes;
 }
 
 static void
@@ -117,7 +117,7 @@ shared_close(struct wf_peer_path *path)
 	if (s->memfd >= 0) {
 		close(s->memfd);
 	}
-	wf_limit_unmap(path->src, path->half_bytes);
+	wf_limit_unmap(path->areas.src, path->areas.half_bytes);
 	wf_bare_destroy(path);
 }
 
@@ -134,7 +134,7 @@ static const struct wf_peer_path_ops shared_ops = {
 static enum weft_status
 map_shared(struct shared_path *s, int fd)
 {
-	uint64_t half = s->path.half_bytes;
+	uint64_t half = s->path.areas.half_bytes;
 	bool client = s->path.end->client;
 	uint8_t *base = wf_limit_map(shared_bytes(s), true, fd);
 	if (base == NULL) {
@@ -144,7 +144,7 @@ map_shared(struct shared_path *s, int fd)
 	s->shared = (struct shared *)(void *)base;
 	s->own = &s->shared->way[client ? 1 : 0];
 	s->other = &s->shared->way[client ? 0 : 1];
-	s->path.dst = base + HEAD_BYTES + (client ? half : 0);
+	s->path.areas.dst = base + HEAD_BYTES + (client ? half : 0);
 	s->remote = base + HEAD_BYTES + (client ? 0 : half);
 	return WEFT_OK;
 }
@@ -176,9 +176,9 @@ wf_bare_shared_open(struct wf_peer_end *end, struct wf_peer_offer *offer, struct
 	}
 	struct shared_path *s = shared_of(*out);
 	s->memfd = -1;
-	st = wf_limit_floats(s->path.half_bytes, 1, &memory);
+	st = wf_limit_floats(s->path.areas.half_bytes, 1, &memory);
 	if (st == WEFT_OK) {
-		s->path.src = (uint8_t *)memory;
+		s->path.areas.src = (uint8_t *)memory;
 	}
 	return st == WEFT_OK && !end->client ? make_shared(s, offer) : st;
 }

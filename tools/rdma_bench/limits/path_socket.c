@@ -30,8 +30,8 @@ static void
 socket_begin(struct wf_peer_path *path)
 {
 	struct socket_path *s = socket_of(path);
-	path->stride = path->leg->bytes;
-	path->areas_max = UINT64_MAX;
+	path->areas.stride = path->leg->bytes;
+	path->areas.count_max = UINT64_MAX;
 	s->bytes_in = 0;
 	s->bytes_out = 0;
 }
@@ -42,12 +42,12 @@ socket_send(struct wf_peer_path *path, uint64_t first, uint64_t count, uint64_t 
 {
 	struct socket_path *s = socket_of(path);
 	uint64_t end = (first + count) * path->leg->bytes;
-	uint64_t ring_bytes = path->areas * path->stride;
+	uint64_t ring_bytes = path->areas.count * path->areas.stride;
 	uint64_t at = s->bytes_out % ring_bytes;
 	uint64_t bytes = end - s->bytes_out;
 	bytes = bytes < ring_bytes - at ? bytes : ring_bytes - at;
 	uint64_t before = s->bytes_out;
-	enum weft_status st = wf_socket_put(s->fd, path->src + at, bytes, &s->bytes_out);
+	enum weft_status st = wf_socket_put(s->fd, path->areas.src + at, bytes, &s->bytes_out);
 	*taken = s->bytes_out / path->leg->bytes - first;
 	path->done += *taken;
 	path->moved = path->moved || s->bytes_out != before;
@@ -86,12 +86,12 @@ socket_progress(struct wf_peer_path *path)
 	if (path->received == leg->receive_count) {
 		return leg->ping ? WEFT_OK : get_byte(path);
 	}
-	uint64_t ring_bytes = path->areas * path->stride;
+	uint64_t ring_bytes = path->areas.count * path->areas.stride;
 	uint64_t at = s->bytes_in % ring_bytes;
 	uint64_t bytes = leg->receive_count * leg->bytes - s->bytes_in;
 	bytes = bytes < ring_bytes - at ? bytes : ring_bytes - at;
 	uint64_t before = s->bytes_in;
-	enum weft_status st = wf_socket_get(s->fd, path->dst + at, bytes, &s->bytes_in);
+	enum weft_status st = wf_socket_get(s->fd, path->areas.dst + at, bytes, &s->bytes_in);
 	path->moved = path->moved || s->bytes_in != before;
 	while (st == WEFT_OK && (path->received + 1) * leg->bytes <= s->bytes_in) {
 		st = wf_peer_on_message(path, wf_peer_dst(path, path->received));
@@ -106,7 +106,7 @@ socket_close(struct wf_peer_path *path)
 	if (s->fd >= 0) {
 		close(s->fd);
 	}
-	wf_limit_unmap(path->src, 2 * path->half_bytes);
+	wf_limit_unmap(path->areas.src, 2 * path->areas.half_bytes);
 	wf_bare_destroy(path);
 }
 
@@ -129,10 +129,10 @@ wf_bare_socket_open(struct wf_peer_end *end, struct wf_peer_path **out)
 	}
 	struct wf_peer_path *path = *out;
 	socket_of(path)->fd = -1;
-	st = wf_limit_floats(2 * path->half_bytes, 1, &memory);
+	st = wf_limit_floats(2 * path->areas.half_bytes, 1, &memory);
 	if (st == WEFT_OK) {
-		path->src = (uint8_t *)memory;
-		path->dst = path->src + path->half_bytes;
+		path->areas.src = (uint8_t *)memory;
+		path->areas.dst = path->areas.src + path->areas.half_bytes;
 	}
 	return st;
 }

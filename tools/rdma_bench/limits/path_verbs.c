@@ -311,7 +311,7 @@ verbs_progress(struct wf_peer_path *path)
 static uint64_t
 memory_bytes(const struct verbs_path *v)
 {
-	return COUNTERS_BYTES + 2 * v->path.half_bytes + (uint64_t)RX_COUNT * RX_BYTES;
+	return COUNTERS_BYTES + 2 * v->path.areas.half_bytes + (uint64_t)RX_COUNT * RX_BYTES;
 }
 
 static void
@@ -349,9 +349,9 @@ wf_bare_verbs_open(struct wf_peer_end *end, struct wf_peer_path **out)
 	}
 	memset(memory, 0, COUNTERS_BYTES);
 	v->counters = (struct counters *)(void *)memory;
-	v->path.src = (uint8_t *)memory + COUNTERS_BYTES;
-	v->path.dst = v->path.src + v->path.half_bytes;
-	v->rx = v->path.dst + v->path.half_bytes;
+	v->path.areas.src = (uint8_t *)memory + COUNTERS_BYTES;
+	v->path.areas.dst = v->path.areas.src + v->path.areas.half_bytes;
+	v->rx = v->path.areas.dst + v->path.areas.half_bytes;
 	return wf_bare_link_open(&v->link, end);
 }
 
