@@ -45,7 +45,7 @@ void
 wf_transport_opts_set(const struct wf_session_values *values, struct wf_transport_opts *opts)
 {
 	opts->paths = values->opts.transport;
-	opts->tcp_congestion = values->opts.tcp_congestion;
+	opts->congestion = values->opts.tcp_congestion;
 	opts->verbs = values->opts.verbs;
 	opts->peer_timeout_ns = values->opts.peer_timeout_ns;
 	opts->path_retry_ns = values->path_retry;

@@ -81,7 +81,7 @@ struct wf_transport_opts {
 	uint64_t handshake_timeout_ns; /* from accepted to hello complete; 0: 5 s */
 	/* Congestion control of TCP sockets, copied; NULL or "": the system's. Other media ignore
 	 * it. */
-	const char *tcp_congestion;
+	const char *congestion;
 	size_t blob_max; /* 0: WF_BLOB_MAX; more, up to WF_BLOB_ROOM, is for what wraps a backend */
 	/* "paths": which media may carry connections ("auto", "tcp", "shm", "verbs"); NULL: "auto".
 	 * Media ignore it. */

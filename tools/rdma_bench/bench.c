@@ -108,7 +108,7 @@ wf_bench_open(struct wf_bench *bench, const struct wf_self_settings *set)
 		st = choose_cpus(bench);
 	}
 	if (st == WEFT_OK) {
-		st = wf_congestion_choose(set->tcp_congestion, bench->congestion);
+		st = wf_bench_congestion(set->congestion, bench->congestion);
 	}
 	if (st != WEFT_OK) {
 		return st;

@@ -20,7 +20,7 @@ struct wf_bench {
 	struct wf_env *env;
 	struct wf_self_settings set;
 	int cpu[2]; /* pserver's, trainer's */
-	char congestion[WF_CONGESTION_BYTES];
+	char congestion[WF_BENCH_CONGESTION_BYTES];
 	uint64_t deadline_ns;
 	bool probing; /* the workers of the probe run */
 	struct wf_probe probe;

@@ -2,22 +2,23 @@
 /* congestion: see congestion.h. */
 #include "tools/rdma_bench/congestion.h"
 
-#include <stdio.h>
+#include <string.h>
 
 #include "base/assert.h"
-#include "transport/tcp/tcp_congestion.h"
+#include "transport/congestion.h"
 
-WF_STATIC_ASSERT(WF_CONGESTION_BYTES == WF_TCP_CONGESTION_BYTES, "a name fits");
+WF_STATIC_ASSERT(WF_BENCH_CONGESTION_BYTES == WF_CONGESTION_BYTES, "a name fits");
 
 enum weft_status
-wf_congestion_choose(const char *asked, char out[WF_CONGESTION_BYTES])
+wf_bench_congestion(const char *asked, char out[WF_BENCH_CONGESTION_BYTES])
 {
+	struct wf_congestion chosen;
 	if (asked == NULL) {
-		asked = wf_tcp_congestion_check("cubic") == WEFT_OK ? "cubic" : "";
+		asked = wf_congestion_choose("cubic", &chosen) == WEFT_OK ? "cubic" : "";
 	}
-	enum weft_status st = wf_tcp_congestion_check(asked);
+	enum weft_status st = wf_congestion_choose(asked, &chosen);
 	if (st == WEFT_OK) {
-		(void)snprintf(out, WF_CONGESTION_BYTES, "%s", asked);
+		memcpy(out, chosen.name, sizeof(chosen.name));
 	}
 	return st;
 }

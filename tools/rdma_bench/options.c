@@ -69,7 +69,7 @@ static const struct wf_option table[] = {
 		 "second. auto takes two cores, of one NUMA node if possible."},
 	{.name = "tcp_congestion",
 	 .type = WF_OPTION_STRING,
-	 .offset = FIELD(tcp_congestion),
+	 .offset = FIELD(congestion),
 	 .metavar = "NAME",
 	 .help = "Congestion control of all TCP sockets, those of the limits included. "
 		 "cubic unless given, or the system's if this user may not choose cubic."},

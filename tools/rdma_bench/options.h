@@ -14,9 +14,9 @@ struct wf_self_settings {
 	uint64_t pairs;
 	uint64_t rows; /* of sparse tables */
 	const char *cpus;
-	const char *tcp_congestion; /* NULL: cubic, if it is to be had */
-	uint64_t seconds_ns;        /* of each side of a pair */
-	uint64_t limit_ns;          /* of the whole run */
+	const char *congestion; /* NULL: cubic, if it is to be had */
+	uint64_t seconds_ns;    /* of each side of a pair */
+	uint64_t limit_ns;      /* of the whole run */
 };
 
 const struct wf_option *wf_self_options(unsigned *count);

@@ -30,7 +30,7 @@ struct wf_peer_end {
 	uint16_t port;                     /* of control; those of the paths follow */
 	char verbs[WF_PEER_VERBS_BYTES];   /* settings of the transport */
 	char local[WF_PEER_ADDRESS_BYTES]; /* RDMA: of the device that is wanted; "": any */
-	char congestion[WF_CONGESTION_BYTES];
+	char congestion[WF_BENCH_CONGESTION_BYTES];
 };
 
 struct wf_peer_path;

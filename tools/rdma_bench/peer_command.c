@@ -128,7 +128,7 @@ run_settings(const struct wf_peer_settings *set, int *code)
 		return st;
 	}
 	end.control.env = end.env;
-	st = wf_congestion_choose(set->tcp_congestion, end.congestion);
+	st = wf_bench_congestion(set->congestion, end.congestion);
 	if (st == WEFT_OK) {
 		st = run_end(&end, code);
 	}

@@ -119,7 +119,7 @@ static const struct wf_option table[] = {
 		 "loop has its own."},
 	{.name = "tcp_congestion",
 	 .type = WF_OPTION_STRING,
-	 .offset = FIELD(tcp_congestion),
+	 .offset = FIELD(congestion),
 	 .metavar = "NAME",
 	 .help = "Congestion control of this end's TCP sockets, the raw ones included. "
 		 "cubic unless given, or the system's if this user may not choose cubic."},

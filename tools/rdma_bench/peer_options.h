@@ -22,12 +22,12 @@ struct wf_peer_settings {
 	bool is_server; /* no host was named */
 	struct wf_host to;
 
-	const char *transport; /* "auto", "verbs", "tcp", "shm" */
-	const char *op;        /* "both", "put", "send" */
-	const char *device;    /* NULL: any */
-	const char *verbs;     /* more settings of the backend; NULL: none */
-	const char *listen;    /* NULL: any address */
-	const char *tcp_congestion;
+	const char *transport;  /* "auto", "verbs", "tcp", "shm" */
+	const char *op;         /* "both", "put", "send" */
+	const char *device;     /* NULL: any */
+	const char *verbs;      /* more settings of the backend; NULL: none */
+	const char *listen;     /* NULL: any address */
+	const char *congestion; /* as of self */
 	uint64_t gid_index, ib_port, mtu, service_level;
 	bool gid_given, ib_port_given, mtu_given, service_level_given;
 	uint64_t bytes; /* 0: as the command does without */

@@ -238,7 +238,7 @@ open_transport(struct weft_path *w)
 		.put_bytes_max = end->plan.bytes_max,
 		.peer_timeout_ns = SILENCE_NS,
 		.connect_timeout_ns = JOIN_NS,
-		.tcp_congestion = end->congestion,
+		.congestion = end->congestion,
 		.verbs = end->verbs[0] != '\0' ? end->verbs : NULL,
 	};
 	return wf_transport_open(names[end->plan.over], &opts, &w->transport);

@@ -8,8 +8,6 @@
 #include "transport/tcp/tcp_internal.h"
 #include "wire/path.h"
 
-#include <stdio.h>
-
 /* While some connections are busy, epoll is called after this many polls. */
 #define TURNS_WITHOUT_EPOLL_MAX 8u
 /* The same if there is only one connection, so that epoll has only listeners and the eventfd
@@ -217,8 +215,8 @@ static const struct wf_transport_ops tcp_ops = {
 static enum weft_status
 tcp_open(const struct wf_transport_opts *opts, struct wf_transport **out)
 {
-	const char *congestion = opts->tcp_congestion != NULL ? opts->tcp_congestion : "";
-	enum weft_status st = wf_tcp_congestion_check(congestion);
+	struct wf_congestion congestion;
+	enum weft_status st = wf_congestion_choose(opts->congestion, &congestion);
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -226,7 +224,7 @@ tcp_open(const struct wf_transport_opts *opts, struct wf_transport **out)
 	if (t == NULL) {
 		return wf_fail(WEFT_NOMEM, "tcp: %zu bytes", sizeof(*t));
 	}
-	snprintf(t->congestion, sizeof(t->congestion), "%s", congestion);
+	t->congestion = congestion;
 	wf_medium_init(&t->medium, &tcp_ops, &wf_tcp_life_ops, opts);
 	wf_tcp_doors_init(t);
 	for (uint64_t entries = 1; entries < opts->op_max; entries *= 2) {

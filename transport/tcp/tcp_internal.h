@@ -16,9 +16,9 @@
 
 #include "base/env.h"
 #include "transport/address.h"
+#include "transport/congestion.h"
 #include "transport/doors.h"
 #include "transport/life.h"
-#include "transport/tcp/tcp_congestion.h"
 #include "wire/head.h"
 
 /* Types of frames of service TRANSPORT. */
@@ -117,9 +117,9 @@ struct wf_tcp_conn {
 };
 
 struct wf_tcp {
-	struct wf_medium medium;                  /* first */
-	char congestion[WF_TCP_CONGESTION_BYTES]; /* "": the system's */
-	uint64_t entry_mask;                      /* op_max, rounded up to a power of two, less 1 */
+	struct wf_medium medium; /* first */
+	struct wf_congestion congestion;
+	uint64_t entry_mask; /* op_max, rounded up to a power of two, less 1 */
 	uint64_t piece_mask; /* the mask for twice as many: an operation has at most two pieces */
 	uint64_t body_max;   /* the longest body of any frame */
 	struct wf_doors doors;

@@ -33,7 +33,7 @@ wf_tcp_socket_options(struct wf_tcp *t, int fd)
 	(void)option_int(fd, IPPROTO_TCP, TCP_KEEPIDLE, probe_s);
 	(void)option_int(fd, IPPROTO_TCP, TCP_KEEPINTVL, probe_s);
 	(void)option_int(fd, IPPROTO_TCP, TCP_KEEPCNT, probe_count);
-	wf_tcp_congestion_set(fd, t->congestion);
+	wf_congestion_set(&t->congestion, fd);
 }
 
 static uint16_t
@@ -143,7 +143,7 @@ listen_addresses(struct wf_tcp *t, struct bind_set *set, const struct wf_host *a
 		return fail_listen(&set->addresses.at[set->err_idx], set->err);
 	}
 	for (unsigned i = 0; i < set->fd_count; i++) {
-		wf_tcp_congestion_set(set->fd[i], t->congestion); /* accepted sockets inherit it */
+		wf_congestion_set(&t->congestion, set->fd[i]); /* accepted sockets inherit it */
 	}
 	enum weft_status st = wf_doors_add(&t->doors, set->fd, set->fd_count, at);
 	if (st != WEFT_OK) {

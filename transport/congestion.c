@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tcp_congestion: see tcp_congestion.h. Thread: any. */
-#include "transport/tcp/tcp_congestion.h"
+/* congestion: see congestion.h. Thread: any. */
+#include "transport/congestion.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -45,14 +45,10 @@ fail_congestion(const char *name, int err)
 		       name, list, AVAILABLE);
 }
 
-enum weft_status
-wf_tcp_congestion_check(const char *name)
+static enum weft_status
+check(const char *name, size_t bytes)
 {
-	size_t bytes = strlen(name);
-	if (bytes == 0) {
-		return WEFT_OK;
-	}
-	if (bytes >= WF_TCP_CONGESTION_BYTES) { /* the kernel would look up a truncated name */
+	if (bytes >= WF_CONGESTION_BYTES) { /* the kernel would look up a truncated name */
 		return fail_congestion(name, ENOENT);
 	}
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -66,10 +62,23 @@ wf_tcp_congestion_check(const char *name)
 	return err == 0 ? WEFT_OK : fail_congestion(name, err);
 }
 
-void
-wf_tcp_congestion_set(int fd, const char *name)
+enum weft_status
+wf_congestion_choose(const char *name, struct wf_congestion *out)
 {
-	if (name[0] != '\0') {
-		(void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, (socklen_t)strlen(name));
+	size_t bytes = name != NULL ? strlen(name) : 0;
+	enum weft_status st = bytes > 0 ? check(name, bytes) : WEFT_OK;
+	if (st == WEFT_OK) {
+		*out = (struct wf_congestion){0};
+		memcpy(out->name, name != NULL ? name : "", bytes);
+	}
+	return st;
+}
+
+void
+wf_congestion_set(const struct wf_congestion *congestion, int fd)
+{
+	if (congestion->name[0] != '\0') {
+		(void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion->name,
+				 (socklen_t)strlen(congestion->name));
 	}
 }
