@@ -38,7 +38,7 @@ expect 0 "$WEFT" import params/fc1_w --format=paddle -o one
 says last.out "one/pass-00000: 1 tensors, 2560 values"
 # What is there stays.
 expect 64 "$WEFT" import model.tar -o auto
-says last.err "auto/pass-00000: is there already"
+says last.err "auto/pass-00000: exists already"
 check pass auto/pass-00000
 
 # Out, and in again.
@@ -84,10 +84,10 @@ echo "no model" >text
 refused 65 text "is neither npz nor safetensors"
 refused 65 nowhere "No such file"
 mkdir nothing
-refused 65 nothing "has neither a manifest"
+refused 65 nothing "has neither the manifest"
 cp -r params more
 echo notes >more/notes
-refused 65 more "notes is no parameter file"
+refused 65 more "notes is not a parameter file"
 expect 65 "$WEFT" import params -o no --like=one/pass-00001
 expect 65 "$WEFT" import params/fc1_b --format=npz -o no
 expect 64 "$WEFT" import

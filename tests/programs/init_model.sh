@@ -38,7 +38,7 @@ cp more/fc1_b more/fc9_b
 echo "no parameters" >more/notes
 from_file more
 [ "$digest" = "$whole" ] || fail "with more files: another digest"
-says last.err "2 arrays of more are no tensors of this model, the first one is fc9_b"
+says last.err "2 arrays of more are not tensors of this model, the first one is fc9_b"
 
 # What it lacks.
 cp -r model.paddle less
@@ -46,10 +46,10 @@ rm less/fc2_w
 for strategy in "" --load_missing_parameter_strategy=fail; do
 	# shellcheck disable=SC2086
 	expect 65 "$WEFT" train mlp $train --init_model_path=less $strategy
-	says last.err "less: tensor fc2_w of this model is not there"
+	says last.err "less: tensor fc2_w of this model is missing"
 done
 from_file less --load_missing_parameter_strategy=rand
-says last.err "1 tensors of this model are not in less, the first one is fc2_w: they begin as without"
+says last.err "1 tensors of this model are missing in less, the first one is fc2_w: they begin as without"
 rand=$digest
 from_file less --load_missing_parameter_strategy=zero
 says last.err "they begin at 0"
@@ -83,7 +83,7 @@ says last.err "cut.npz"
 printf x | dd of=model.paddle/fc1_b bs=1 seek=0 conv=notrunc 2>/dev/null
 # shellcheck disable=SC2086
 expect 65 "$WEFT" train mlp $train --init_model_path=model.paddle
-says last.err "fc1_b is no parameter file"
+says last.err "fc1_b is not a parameter file"
 
 # Tables are not parameters.
 expect 0 "$WEFT" train ctr --sequential --num_passes=1 --save_dir=tables --no-baseline

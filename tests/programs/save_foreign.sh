@@ -21,7 +21,7 @@ before=$(digests)
 mkdir out
 ln -s ../archive/pass-00000 out/pass-00000
 expect 74 train --num_passes=2 --save_dir=out
-says last.err "save_dir: out/pass-00000: is a link or a file" "move it away"
+says last.err "save_dir: out/pass-00000: is a link or a file" "move it elsewhere"
 says_not last.out "pass 0"
 [ -L out/pass-00000 ] || fail "the link is gone"
 [ "$(digests)" = "$before" ] || fail "a pass that is a link: the archive has lost files"

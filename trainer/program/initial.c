@@ -32,15 +32,16 @@ log_initial(const struct wf_run *job, const struct wf_import *import,
 	       wf_import_format_name(wf_import_format_of(import)));
 	if (load->missing_count > 0) {
 		wf_log(job->env, WF_LOG_WARN,
-		       "init_model_path: %" PRIu32 " tensors of this model are not in %s, the "
-		       "first one is %s: they begin %s",
+		       "init_model_path: %" PRIu32
+		       " tensors of this model are missing in %s, the first one is %s: "
+		       "they begin %s",
 		       load->missing_count, path, load->missing,
 		       missing == WF_IMPORT_MISSING_ZERO ? "at 0" : "as without a file");
 	}
 	if (load->unused_count > 0) {
 		wf_log(job->env, WF_LOG_WARN,
-		       "init_model_path: %" PRIu32 " arrays of %s are no tensors of this model, "
-		       "the first one is %s",
+		       "init_model_path: %" PRIu32
+		       " arrays of %s are not tensors of this model, the first one is %s",
 		       load->unused_count, path, load->unused);
 	}
 }

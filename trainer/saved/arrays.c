@@ -128,7 +128,7 @@ wf_arrays_check(const struct wf_saved *saved)
 		if (bsearch(array.name, manifest->tensor, manifest->tensor_count,
 			    sizeof(*manifest->tensor), compare_entry) != NULL) {
 			return wf_fail(WEFT_DATA,
-				       "%s: a tensor is named %s, as an array of a table is: it "
+				       "%s: tensor %s has the name of an array of a table, so it "
 				       "cannot be exported",
 				       saved->path, array.name);
 		}
@@ -294,7 +294,7 @@ wf_export_open(const struct wf_saved *saved, const char *path, struct wf_export_
 
 	if (bytes < 0 || (size_t)bytes >= sizeof(out->temporary) || name[0] == '\0') {
 		return wf_fail(WEFT_INVALID,
-			       "path \"%.60s\": has to name a file in less than %u bytes", path,
+			       "path \"%.60s\": must name a file in fewer than %u bytes", path,
 			       WF_SAVED_PATH_BYTES);
 	}
 	out->calls = saved->calls;

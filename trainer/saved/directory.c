@@ -95,8 +95,8 @@ free_name(const struct wf_saved_folder *folder, uint64_t pass, const char *mark,
 						       folder->path, out);
 		}
 	}
-	return wf_fail(WEFT_IO, "%s: %u names like %s are taken; remove what they have",
-		       folder->path, LEFTOVERS_MAX, out);
+	return wf_fail(WEFT_IO, "%s: %u names like %s are in use; remove those files", folder->path,
+		       LEFTOVERS_MAX, out);
 }
 
 static enum weft_status
@@ -231,7 +231,7 @@ settle_aside(const struct wf_saved_folder *folder, uint64_t pass, const char *as
 		return wf_fail(
 			WEFT_IO,
 			"%s/%s is kept, because %s is not a complete save that could replace it "
-			"(%.300s); move that away, and the save gets its name back",
+			"(%.300s); once you move that elsewhere, the save gets its name back",
 			folder->path, aside, name, why.text);
 	}
 	return discard(folder, pass, aside);
@@ -274,7 +274,7 @@ enum weft_status
 wf_saved_folder_open(const struct wf_saved_place *place, struct wf_saved_folder **out)
 {
 	if (place->calls->mkdirat(AT_FDCWD, place->dir, 0777) != 0 && errno != EEXIST) {
-		return wf_fail_errno(WEFT_IO, errno, "%s: cannot be made", place->dir);
+		return wf_fail_errno(WEFT_IO, errno, "%s: cannot be created", place->dir);
 	}
 	enum weft_status st = wf_saved_folder_lock(place, out);
 	if (st == WEFT_OK) {
@@ -312,8 +312,7 @@ wf_saved_check_free(const struct wf_saved_folder *folder, uint64_t pass)
 	pass_name(pass, name);
 	return look_at(folder, name, &info) != 0
 		       ? WEFT_OK
-		       : wf_fail(WEFT_INVALID,
-				 "%s/%s: is there already; name another folder or pass",
+		       : wf_fail(WEFT_INVALID, "%s/%s: exists already; name another folder or pass",
 				 folder->path, name);
 }
 
@@ -385,7 +384,7 @@ make_temporary(struct wf_saved_way *way)
 		return st;
 	}
 	if (folder->calls->mkdirat(folder->fd, way->temporary, 0777) != 0) {
-		return wf_fail_errno(WEFT_IO, errno, "%s: cannot be made", way->path);
+		return wf_fail_errno(WEFT_IO, errno, "%s: cannot be created", way->path);
 	}
 	way->fd = wf_saved_open_folder(folder->calls, folder->fd, way->temporary);
 	if (way->fd < 0) {
@@ -420,7 +419,8 @@ check_moved(const struct wf_saved_folder *folder, const char *name, const char *
 	    info.st_ino == older->st_ino) {
 		return WEFT_OK;
 	}
-	return wf_fail(WEFT_IO, "%s/%s: another process has made it meanwhile", folder->path, name);
+	return wf_fail(WEFT_IO, "%s/%s: another process has created it meanwhile", folder->path,
+		       name);
 }
 
 /* Puts the older save aside and the newer one under its name. Between the two renames a process

@@ -69,7 +69,7 @@ wf_saved_file_create(const struct wf_saved_spot *spot, struct wf_saved_file *out
 				     O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
 
 	if (fd < 0) {
-		return wf_fail_errno(WEFT_IO, errno, "%s: cannot be made", spot->path);
+		return wf_fail_errno(WEFT_IO, errno, "%s: cannot be created", spot->path);
 	}
 	*out = (struct wf_saved_file){.calls = spot->calls, .path = spot->path, .fd = fd};
 	return WEFT_OK;
@@ -193,8 +193,8 @@ wf_saved_file_read_at(struct wf_saved_file *file, uint64_t at, void *bytes, size
 
 	if (at > file->bytes || count > file->bytes - at) {
 		return wf_fail(WEFT_DATA,
-			       "%s: has %" PRIu64 " bytes, but %zu are wanted from byte %" PRIu64
-			       " on: it was cut or is damaged",
+			       "%s: has %" PRIu64 " bytes, but %zu are needed from byte %" PRIu64
+			       " on: it is truncated or damaged",
 			       file->path, file->bytes, count, at);
 	}
 	while (done < count) {

@@ -74,12 +74,11 @@ write_holder(int fd)
 static enum weft_status
 fail_shut_out(const struct wf_saved_folder *folder, int error)
 {
-	return wf_fail_errno(
-		WEFT_IO, error,
-		"%s/" WF_SAVED_LOCK_FILE
-		": cannot be locked by this user; let its owner chmod g+rw (or a+rw) it, or "
-		"remove it while nobody saves there",
-		folder->path);
+	return wf_fail_errno(WEFT_IO, error,
+			     "%s/" WF_SAVED_LOCK_FILE
+			     ": cannot be locked by this user; its owner can run chmod g+rw (or "
+			     "a+rw) on it, or remove it while nobody saves there",
+			     folder->path);
 }
 
 static bool
@@ -118,7 +117,7 @@ lock(struct wf_saved_folder *folder)
 	}
 	(void)read_holder(folder->lock_fd, holder);
 	return wf_fail(WEFT_UNAVAILABLE,
-		       "%s: %s saves there; wait until it has ended, or name another folder",
+		       "%s: %s saves there; wait until it ends, or name another folder",
 		       folder->path, holder[0] == '\0' ? "another process" : holder);
 }
 
@@ -179,10 +178,11 @@ open_lock(struct wf_saved_folder *folder)
 	}
 	if (fstat(folder->lock_fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_nlink != 1 ||
 	    !read_holder(folder->lock_fd, holder)) {
-		return wf_fail(WEFT_IO,
-			       "%s/" WF_SAVED_LOCK_FILE
-			       ": is not the file with which weft locks the folder; move it away",
-			       folder->path);
+		return wf_fail(
+			WEFT_IO,
+			"%s/" WF_SAVED_LOCK_FILE
+			": is not the file with which weft locks the folder; move it elsewhere",
+			folder->path);
 	}
 	return WEFT_OK;
 }
@@ -219,7 +219,7 @@ wf_saved_folder_lock(const struct wf_saved_place *place, struct wf_saved_folder 
 	int bytes = snprintf(folder->path, sizeof(folder->path), "%s", place->dir);
 	enum weft_status st = WEFT_OK;
 	if (bytes <= 0 || (size_t)bytes >= sizeof(folder->path)) {
-		st = wf_fail(WEFT_INVALID, "folder \"%.60s\": has to be a path of 1..%u bytes",
+		st = wf_fail(WEFT_INVALID, "folder \"%.60s\": must be a path of 1 to %u bytes",
 			     place->dir, WF_SAVED_PATH_BYTES - 1);
 	}
 	if (st == WEFT_OK) {

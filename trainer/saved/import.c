@@ -34,7 +34,7 @@ wf_import_format_parse(const char *name, enum wf_import_format *out)
 		}
 	}
 	return wf_fail(WEFT_INVALID,
-		       "format=%.40s: has to be auto, pass, paddle, tar, npz or safetensors", name);
+		       "format=%.40s: must be auto, pass, paddle, tar, npz or safetensors", name);
 }
 
 const char *
@@ -68,7 +68,7 @@ join_shape(const struct wf_import *import, struct wf_import_entry *entry,
 	}
 	if (entry->array.rows != shape->array.rows * shape->array.cols) {
 		return wf_fail(WEFT_DATA,
-			       "%s: %s has %" PRIu64 " values; its .protobuf says %" PRIu64
+			       "%s: %s has %" PRIu64 " values; its .protobuf has %" PRIu64
 			       " x %" PRIu64,
 			       import->path, entry->array.name, entry->array.rows,
 			       shape->array.rows, shape->array.cols);
@@ -87,8 +87,8 @@ put_in_order(struct wf_import *import)
 
 	if (import->entry_count == 0 && import->is_folder) {
 		return wf_fail(WEFT_DATA,
-			       "%s: has neither a manifest, as a saved pass has, nor parameter "
-			       "files",
+			       "%s: is not a model: it has neither the manifest of a saved pass "
+			       "nor parameter files",
 			       import->path);
 	}
 	if (import->entry_count == 0) {
@@ -223,7 +223,7 @@ wf_import_open(struct wf_env *env, const struct wf_saved_calls *calls, const cha
 	import->format = format;
 	int bytes = snprintf(import->path, sizeof(import->path), "%s", path);
 	if (bytes <= 0 || (size_t)bytes >= sizeof(import->path)) {
-		st = wf_fail(WEFT_INVALID, "\"%.60s\": has to be a path of 1..%u bytes", path,
+		st = wf_fail(WEFT_INVALID, "\"%.60s\": must be a path of 1 to %u bytes", path,
 			     WF_SAVED_PATH_BYTES - 1);
 	}
 	while (st == WEFT_OK && bytes > 1 && import->path[bytes - 1] == '/') {

@@ -123,7 +123,7 @@ read_from(struct wf_saved_file *file, const struct wf_import_entry *entry, float
 	st = read_values(&reading);
 	if (st == WEFT_OK && entry->has_crc && entry->zip_crc != reading.unpack.zip_crc) {
 		st = wf_fail(WEFT_DATA,
-			     "%s: checksum %08" PRIx32 "; its directory says %08" PRIx32
+			     "%s: checksum %08" PRIx32 "; its directory has %08" PRIx32
 			     ": it is damaged",
 			     file->path, reading.unpack.zip_crc, entry->zip_crc);
 	}
@@ -200,7 +200,7 @@ wf_import_missing_parse(const char *name, enum wf_import_missing *out)
 		}
 	}
 	return wf_fail(WEFT_INVALID,
-		       "load_missing_parameter_strategy=%.40s: has to be fail, rand or zero", name);
+		       "load_missing_parameter_strategy=%.40s: must be fail, rand or zero", name);
 }
 
 static int
@@ -260,7 +260,7 @@ check_tensors(const struct wf_import *import, const struct wf_saved_tensor *tens
 		enum weft_status st = WEFT_OK;
 		if (entry == NULL && missing == WF_IMPORT_MISSING_FAIL) {
 			return wf_fail(WEFT_DATA,
-				       "%s: tensor %s of this model is not there; with "
+				       "%s: tensor %s of this model is missing; with "
 				       "load_missing_parameter_strategy=rand it begins as it would "
 				       "without a file, with zero at 0",
 				       import->path, tensor[i].name);

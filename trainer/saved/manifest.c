@@ -54,11 +54,12 @@ enum weft_status
 wf_saved_check_name(const char *name)
 {
 	if (!is_name(name)) {
-		return wf_fail(WEFT_INVALID,
-			       "name %.140s: cannot be a file's; use 1..%u printable characters "
-			       "without blank, '/', a '.' in front, \".state\" or \".rows\", and "
-			       "not \"%s\"",
-			       name, WF_SAVED_NAME_BYTES - 1, WF_MANIFEST_FILE);
+		return wf_fail(
+			WEFT_INVALID,
+			"name %.140s: cannot be the name of a file; use 1..%u printable characters "
+			"without blank, '/', a '.' in front, \".state\" or \".rows\", and "
+			"not \"%s\"",
+			name, WF_SAVED_NAME_BYTES - 1, WF_MANIFEST_FILE);
 	}
 	return WEFT_OK;
 }
@@ -152,7 +153,7 @@ parse_line(struct cursor *cursor, const char *key)
 
 	cursor->number++;
 	if (end == NULL || (size_t)(end - from) >= LINE_BYTES) {
-		return wf_fail(WEFT_DATA, "line %u: is not a line of less than %u bytes",
+		return wf_fail(WEFT_DATA, "line %u: is not a line of fewer than %u bytes",
 			       cursor->number, LINE_BYTES);
 	}
 	const size_t bytes = (size_t)(end - from);
@@ -166,8 +167,8 @@ parse_line(struct cursor *cursor, const char *key)
 		}
 	}
 	if (strncmp(cursor->line, key, key_bytes) != 0 || cursor->line[key_bytes] != ' ') {
-		return wf_fail(WEFT_DATA, "line %u, \"%.80s\": has to be \"%s ...\"",
-			       cursor->number, cursor->line, key);
+		return wf_fail(WEFT_DATA, "line %u, \"%.80s\": must be \"%s ...\"", cursor->number,
+			       cursor->line, key);
 	}
 	cursor->word = cursor->line + key_bytes + 1;
 	return WEFT_OK;
@@ -246,7 +247,7 @@ parse_number_line(struct cursor *cursor, const char *key, uint64_t *out)
 	enum weft_status st = parse_line(cursor, key);
 
 	if (st == WEFT_OK && (!parse_u64(cursor, out) || !at_end(cursor))) {
-		return bad(cursor, "has to have one whole number");
+		return bad(cursor, "must have one whole number");
 	}
 	return st;
 }
@@ -257,7 +258,7 @@ parse_word_line(struct cursor *cursor, const char *key, char *out, size_t room)
 	enum weft_status st = parse_line(cursor, key);
 
 	if (st == WEFT_OK && (parse_word(cursor, out, room) == NULL || !at_end(cursor))) {
-		return bad(cursor, "has to have one short word");
+		return bad(cursor, "must have one short word");
 	}
 	return st;
 }
@@ -290,14 +291,14 @@ parse_file(struct cursor *cursor, struct wf_manifest_tensor *tensor, unsigned id
 	}
 	wf_manifest_file_name(tensor->name, idx, wanted);
 	if (parse_word(cursor, name, sizeof(name)) == NULL || strcmp(name, wanted) != 0) {
-		return bad(cursor, "has to name the tensor's next file");
+		return bad(cursor, "must name the tensor's next file");
 	}
 	if (!parse_u64(cursor, &bytes) ||
 	    bytes != wf_manifest_file_bytes(tensor->rows, tensor->cols)) {
-		return bad(cursor, "has to have 16 bytes and 4 for each element");
+		return bad(cursor, "must give 16 bytes and 4 for each element");
 	}
 	if (!parse_crc(cursor, &tensor->crc[idx]) || !at_end(cursor)) {
-		return bad(cursor, "has to end with a checksum of 8 digits");
+		return bad(cursor, "must end with a checksum of 8 digits");
 	}
 	return WEFT_OK;
 }
@@ -312,17 +313,17 @@ parse_tensor(struct cursor *cursor, const char *before, struct wf_manifest_tenso
 		return st;
 	}
 	if (parse_word(cursor, out->name, sizeof(out->name)) == NULL || !is_name(out->name)) {
-		return bad(cursor, "has to have a name that a file can have");
+		return bad(cursor, "must have a name that a file can have");
 	}
 	if (strcmp(before, out->name) >= 0) {
-		return bad(cursor, "names have to ascend");
+		return bad(cursor, "names must be in ascending order");
 	}
 	if (!parse_u64(cursor, &out->rows) || !parse_u64(cursor, &out->cols) ||
 	    wf_manifest_file_bytes(out->rows, out->cols) == 0) {
-		return bad(cursor, "has to have rows and columns");
+		return bad(cursor, "must have rows and columns");
 	}
 	if (!parse_u64(cursor, &states) || states > WF_SAVED_STATE_MAX || !at_end(cursor)) {
-		return bad(cursor, "has to end with a number of states");
+		return bad(cursor, "must end with a number of states");
 	}
 	out->state_count = (uint32_t)states;
 	for (unsigned i = 0; st == WEFT_OK && i < 1 + out->state_count; i++) {
@@ -343,7 +344,7 @@ check_frame(struct cursor *cursor, size_t bytes, bool *with_tables)
 		return st;
 	}
 	if (!parse_u64(cursor, &format) || !at_end(cursor)) {
-		return bad(cursor, "has to have the format's version");
+		return bad(cursor, "must give the version of the format");
 	}
 	if (format != WF_MANIFEST_FORMAT && format != WF_MANIFEST_FORMAT_TABLES) {
 		return wf_fail(WEFT_DATA,
@@ -353,7 +354,7 @@ check_frame(struct cursor *cursor, size_t bytes, bool *with_tables)
 	}
 	*with_tables = format == WF_MANIFEST_FORMAT_TABLES;
 	if (bytes < CRC_LINE_BYTES) {
-		return wf_fail(WEFT_DATA, "has no checksum in its last line: it was cut");
+		return wf_fail(WEFT_DATA, "has no checksum in its last line: it is truncated");
 	}
 	cursor->bytes = bytes - CRC_LINE_BYTES;
 	snprintf(wanted, sizeof(wanted), "crc32c %08" PRIx32 "\n",
@@ -361,7 +362,7 @@ check_frame(struct cursor *cursor, size_t bytes, bool *with_tables)
 	if (cursor->at > cursor->bytes ||
 	    memcmp(cursor->text + cursor->bytes, wanted, CRC_LINE_BYTES) != 0) {
 		return wf_fail(WEFT_DATA,
-			       "its last line has to be \"crc32c %08" PRIx32 "\": it is damaged",
+			       "its last line must be \"crc32c %08" PRIx32 "\": it is damaged",
 			       wf_crc32c(0, cursor->text, cursor->bytes));
 	}
 	return WEFT_OK;
@@ -399,7 +400,7 @@ parse_count(struct cursor *cursor, const char *key, size_t text_bytes_min, uint3
 	enum weft_status st = parse_number_line(cursor, key, &count);
 
 	if (st == WEFT_OK && count > (cursor->bytes - cursor->at) / text_bytes_min) {
-		return bad(cursor, "there is no text for that many");
+		return bad(cursor, "counts more than the rest of the manifest can hold");
 	}
 	*out = (uint32_t)count;
 	return st;
@@ -415,7 +416,7 @@ parse_tensors(struct wf_env *env, struct cursor *cursor, bool may_be_none, struc
 		return st;
 	}
 	if (count == 0) {
-		return bad(cursor, "there is no text for none");
+		return bad(cursor, "must count at least 1");
 	}
 	out->tensor = wf_zalloc_array(env, count, sizeof(*out->tensor));
 	if (out->tensor == NULL) {
@@ -440,15 +441,16 @@ parse_table(struct cursor *cursor, const char *before, struct wf_manifest_table 
 		return st;
 	}
 	if (parse_word(cursor, out->name, sizeof(out->name)) == NULL || !is_name(out->name)) {
-		return bad(cursor, "has to have a name that a file can have");
+		return bad(cursor, "must have a name that a file can have");
 	}
 	if (strcmp(before, out->name) >= 0) {
-		return bad(cursor, "names have to ascend");
+		return bad(cursor, "names must be in ascending order");
 	}
 	if (parse_word(cursor, out->optimizer, sizeof(out->optimizer)) == NULL ||
 	    !parse_u64(cursor, &dim) || dim == 0 || dim > WF_ROW_RECORD_DIM_MAX ||
 	    !parse_u64(cursor, &out->rows) || !at_end(cursor)) {
-		return bad(cursor, "has to have an optimizer, values of a row, and rows");
+		return bad(cursor,
+			   "must have an optimizer, the values of a row, and the number of rows");
 	}
 	out->dim = (uint32_t)dim;
 	st = parse_line(cursor, "file");
@@ -459,7 +461,7 @@ parse_table(struct cursor *cursor, const char *before, struct wf_manifest_table 
 	if (parse_word(cursor, name, sizeof(name)) == NULL || strcmp(name, wanted) != 0 ||
 	    !parse_u64(cursor, &out->bytes) || !parse_crc(cursor, &out->crc) || !at_end(cursor)) {
 		return bad(cursor,
-			   "has to have the table's file, bytes, and a checksum of 8 digits");
+			   "must have the table's file, its bytes, and a checksum of 8 digits");
 	}
 	return WEFT_OK;
 }
@@ -474,7 +476,7 @@ parse_tables(struct wf_env *env, struct cursor *cursor, struct wf_manifest *out)
 		return st;
 	}
 	if (count == 0) {
-		return bad(cursor, "there is no text for none");
+		return bad(cursor, "must count at least 1");
 	}
 	out->table = wf_zalloc_array(env, count, sizeof(*out->table));
 	if (out->table == NULL) {
@@ -505,7 +507,7 @@ wf_manifest_decode(struct wf_env *env, const char *text, size_t bytes, struct wf
 		st = parse_tables(env, &cursor, &manifest);
 	}
 	if (st == WEFT_OK && cursor.at != cursor.bytes) {
-		st = bad(&cursor, "has to be the last one before the checksum");
+		st = bad(&cursor, "must be the last line before the checksum");
 	}
 	if (st != WEFT_OK) {
 		wf_manifest_fini(env, &manifest);

@@ -190,8 +190,8 @@ fill_folder(struct making *making)
 	for (uint32_t i = 0; st == WEFT_OK && i <= saved->manifest.tensor_count; i++) {
 		if (i < saved->manifest.tensor_count && wf_parameter_is_aside(name_of(making, i))) {
 			return wf_fail(WEFT_DATA,
-				       "%s: a tensor is named %s, which in such a folder is a file "
-				       "beside the parameters; use another format",
+				       "%s: a tensor is named %s, which is the name of another "
+				       "file in such a folder; use another format",
 				       saved->path, name_of(making, i));
 		}
 		st = write_one(making, i);
@@ -221,7 +221,7 @@ make_folder(const struct wf_saved *saved, const struct wf_export_place *place)
 	struct making making = {.saved = saved, .place = place};
 
 	if (place->calls->mkdirat(place->folder, place->made, 0777) != 0) {
-		return wf_fail_errno(WEFT_IO, errno, "%s: cannot be made", place->temporary);
+		return wf_fail_errno(WEFT_IO, errno, "%s: cannot be created", place->temporary);
 	}
 	making.fd = wf_saved_open_folder(place->calls, place->folder, place->made);
 	if (making.fd < 0) {

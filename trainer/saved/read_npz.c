@@ -175,15 +175,15 @@ apply_about(const struct about *about, struct wf_import_entry *out)
 	}
 	if (i == sizeof(types) / sizeof(types[0])) {
 		out->array.objection =
-			"is no array of little-endian floats of 16, 32 or 64 bits; convert it "
+			"is not an array of little-endian floats of 16, 32 or 64 bits; convert it "
 			"with astype('<f4')";
 		return;
 	}
 	out->type = types[i].type;
 	out->is_by_columns = about->is_by_columns;
 	if (about->is_by_columns && about->shape.dims > 2) {
-		out->array.objection = "has more than two dimensions in Fortran's order; save "
-				       "numpy.ascontiguousarray of it";
+		out->array.objection = "has more than two dimensions in Fortran's order; save it "
+				       "with numpy.ascontiguousarray";
 	}
 }
 
@@ -210,7 +210,7 @@ read_header(struct wf_unpack *from, struct wf_import_entry *out)
 		return st;
 	}
 	if (memcmp(prefix, "\x93NUMPY", 6) != 0 || prefix[6] < 1 || prefix[6] > 3) {
-		out->array.objection = "is no npy file of version 1 to 3";
+		out->array.objection = "is not an npy file of version 1 to 3";
 		return WEFT_OK;
 	}
 	if (bytes > sizeof(text)) {
@@ -225,7 +225,7 @@ read_header(struct wf_unpack *from, struct wf_import_entry *out)
 	if (read_dictionary(text, bytes, &about)) {
 		apply_about(&about, out);
 	} else {
-		out->array.objection = "has a header that is not one of an array of numbers";
+		out->array.objection = "has a header that does not describe an array of numbers";
 	}
 	return WEFT_OK;
 }
@@ -245,7 +245,7 @@ look_at(struct wf_import *import, const struct wf_zip_member *member, struct wf_
 	if (st == WEFT_OK && out->array.objection == NULL &&
 	    (member->bytes < out->skip_bytes ||
 	     wf_import_value_bytes(out) != member->bytes - out->skip_bytes)) {
-		out->array.objection = "has not as many values as its shape says";
+		out->array.objection = "does not have as many values as its shape";
 	}
 	return st;
 }
@@ -269,7 +269,7 @@ add_member(void *arg, const struct wf_zip_member *member)
 	}
 	if (name_bytes <= ENDING_BYTES ||
 	    memcmp(member->name + name_bytes - ENDING_BYTES, ENDING, ENDING_BYTES) != 0) {
-		entry.array.objection = "is no npy file";
+		entry.array.objection = "is not an npy file";
 		return wf_import_add(import, &entry, member->name, name_bytes);
 	}
 	enum weft_status st = look_at(import, member, &entry);

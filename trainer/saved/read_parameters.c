@@ -20,7 +20,7 @@ wf_import_parameter(struct wf_saved_file *file, uint64_t at, uint64_t bytes,
 
 	*out = (struct wf_import_entry){.at = at + sizeof(header)};
 	if (bytes < sizeof(header)) {
-		out->array.objection = "is no parameter file: it has less than 16 bytes";
+		out->array.objection = "is not a parameter file: it has fewer than 16 bytes";
 		return WEFT_OK;
 	}
 	enum weft_status st = wf_saved_file_read_at(file, at, header, sizeof(header));
@@ -33,11 +33,12 @@ wf_import_parameter(struct wf_saved_file *file, uint64_t at, uint64_t bytes,
 	out->type = value_bytes == 8 ? WF_VALUE_F64 : WF_VALUE_F32;
 	out->array.rows = count;
 	if (wf_load_u32(header) != 0 || (value_bytes != 4 && value_bytes != 8)) {
-		out->array.objection = "is no parameter file: it does not begin with format 0 and "
-				       "4 or 8 bytes a value";
+		out->array.objection =
+			"is not a parameter file: it does not begin with format 0 and "
+			"4 or 8 bytes a value";
 	} else if (wf_import_value_bytes(out) != out->stored_bytes || out->stored_bytes == 0) {
-		out->array.objection = "does not have as many values as its header says, or has "
-				       "more behind them, as sparse parameters have";
+		out->array.objection = "does not have as many values as its header gives, or has "
+				       "more bytes after them, as sparse parameters do";
 	}
 	return WEFT_OK;
 }

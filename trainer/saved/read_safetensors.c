@@ -108,7 +108,7 @@ parse_type(const char *name, struct wf_import_entry *out)
 			return;
 		}
 	}
-	out->array.objection = "is no array of floats of 16, 32 or 64 bits";
+	out->array.objection = "is not an array of floats of 16, 32 or 64 bits";
 }
 
 static enum weft_status
@@ -131,8 +131,8 @@ add_array(struct wf_import *import, struct wf_json *json, uint64_t data_at)
 	}
 	if (about.from > about.to || about.to > data_bytes) {
 		return wf_fail(WEFT_DATA,
-			       "%s: the bytes %" PRIu64 "..%" PRIu64 " of an array are not within "
-			       "the data, which have %" PRIu64,
+			       "%s: the bytes %" PRIu64 "..%" PRIu64
+			       " of an array are not within the data, which has %" PRIu64,
 			       import->path, about.from, about.to, data_bytes);
 	}
 	parse_type(about.type, &entry);
@@ -142,7 +142,7 @@ add_array(struct wf_import *import, struct wf_json *json, uint64_t data_at)
 	entry.at = data_at + about.from;
 	entry.stored_bytes = about.to - about.from;
 	if (entry.array.objection == NULL && wf_import_value_bytes(&entry) != entry.stored_bytes) {
-		entry.array.objection = "has not as many bytes as its shape says";
+		entry.array.objection = "does not have as many bytes as its shape";
 	}
 	return wf_import_add(import, &entry, name, name_bytes);
 }
@@ -184,7 +184,7 @@ check_places(struct wf_import *import, uint64_t data_at)
 	if (at != import->file.bytes) {
 		return wf_fail(WEFT_DATA,
 			       "%s: its arrays have %" PRIu64 " bytes, its data %" PRIu64
-			       ": it was cut or is damaged",
+			       ": it is truncated or damaged",
 			       import->path, at - data_at, import->file.bytes - data_at);
 	}
 	return WEFT_OK;
@@ -206,8 +206,8 @@ add_arrays(struct wf_import *import, struct wf_json *json, uint64_t data_at)
 		return st;
 	}
 	if (!wf_json_is_done(json)) {
-		return wf_fail(WEFT_DATA, "%s: byte %zu of its header is not what it has to be",
-			       import->path, wf_json_at(json));
+		return wf_fail(WEFT_DATA, "%s: byte %zu of its header is not valid", import->path,
+			       wf_json_at(json));
 	}
 	return check_places(import, data_at);
 }
@@ -224,9 +224,10 @@ wf_import_list_safetensors(struct wf_import *import)
 	const uint64_t bytes = wf_load_u64(length);
 	if (bytes > import->file.bytes - LENGTH_BYTES || bytes > HEADER_BYTES_MAX) {
 		return wf_fail(WEFT_DATA,
-			       "%s: says that its header has %" PRIu64 " bytes; it has %" PRIu64
+			       "%s: its first 8 bytes announce a header of %" PRIu64
+			       " bytes; it has %" PRIu64
 			       " in all, and at most %u are read: it is not a safetensors file, or "
-			       "was cut",
+			       "it is truncated",
 			       import->path, bytes, import->file.bytes, HEADER_BYTES_MAX);
 	}
 	const size_t room = (size_t)bytes + 1; /* not none */

@@ -112,7 +112,8 @@ add_config(struct wf_import *import, const struct wf_tar_header *header, uint64_
 		return st;
 	}
 	if (!wf_parameter_config_decode(bytes, (size_t)header->bytes, &config)) {
-		entry.array.objection = "has a .protobuf that is no parameter's, or is sparse";
+		entry.array.objection = "has a .protobuf that does not describe a parameter, or "
+					"describes a sparse one";
 	} else if (config.name_bytes != name_bytes ||
 		   memcmp(config.name, header->name, name_bytes) != 0) {
 		entry.array.objection = "has the .protobuf of another parameter";
@@ -163,8 +164,8 @@ read_member(struct wf_import *import, struct wf_tar_header *header, struct ahead
 	}
 	if (header->bytes > import->file.bytes - bytes_at) {
 		return wf_fail(WEFT_DATA,
-			       "%s: the member at byte %" PRIu64 " says %" PRIu64
-			       " bytes, and the file has %" PRIu64 ": it was cut or is damaged",
+			       "%s: the member at byte %" PRIu64 " claims %" PRIu64
+			       " bytes, and the file has %" PRIu64 ": it is truncated or damaged",
 			       import->path, *at, header->bytes, import->file.bytes);
 	}
 	switch (header->kind) {
@@ -209,8 +210,9 @@ wf_import_list_tar(struct wf_import *import)
 		}
 		if (!wf_tar_decode(block, &header)) {
 			return wf_fail(WEFT_DATA,
-				       "%s: what is at byte %" PRIu64
-				       " is no header of a tar: it is none, or is damaged",
+				       "%s: the bytes at %" PRIu64
+				       " are not the header of a tar member: it is not a tar, or "
+				       "is damaged",
 				       import->path, at);
 		}
 		st = read_member(import, &header, &ahead, &at);

@@ -12,7 +12,7 @@
 #include "trainer/saved/internal.h"
 #include "trainer/saved/manifest.h"
 
-#define REMEDY "weft leaves it as it is: move it away, or remove it yourself"
+#define REMEDY "weft leaves it as it is; move it elsewhere, or remove it yourself"
 
 /* A folder of a pass that is looked at. */
 struct held {
@@ -70,7 +70,7 @@ check_name(const struct held *held, const char *name)
 	}
 	if (!is_known(held, name)) {
 		return wf_fail(WEFT_IO,
-			       "%s: holds %s, which no manifest of weft's there names; " REMEDY,
+			       "%s: holds %s, which is in no manifest of weft there; " REMEDY,
 			       held->path, name);
 	}
 	if (!S_ISREG(info.st_mode)) {

@@ -101,7 +101,7 @@ decode_head(struct wf_rows_reader *reader, const uint8_t *at)
 	}
 	if (reader->file.bytes < wf_rows_file_bytes(head, 0)) {
 		return wf_fail(WEFT_DATA,
-			       "%s: has %" PRIu64 " bytes; has to have %" PRIu64 " and its rows",
+			       "%s: has %" PRIu64 " bytes; must have %" PRIu64 " and its rows",
 			       path, reader->file.bytes, wf_rows_file_bytes(head, 0));
 	}
 	return WEFT_OK;
@@ -216,7 +216,7 @@ static enum weft_status
 at_end(const struct wf_rows_reader *reader)
 {
 	if (bytes_left(reader) > 0) {
-		return wf_fail(WEFT_DATA, "%s: has %" PRIu64 " bytes behind its end",
+		return wf_fail(WEFT_DATA, "%s: has %" PRIu64 " bytes after its end",
 			       reader->file.path, bytes_left(reader));
 	}
 	return WEFT_CLOSED;
@@ -239,8 +239,8 @@ wf_rows_next_partition(struct wf_rows_reader *reader, struct wf_rows_partition *
 	if (wf_load_u32(at) != reader->partitions || wf_load_u32(at + 4) != 0 ||
 	    rows > bytes_left(reader) / reader->row_bytes) {
 		return wf_fail(WEFT_DATA,
-			       "%s: here has to be partition %" PRIu32
-			       " with rows that are there: it is damaged or was cut",
+			       "%s: this must be partition %" PRIu32
+			       " with the rows that the header counts: it is truncated or damaged",
 			       reader->file.path, reader->partitions);
 	}
 	reader->crc = wf_crc32c(0, at, WF_ROWS_SECTION_BYTES);

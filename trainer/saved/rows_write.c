@@ -78,7 +78,7 @@ wf_rows_objection(const struct wf_rows_head *head, uint32_t partition, const uin
 		return "does not ascend";
 	}
 	if (row->stamp > head->step || row->born > head->step) {
-		return "is of a step that has not been";
+		return "is of a step that was not made yet";
 	}
 	return NULL;
 }
@@ -190,7 +190,7 @@ wf_rows_begin(struct wf_rows_writer *writer, uint64_t row_count, const uint16_t 
 		return st;
 	}
 	if (writer->partitions == WF_PARTITION_COUNT) {
-		return wf_fail(WEFT_INVALID, "%s: has its %u partitions", writer->file.path,
+		return wf_fail(WEFT_INVALID, "%s: already has its %u partitions", writer->file.path,
 			       WF_PARTITION_COUNT);
 	}
 	uint8_t *at = writer->chunk + writer->used;
@@ -213,7 +213,7 @@ wf_rows_put(struct wf_rows_writer *writer, const struct wf_row_record *row)
 	WF_ASSERT(writer->partitions > 0);
 	const char *why =
 		writer->left == 0
-			? "is one too many"
+			? "is one more than the partition announced"
 			: wf_rows_objection(&writer->head, partition,
 					    writer->has_last ? &writer->last_key : NULL, row);
 	if (why != NULL) {

@@ -122,7 +122,7 @@ check_reserved(const struct wf_saved *saved)
 		if (strcmp(saved->manifest.tensor[i].name, RESERVED_NAME) == 0) {
 			return wf_fail(WEFT_DATA,
 				       "%s: a tensor is named " RESERVED_NAME
-				       ", which safetensors keeps for itself",
+				       ", which is reserved in safetensors",
 				       saved->path);
 		}
 	}

@@ -276,7 +276,7 @@ write_manifest(const struct writer *writer, const char *name)
 	const size_t bytes = wf_manifest_encode(&writer->manifest, NULL, 0);
 
 	if (bytes > WF_MANIFEST_BYTES_MAX) {
-		return wf_fail(WEFT_INVALID, "manifest: %zu bytes; at most %u can be read again",
+		return wf_fail(WEFT_INVALID, "manifest: %zu bytes; at most %u can be read back",
 			       bytes, WF_MANIFEST_BYTES_MAX);
 	}
 	char *text = wf_zalloc(writer->env, bytes + 1);
@@ -429,13 +429,13 @@ check_rows(struct wf_saved *saved, uint32_t idx)
 	    table->head.shape.dim != table->dim) {
 		return wf_fail(WEFT_DATA,
 			       "%s: has %" PRIu64 " bytes, %" PRIu64 " rows of %" PRIu32
-			       " values; the manifest says %" PRIu64 ", %" PRIu64 " and %" PRIu32,
+			       " values; the manifest has %" PRIu64 ", %" PRIu64 " and %" PRIu32,
 			       path, sum.bytes, sum.row_count, table->head.shape.dim, table->bytes,
 			       table->rows, table->dim);
 	}
 	if (sum.crc != table->crc) {
 		return wf_fail(WEFT_DATA,
-			       "%s: checksum %08" PRIx32 "; the manifest says %08" PRIx32
+			       "%s: checksum %08" PRIx32 "; the manifest has %08" PRIx32
 			       ": it is damaged",
 			       path, sum.crc, table->crc);
 	}
@@ -481,7 +481,7 @@ wf_saved_open(struct wf_env *env, const struct wf_saved_calls *calls, const char
 	saved->calls = calls;
 	int bytes = snprintf(saved->path, sizeof(saved->path), "%s", path);
 	if (bytes <= 0 || (size_t)bytes >= sizeof(saved->path)) {
-		st = wf_fail(WEFT_INVALID, "save \"%.60s\": has to be a path of 1..%u bytes", path,
+		st = wf_fail(WEFT_INVALID, "save \"%.60s\": must be a path of 1 to %u bytes", path,
 			     WF_SAVED_PATH_BYTES - 1);
 		goto fail;
 	}
@@ -538,7 +538,7 @@ match(const struct wf_saved *saved, const struct wf_saved_tensor *tensor, bool w
 	}
 
 	if (entry == NULL) {
-		return wf_fail(WEFT_DATA, "%s: tensor %s of this model is not there", saved->path,
+		return wf_fail(WEFT_DATA, "%s: tensor %s of this model is missing", saved->path,
 			       tensor->name);
 	}
 	if (entry->rows != tensor->rows || entry->cols != tensor->cols) {
@@ -683,7 +683,7 @@ wf_saved_open_table(const struct wf_saved *saved, const struct wf_saved_table *t
 	char path[WF_SAVED_PATH_BYTES];
 
 	if (idx == saved->manifest.table_count) {
-		return wf_fail(WEFT_DATA, "%s: table %s of this model is not there", saved->path,
+		return wf_fail(WEFT_DATA, "%s: table %s of this model is missing", saved->path,
 			       table->name);
 	}
 	const struct wf_manifest_table *entry = &saved->manifest.table[idx];

@@ -141,11 +141,12 @@ check_header(struct wf_saved_file *from, uint64_t count)
 	if (get_le(header, 4) != 0 || get_le(header + 4, 4) != VALUE_BYTES) {
 		return wf_fail(WEFT_DATA,
 			       "%s: format %" PRIu64 " with %" PRIu64
-			       " bytes a value; has to be format 0 with 4",
+			       " bytes a value; must be format 0 with 4",
 			       from->path, get_le(header, 4), get_le(header + 4, 4));
 	}
 	if (get_le(header + 8, 8) != count) {
-		return wf_fail(WEFT_DATA, "%s: says %" PRIu64 " values; has to be %" PRIu64,
+		return wf_fail(WEFT_DATA,
+			       "%s: has %" PRIu64 " values by its header; must have %" PRIu64,
 			       from->path, get_le(header + 8, 8), count);
 	}
 	return WEFT_OK;
@@ -157,7 +158,7 @@ read_all(struct wf_saved_file *from, const struct wf_tensor_file *file, const st
 	const uint64_t wanted = WF_TENSOR_HEADER_BYTES + file->count * VALUE_BYTES;
 
 	if (from->bytes != wanted) {
-		return wf_fail(WEFT_DATA, "%s: has %" PRIu64 " bytes; has to have %" PRIu64,
+		return wf_fail(WEFT_DATA, "%s: has %" PRIu64 " bytes; must have %" PRIu64,
 			       file->path, from->bytes, wanted);
 	}
 	enum weft_status st = check_header(from, file->count);
@@ -166,7 +167,7 @@ read_all(struct wf_saved_file *from, const struct wf_tensor_file *file, const st
 	}
 	if (st == WEFT_OK && from->crc != file->crc) {
 		return wf_fail(WEFT_DATA,
-			       "%s: checksum %08" PRIx32 "; the manifest says %08" PRIx32
+			       "%s: checksum %08" PRIx32 "; the manifest has %08" PRIx32
 			       ": it is damaged",
 			       file->path, from->crc, file->crc);
 	}

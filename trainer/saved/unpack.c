@@ -134,7 +134,7 @@ wf_unpack_end(struct wf_unpack *unpack)
 		       (sizeof(more) - unpack->inflater.avail_out);
 	}
 	if (left > 0) {
-		return wf_fail(WEFT_DATA, "%s: %" PRIu64 " bytes are left over behind an array",
+		return wf_fail(WEFT_DATA, "%s: %" PRIu64 " bytes are left over after an array",
 			       unpack->file->path, left);
 	}
 	return WEFT_OK;

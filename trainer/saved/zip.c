@@ -35,7 +35,7 @@ struct directory {
 static enum weft_status
 damaged(const struct wf_saved_file *file, const char *what)
 {
-	return wf_fail(WEFT_DATA, "%s: %s: it is not a zip file, was cut, or is damaged",
+	return wf_fail(WEFT_DATA, "%s: %s: it is not a zip file, or is truncated or damaged",
 		       file->path, what);
 }
 
@@ -122,8 +122,8 @@ find_directory(struct wf_env *env, struct wf_saved_file *file, struct directory 
 	}
 	if (out->count > WF_IMPORT_ARRAYS_MAX || out->count > out->bytes / ENTRY_BYTES) {
 		return wf_fail(WEFT_DATA,
-			       "%s: its directory says %" PRIu64 " members; has room "
-			       "for %" PRIu64 ", and at most %u are read",
+			       "%s: its directory lists %" PRIu64
+			       " members, but has room for %" PRIu64 ", and at most %u are read",
 			       file->path, out->count, out->bytes / ENTRY_BYTES,
 			       WF_IMPORT_ARRAYS_MAX);
 	}
@@ -179,7 +179,7 @@ find_bytes(struct wf_saved_file *file, const struct directory *directory,
 		return st;
 	}
 	if (wf_load_u32(local) != LOCAL_MAGIC) {
-		return damaged(file, "a member is not where its directory says");
+		return damaged(file, "a member is not where its directory points");
 	}
 	member->at += LOCAL_BYTES + (uint64_t)wf_load_u16(local + 26) + wf_load_u16(local + 28);
 	if (member->at > directory->at || member->stored_bytes > directory->at - member->at) {
@@ -188,7 +188,7 @@ find_bytes(struct wf_saved_file *file, const struct directory *directory,
 	const uint64_t most = member->is_deflated ? member->stored_bytes : 1;
 	if (member->is_deflated ? member->bytes / WF_UNPACK_RATIO_MAX > most
 				: member->bytes != member->stored_bytes) {
-		return damaged(file, "a member says that it has other bytes than it can have");
+		return damaged(file, "a member claims a size that it cannot have");
 	}
 	return WEFT_OK;
 }
@@ -209,7 +209,7 @@ read_entry(struct wf_saved_file *file, const struct directory *directory, uint64
 	const uint64_t next =
 		*at + ENTRY_BYTES + name_bytes + extra_bytes + wf_load_u16(entry + 32);
 	if (wf_load_u32(entry) != ENTRY_MAGIC || next > directory->at + directory->bytes) {
-		return damaged(file, "its directory is not as long as it says");
+		return damaged(file, "its directory does not have the length that it gives");
 	}
 	*out = (struct wf_zip_member){
 		.name_bytes = name_bytes < WF_ZIP_NAME_BYTES ? name_bytes : WF_ZIP_NAME_BYTES,
@@ -222,7 +222,7 @@ read_entry(struct wf_saved_file *file, const struct directory *directory, uint64
 	if ((wf_load_u16(entry + 8) & ENCRYPTED) != 0) {
 		out->objection = "is encrypted";
 	} else if (method != STORED && method != DEFLATED) {
-		out->objection = "is packed otherwise than with deflate";
+		out->objection = "is compressed, but not with deflate";
 	}
 	st = wf_saved_file_read_at(file, *at + ENTRY_BYTES, out->name, out->name_bytes);
 	if (st == WEFT_OK) {
@@ -252,7 +252,7 @@ wf_zip_each(struct wf_env *env, struct wf_saved_file *file, wf_zip_fn *each, voi
 		/* So that the sizes of all are bounded by the file's. */
 		stored += member.objection == NULL ? member.stored_bytes : 0;
 		if (stored > file->bytes) {
-			return damaged(file, "its members lie over each other");
+			return damaged(file, "its members overlap");
 		}
 		st = each(arg, &member);
 	}

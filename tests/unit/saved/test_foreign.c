@@ -214,7 +214,7 @@ what_has_a_passs_name_and_is_no_save_is_refused_and_left(void **state)
 		foreign[i](scene, "pass-00000");
 		const struct look before = look_at(scene, "pass-00000");
 		assert_refused(save_pass(scene, wf_saved_posix(), 0, 1), WEFT_IO, "pass-00000");
-		assert_non_null(strstr(weft_last_error(), "move it away"));
+		assert_non_null(strstr(weft_last_error(), "move it elsewhere"));
 		check_same(scene, "pass-00000", &before);
 		assert_refused(check_passes(scene, 0, 3), WEFT_IO, "pass-00000");
 		assert_ok(check_passes(scene, 1, 3));

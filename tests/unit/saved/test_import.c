@@ -122,7 +122,7 @@ what_is_missing_ends_the_load_or_stays_or_becomes_zero(void **state)
 	};
 
 	assert_refused(wf_import_load(import, tensor, 2, WF_IMPORT_MISSING_FAIL, &load), WEFT_DATA,
-		       "tensor more of this model is not there");
+		       "tensor more of this model is missing");
 	assert_true(w[0] == 0);
 	assert_ok(wf_import_load(import, tensor, 2, WF_IMPORT_MISSING_RAND, &load));
 	assert_true(w[5] == 6 && more[0] == -1 && more[2] == -3);
@@ -192,7 +192,8 @@ headers_of_safetensors_that_lie_are_refused(void **state)
 	} cases[] = {
 		{"{\"w\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[4,12]}}", "not within"},
 		{"{\"w\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,0]}}", "not within"},
-		{"{\"w\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", "was cut"},
+		{"{\"w\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}",
+		 "is truncated"},
 		{"{\"v\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},"
 		 "\"w\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}",
 		 "ends at 4"},
@@ -205,7 +206,7 @@ headers_of_safetensors_that_lie_are_refused(void **state)
 		{"{\"w\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},"
 		 "\"w\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}",
 		 "w occurs twice"},
-		{"{}", "was cut"},
+		{"{}", "is truncated"},
 	};
 	struct scene *scene = *state;
 	struct wf_import *import = NULL;
@@ -224,8 +225,10 @@ arrays_that_cannot_be_a_tensor_are_listed_and_refused_when_wanted(void **state)
 	static const struct {
 		const char *header, *why;
 	} cases[] = {
-		{"{\"w\":{\"dtype\":\"I64\",\"shape\":[1],\"data_offsets\":[0,8]}}", "no array of"},
-		{"{\"w\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,8]}}", "not as many"},
+		{"{\"w\":{\"dtype\":\"I64\",\"shape\":[1],\"data_offsets\":[0,8]}}",
+		 "is not an array of"},
+		{"{\"w\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,8]}}",
+		 "does not have as many"},
 		{"{\"w\":{\"dtype\":\"F32\",\"shape\":[0,2],\"data_offsets\":[0,8]}}", "no values"},
 		{"{\"w\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296,4],"
 		 "\"data_offsets\":[0,8]}}",
@@ -302,10 +305,10 @@ a_path_that_is_empty_or_too_long_is_refused(void **state)
 
 	memset(path, '/', sizeof(path) - 1);
 	path[sizeof(path) - 1] = '\0';
-	assert_refused(open_import(scene, path, &import), WEFT_INVALID, "has to be a path");
+	assert_refused(open_import(scene, path, &import), WEFT_INVALID, "must be a path");
 	path[WF_SAVED_PATH_BYTES] = '\0';
-	assert_refused(open_import(scene, path, &import), WEFT_INVALID, "has to be a path");
-	assert_refused(open_import(scene, "", &import), WEFT_INVALID, "has to be a path");
+	assert_refused(open_import(scene, path, &import), WEFT_INVALID, "must be a path");
+	assert_refused(open_import(scene, "", &import), WEFT_INVALID, "must be a path");
 }
 
 static void
@@ -368,7 +371,7 @@ an_import_becomes_a_pass_that_loads_and_keeps_what_is_there(void **state)
 	assert_memory_equal(w, w_values, sizeof(w));
 	assert_string_equal(wf_saved_about(saved)->settings, "imported from safetensors");
 	assert_refused(wf_import_save(import, &place, &how, &result), WEFT_INVALID,
-		       "is there already");
+		       "exists already");
 	wf_saved_close(saved);
 	wf_import_close(import);
 }
@@ -391,7 +394,7 @@ an_import_does_not_take_the_name_of_a_pass_aside(void **state)
 	snprintf(aside, sizeof(aside), "%s/.pass-00000.old-%ld", scene->dir, (long)getpid());
 	assert_int_equal(rename(path, aside), 0);
 	assert_refused(wf_import_save(import, &place, &how, &result), WEFT_INVALID,
-		       "is there already");
+		       "exists already");
 	assert_ok(load_pass(scene, 0, &about));
 	assert_int_equal(about.step, 42);
 	assert_true(model_equals(&scene->loaded, &scene->model));

@@ -60,16 +60,17 @@ malformed_texts_are_refused_by_line(void **state)
 		{"weft saved model\n", "line 1"},
 		{"weft saved model 3\nwhatever\n",
 		 "format version 3: this weft reads versions 1 and 2"},
-		{"weft saved model 01\n", "the format's version"},
-		{"weft saved model 1 \n", "the format's version"},
-		{"weft saved model 1\npass 2\n", "line 2, \"pass 2\": has to be \"version ...\""},
+		{"weft saved model 01\n", "the version of the format"},
+		{"weft saved model 1 \n", "the version of the format"},
+		{"weft saved model 1\npass 2\n", "line 2, \"pass 2\": must be \"version ...\""},
 		{BODY, "line 8"},
-		{BODY "tensors 0\n", "line 8, \"tensors 0\": there is no text"},
-		{BODY "tensors 4294967296\n" ONE, "no text for that many"},
-		{BODY "tensors 2\n" ONE, "no text for that many"},
-		{BODY "tensors 1\n" ONE "more\n", "the last one"},
-		{BODY "tensors 1\n" ONE ONE, "the last one"},
-		{BODY "tensors 2\n" ONE ONE, "names have to ascend"},
+		{BODY "tensors 0\n", "line 8, \"tensors 0\": must count at least 1"},
+		{BODY "tensors 4294967296\n" ONE,
+		 "counts more than the rest of the manifest can hold"},
+		{BODY "tensors 2\n" ONE, "counts more than the rest of the manifest can hold"},
+		{BODY "tensors 1\n" ONE "more\n", "the last line"},
+		{BODY "tensors 1\n" ONE ONE, "the last line"},
+		{BODY "tensors 2\n" ONE ONE, "names must be in ascending order"},
 		{BODY "tensors 1\ntensor ../w 2 3 0\nfile w 40 0123abcd\n", "that a file can have"},
 		{BODY "tensors 1\ntensor .w 2 3 0\nfile .w 40 0123abcd\n", "that a file can have"},
 		{BODY "tensors 1\ntensor w.state0 2 3 0\nfile w 40 0123abcd\n", "a file can have"},
@@ -82,10 +83,11 @@ malformed_texts_are_refused_by_line(void **state)
 		{BODY "tensors 1\ntensor w 2 3 0\nfile w 41 0123abcd\n", "4 for each element"},
 		{BODY "tensors 1\ntensor w 2 3 0\nfile w 40 0123ABCD\n", "checksum of 8 digits"},
 		{BODY "tensors 1\ntensor w 2 3 0\nfile w 40 0123abc\nxx", "checksum of 8 digits"},
-		{BODY "tensors 1\n" ONE TABLES "1\n" TABLE, "the last one"},
-		{BODY2 "tensors 0\n" TABLES "0\n", "no text for none"},
-		{BODY2 "tensors 0\n" TABLES "9\n" TABLE, "no text for that many"},
-		{BODY2 "tensors 0\n" TABLES "2\n" TABLE TABLE, "names have to ascend"},
+		{BODY "tensors 1\n" ONE TABLES "1\n" TABLE, "the last line"},
+		{BODY2 "tensors 0\n" TABLES "0\n", "must count at least 1"},
+		{BODY2 "tensors 0\n" TABLES "9\n" TABLE,
+		 "counts more than the rest of the manifest can hold"},
+		{BODY2 "tensors 0\n" TABLES "2\n" TABLE TABLE, "names must be in ascending order"},
 		{BODY2 "tensors 0\n" TABLES "1\ntable e.rows a 8 1\n" ROWS, "a file can have"},
 		{BODY2 "tensors 0\n" TABLES "1\ntable e a 0 1\n" ROWS, "values of a row"},
 		{BODY2 "tensors 0\n" TABLES "1\ntable e a 4097 1\n" ROWS, "values of a row"},
@@ -94,7 +96,7 @@ malformed_texts_are_refused_by_line(void **state)
 		 "the table's file"},
 		{BODY2 "tensors 0\n" TABLES "1\ntable e a 8 1\nfile e.rows 64 0123abcd.\n",
 		 "the table's file"},
-		{BODY2 "tensors 0\n" TABLES "1\n" TABLE "more\n", "the last one"},
+		{BODY2 "tensors 0\n" TABLES "1\n" TABLE "more\n", "the last line"},
 		{"weft saved model 1\nversion a b\n", "one short word"},
 		{"weft saved model 1\nversion a\npass -1\n", "one whole number"},
 		{"weft saved model 1\nversion a\npass 18446744073709551616\n", "one whole number"},
@@ -153,7 +155,8 @@ names_that_no_file_can_have_are_refused(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < WF_ARRAY_COUNT(bad); i++) {
-		assert_refused(wf_saved_check_name(bad[i]), WEFT_INVALID, "cannot be a file's");
+		assert_refused(wf_saved_check_name(bad[i]), WEFT_INVALID,
+			       "cannot be the name of a file");
 	}
 	memset(name, 'a', sizeof(name));
 	name[WF_SAVED_NAME_BYTES] = '\0';

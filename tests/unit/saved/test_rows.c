@@ -166,8 +166,7 @@ a_save_of_tables_only_opens(void **state)
 	assert_ok(save(scene, &content));
 	assert_ok(open_pass(scene, &saved));
 	assert_int_equal(wf_saved_table_count(saved), 2);
-	assert_refused(wf_saved_load(saved, scene->model.tensor, 2, true), WEFT_DATA,
-		       "is not there");
+	assert_refused(wf_saved_load(saved, scene->model.tensor, 2, true), WEFT_DATA, "is missing");
 	wf_saved_close(saved);
 }
 
@@ -264,7 +263,7 @@ a_file_that_is_cut_or_goes_on_is_refused(void **state)
 	assert_refused(open_pass(scene, &saved), WEFT_DATA, "too early");
 	bytes[count] = 0;
 	write_bytes(path, bytes, count + 1);
-	assert_refused(open_pass(scene, &saved), WEFT_DATA, "behind its end");
+	assert_refused(open_pass(scene, &saved), WEFT_DATA, "after its end");
 	assert_int_equal(unlink(path), 0);
 	assert_refused(open_pass(scene, &saved), WEFT_DATA, "emb.rows");
 }
@@ -291,7 +290,7 @@ a_file_of_another_save_is_refused(void **state)
 	wf_store_u32(section + section_bytes,
 		     wf_rows_crc_stored(wf_crc32c(0, section, section_bytes)));
 	write_bytes(path, bytes, count);
-	assert_refused(open_pass(scene, &saved), WEFT_DATA, "the manifest says");
+	assert_refused(open_pass(scene, &saved), WEFT_DATA, "the manifest has");
 }
 
 static void
@@ -330,7 +329,7 @@ the_writer_takes_no_row_that_the_reader_would_refuse(void **state)
 	assert_int_equal(unlink(path), 0);
 	assert_ok(wf_rows_create(&scene->failing.env, &spot, &plain_head, &rows));
 	assert_ok(wf_rows_begin(rows, 1, NULL));
-	assert_refused(wf_rows_put(rows, &row), WEFT_INVALID, "has not been");
+	assert_refused(wf_rows_put(rows, &row), WEFT_INVALID, "was not made yet");
 	row.stamp = 9;
 	assert_ok(wf_rows_put(rows, &row));
 	assert_refused(wf_rows_put(rows, &row), WEFT_INVALID, "too many");
