@@ -38,7 +38,7 @@ pass-00001" ] || fail "saved: $(ls seq)"
 	# shellcheck disable=SC2086
 	expect 0 "$WEFT" train mlp --sequential $job $with $wire --num_passes=4 --save_dir=seq --start_pass=2
 	[ "$(digest_of last.out)" = "$whole" ] || fail "$optimizer: sequential, resumed: another digest"
-	says_not last.err "other settings"
+	says_not last.err "settings differ"
 
 	run_job 1 2 "$with" "$wire" --num_passes=2 --save_dir=dist --saving_period=2
 	[ "$(ls dist)" = pass-00001 ] || fail "saved every second pass: $(ls dist)"
@@ -68,7 +68,7 @@ run_job 2 1 --optimizer=sgd --num_passes=2 --init_model_path=seq/pass-00003
 # shellcheck disable=SC2086
 expect 0 "$WEFT" train mlp --sequential $job --optimizer=adagrad --num_passes=5 --save_dir=seq \
 	--start_pass=4 --l2=0.5
-says last.err "other settings than the saved ones" "l2=0.5"
+says last.err "the settings differ from the saved ones" "l2=0.5"
 # shellcheck disable=SC2086
 expect 65 "$WEFT" train mlp --sequential $job --optimizer=adagrad --num_passes=9 --save_dir=seq \
 	--start_pass=4 --hidden=41

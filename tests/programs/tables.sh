@@ -131,7 +131,7 @@ grep -q "^pass 1 " last.out || fail "no second pass of an asynchronous job that 
 [ -d apart/pass-00001 ] || fail "an asynchronous job did not save the pass with which it went on"
 expect 65 "$WEFT" train ctr --sequential --num_gradient_servers=2 --no-baseline --batch_size=900 \
 	--num_passes=2 --save_dir=apart --start_pass=1
-says last.err "an asynchronous job did" "init_model_path"
+says last.err "as in an asynchronous job" "init_model_path"
 
 # What cannot be is refused, with what would be right.
 expect 64 "$WEFT" train ctr --pservers=127.0.0.1:1 --num_passes=1

@@ -37,10 +37,10 @@ refuses() {
 	expect 64 "$WEFT" train mlp --pservers=127.0.0.1 --port="$port" "$1" ${3+"$3"}
 	says last.err "$2"
 }
-refuses --tensor_modes=none=async "tensor_modes: none fits no tensor"
-refuses '--tensor_modes=*=fast' '"*=fast": PATTERN=sync, async or bounded is needed'
-refuses '--tensor_modes=*=sync,,' '"": PATTERN=sync, async or bounded is needed'
-refuses --tensor_modes=sync '"sync": PATTERN=sync'
-refuses '--tensor_modes=*=async' "leave it out with sequential" --sequential
+refuses --tensor_modes=none=async "tensor_modes: none matches no tensor"
+refuses '--tensor_modes=*=fast' '"*=fast": must be PATTERN=MODE, where MODE is sync, async or bounded'
+refuses '--tensor_modes=*=sync,,' '"": must be PATTERN=MODE, where MODE is sync, async or bounded'
+refuses --tensor_modes=sync '"sync": must be PATTERN=MODE'
+refuses '--tensor_modes=*=async' "leave this out with sequential" --sequential
 refuses '--tensor_modes=*=async' "exchange all tensors together" --local_steps=2
-refuses '--tensor_modes=*=async' "goes with dense_mode=bounded, sparse_mode=bounded or" --staleness=2
+refuses '--tensor_modes=*=async' "needs dense_mode=bounded, sparse_mode=bounded or" --staleness=2

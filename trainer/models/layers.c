@@ -40,11 +40,10 @@ wf_layers_parse_hidden(const char *text, struct wf_model *model)
 		}
 		if (end == NULL || width < 1 || width > WIDTH_MAX ||
 		    (*end != '\0' && (*end != ',' || end[1] == '\0'))) {
-			return wf_fail(
-				WEFT_INVALID,
-				"hidden=%.80s: \"%.16s\" is not a width of 1..%u; give widths "
-				"with commas, as in --hidden=32,16",
-				text, at, WIDTH_MAX);
+			return wf_fail(WEFT_INVALID,
+				       "hidden=%.80s: \"%.16s\" is not a width of 1..%u; give "
+				       "widths separated by commas, as in --hidden=32,16",
+				       text, at, WIDTH_MAX);
 		}
 		if (model->layer_count == WF_MODEL_LAYERS_MAX - 1) {
 			return wf_fail(WEFT_INVALID, "hidden=%.80s: has more than %u layers", text,

@@ -50,11 +50,11 @@ factor(struct system *s)
 			row[i] -= row[k] * row[k];
 		}
 		if (!(row[i] > PIVOT_MIN * whole)) {
-			return wf_fail(
-				WEFT_DATA,
-				"column %u of the training rows is zero or follows from the "
-				"columns before it: there is no single least-squares solution",
-				i + 1);
+			return wf_fail(WEFT_DATA,
+				       "column %u of the training rows is zero or a linear "
+				       "combination of the columns before it, so the least-squares "
+				       "solution is not unique",
+				       i + 1);
 		}
 		row[i] = sqrt(row[i]);
 	}

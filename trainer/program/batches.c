@@ -42,7 +42,7 @@ wf_run_batches_init(struct wf_run *job)
 	if (job->batches.entries_max > ENTRIES_MAX) {
 		return wf_fail(WEFT_INVALID,
 			       "batch_size=%" PRIu64 ": %zu rows of up to %zu keys are more than "
-			       "%u keys; give a smaller one",
+			       "%u keys; give a smaller batch_size",
 			       job->opts->batch_size, job->batches.rows_max,
 			       job->source.row_entries_max, ENTRIES_MAX);
 	}

@@ -302,7 +302,7 @@ log_discarded(struct fabric *fabric)
 	if (dropped > 0) {
 		wf_log(fabric->job->env, WF_LOG_INFO,
 		       "trainer %" PRIu32 ": pass %" PRIu64 ": %" PRIu64 " of %" PRIu64
-		       " slices pushed came too late and were dropped "
+		       " pushed slices came too late and were dropped "
 		       "(async_lagged_grad_discard_ratio)",
 		       fabric->job->opts->session.trainer_id, fabric->job->pass, dropped, pushed);
 	}

@@ -52,7 +52,7 @@ read_data(struct wf_run *job)
 		const char *format = job->kind->data_format;
 		if (format != NULL && strcmp(opts->format, format) != 0) {
 			return wf_fail(WEFT_INVALID,
-				       "format=%s: no such file comes with weft; give --data=FILE",
+				       "format=%s: weft comes with no such file; give --data=FILE",
 				       opts->format);
 		}
 		enum weft_status st = wf_data_find(job->kind->data_file, path);

@@ -80,10 +80,10 @@ wf_kind_by_name(const char *name, const struct wf_kind **out)
 	}
 	if (name == NULL) {
 		return wf_fail(WEFT_INVALID,
-			       "no model named; name one of: linear, mlp, ngram, ctr");
+			       "the model is missing; give one of: linear, mlp, ngram, ctr");
 	}
 	return wf_fail(WEFT_INVALID,
-		       "model %.60s: there is no such model; name one of: linear, mlp, ngram, "
+		       "model %.60s: there is no such model; give one of: linear, mlp, ngram, "
 		       "ctr",
 		       name);
 }

@@ -56,7 +56,7 @@ open_table(struct wf_local_tables *tables, unsigned table)
 	if (pairs > WF_TABLE_ENTRIES_MAX) {
 		return wf_fail(WEFT_INVALID,
 			       "batch_size=%" PRIu64 ": a step of %u trainers has up to %" PRIu64
-			       " keys, at most %u fit; make the batches smaller",
+			       " keys, and at most %u fit; give a smaller batch_size",
 			       opts->batch_size, tables->trainers, pairs, WF_TABLE_ENTRIES_MAX);
 	}
 	const struct wf_table_opts table_opts = {

@@ -111,7 +111,7 @@ wf_run_open_saving(struct wf_run *job)
 	}
 	if (opts->start_pass >= opts->num_passes) {
 		return wf_fail(WEFT_INVALID,
-			       "start_pass=%" PRIu64 ": has to be less than num_passes=%" PRIu64
+			       "start_pass=%" PRIu64 ": must be less than num_passes=%" PRIu64
 			       ", which counts the passes before it too",
 			       opts->start_pass, opts->num_passes);
 	}
@@ -249,13 +249,14 @@ check_past(const struct wf_run *job, const struct wf_saved_about *past, const ch
 			       path, past->optimizer, now.optimizer, past->optimizer);
 	}
 	if (past->pass != job->opts->start_pass - 1) {
-		return wf_fail(WEFT_DATA, "%s: says that it is pass %" PRIu64 ", not %" PRIu64,
+		return wf_fail(WEFT_DATA,
+			       "%s: its manifest is that of pass %" PRIu64 ", not of pass %" PRIu64,
 			       path, past->pass, job->opts->start_pass - 1);
 	}
 	if (strcmp(past->settings, now.settings) != 0) {
 		wf_log(job->env, WF_LOG_WARN,
-		       "start_pass: other settings than the saved ones, so the digest will differ: "
-		       "%s; saved: %s",
+		       "start_pass: the settings differ from the saved ones, so the digest will "
+		       "differ: %s; saved: %s",
 		       now.settings, past->settings);
 	}
 	return WEFT_OK;
@@ -300,8 +301,8 @@ open_initial(const struct wf_run *job, struct wf_saved **out)
 	if (st != WEFT_OK) {
 		const struct wf_error why = *wf_error_record();
 		return wf_fail(st,
-			       "init_model_path: the tables of the model %s begin with a saved "
-			       "pass of their own: %.300s",
+			       "init_model_path: the tables of the model %s can be initialised "
+			       "from a saved pass of weft only: %.300s",
 			       job->kind->name, why.text);
 	}
 	return WEFT_OK;

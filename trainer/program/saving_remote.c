@@ -110,7 +110,7 @@ load_partition(void *arg, uint32_t partition, struct weft_table_partition *out)
 		return st;
 	}
 	if (from.partition != partition) {
-		return wf_fail(WEFT_DATA, "partition %" PRIu32 " where %" PRIu32 " has to be",
+		return wf_fail(WEFT_DATA, "partition %" PRIu32 " where %" PRIu32 " is due",
 			       from.partition, partition);
 	}
 	*out = (struct weft_table_partition){
@@ -161,9 +161,9 @@ load_table(const struct wf_remote_tables *tables, struct weft_table *table, stru
 
 	if (!loading->is_init && step != past && is_sync(tables->job)) {
 		return wf_fail(WEFT_DATA,
-			       "table %s: saved at step %" PRIu64 " of its own, the tensors after "
-			       "%" PRIu64
-			       ": an asynchronous job did; go on with sparse_mode=async, "
+			       "table %s: saved at step %" PRIu64
+			       ", but the tensors after step %" PRIu64
+			       ", as in an asynchronous job; go on with sparse_mode=async, "
 			       "or take the values alone with init_model_path",
 			       weft_table_name(table), step, past);
 	}

@@ -130,8 +130,9 @@ load_table(const struct wf_saved *saved, struct wf_saved_table *about, bool is_i
 	enum weft_status st = wf_saved_open_table(saved, about, &from);
 	if (st == WEFT_OK && !is_init && wf_rows_head(from)->step != wf_saved_about(saved)->step) {
 		st = wf_fail(WEFT_DATA,
-			     "table %s: saved at step %" PRIu64 " of its own, the tensors after "
-			     "%" PRIu64 ": an asynchronous job did; go on with sparse_mode=async, "
+			     "table %s: saved at step %" PRIu64
+			     ", but the tensors after step %" PRIu64
+			     ", as in an asynchronous job; go on with sparse_mode=async, "
 			     "or take the values alone with init_model_path",
 			     about->name, wf_rows_head(from)->step, wf_saved_about(saved)->step);
 	}

@@ -22,8 +22,8 @@ finish(struct wf_env *env, const struct wf_source_opts *opts, struct wf_source *
 	if (source->train_rows == 0 || source->rows >= UINT32_MAX) {
 		size_t rows = source->train_rows;
 		wf_source_fini(env, source);
-		return wf_fail(WEFT_DATA, "%s: %zu rows to train on: there have to be 1..%u",
-			       opts->path, rows, UINT32_MAX - 1);
+		return wf_fail(WEFT_DATA, "%s: %zu rows to train on; must be 1 to %u", opts->path,
+			       rows, UINT32_MAX - 1);
 	}
 	*out = *source;
 	return WEFT_OK;
@@ -78,7 +78,7 @@ read_bags(struct wf_env *env, const struct wf_source_opts *opts, struct wf_bags 
 			return readers[i].read(env, opts->path, out);
 		}
 	}
-	return wf_fail(WEFT_INVALID, "format=%.40s: has to be strikes, libsvm or criteo",
+	return wf_fail(WEFT_INVALID, "format=%.40s: must be strikes, libsvm or criteo",
 		       opts->format);
 }
 
@@ -106,7 +106,7 @@ wf_source_read_words(struct wf_env *env, const struct wf_source_opts *opts, stru
 	struct wf_source source = {.kind = WF_SOURCE_WORDS};
 
 	if (opts->vocabulary < 2 || opts->vocabulary > WF_WORDS_VOCABULARY_MAX) {
-		return wf_fail(WEFT_INVALID, "vocabulary=%" PRIu64 ": has to be 2..%u",
+		return wf_fail(WEFT_INVALID, "vocabulary=%" PRIu64 ": must be 2 to %u",
 			       opts->vocabulary, WF_WORDS_VOCABULARY_MAX);
 	}
 	enum weft_status st =

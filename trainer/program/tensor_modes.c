@@ -71,8 +71,8 @@ wf_tensor_modes_check(const struct wf_train_opts *opts)
 	for (const char *at = text_of(opts), *text = at; next(&at, &entry); text = at) {
 		if (entry.mode == WEFT_TENSOR_AS_SESSION) {
 			return wf_fail(WEFT_INVALID,
-				       "tensor_modes: \"%.*s\": PATTERN=sync, async or bounded is "
-				       "needed",
+				       "tensor_modes: \"%.*s\": must be PATTERN=MODE, where MODE "
+				       "is sync, async or bounded",
 				       entry.bytes, text);
 		}
 	}
@@ -91,7 +91,7 @@ wf_tensor_modes_fit(const struct wf_train_opts *opts, const struct wf_model *mod
 		}
 		if (!fits) {
 			return wf_fail(WEFT_INVALID,
-				       "tensor_modes: %s fits no tensor; the first of %u is %s",
+				       "tensor_modes: %s matches no tensor; the first of %u is %s",
 				       entry.pattern, model->tensor_count, model->tensor[0].name);
 		}
 	}

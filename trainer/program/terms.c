@@ -15,7 +15,7 @@ check_members(const struct wf_train_opts *opts)
 	if (opts->session.trainer_id >= opts->session.num_gradient_servers) {
 		return wf_fail(WEFT_INVALID,
 			       "trainer_id=%" PRIu32
-			       ": has to be less than num_gradient_servers=%" PRIu32
+			       ": must be less than num_gradient_servers=%" PRIu32
 			       ", the number of trainers",
 			       opts->session.trainer_id, opts->session.num_gradient_servers);
 	}
@@ -28,15 +28,15 @@ check_members(const struct wf_train_opts *opts)
 	}
 	if (opts->trainer_count < 1 || opts->trainer_count > WF_COMPUTE_THREADS_MAX) {
 		return wf_fail(WEFT_INVALID,
-			       "trainer_count=%" PRIu64 ": has to be 1..%u (compute threads of one "
-			       "trainer)",
+			       "trainer_count=%" PRIu64
+			       ": must be 1 to %u (compute threads of one trainer)",
 			       opts->trainer_count, WF_COMPUTE_THREADS_MAX);
 	}
 	if (opts->seed == 0 && opts->session.num_gradient_servers > 1 && !opts->sequential &&
 	    !opts->local) {
 		return wf_fail(WEFT_INVALID,
-			       "seed=0: each of %" PRIu32 " trainers would draw another one; give "
-			       "all of them the same",
+			       "seed=0: each of %" PRIu32
+			       " trainers would draw its own; give all of them the same seed",
 			       opts->session.num_gradient_servers);
 	}
 	return WEFT_OK;
@@ -61,9 +61,9 @@ check_local_job(const struct wf_run *job)
 	if ((saves || opts->start_pass > 0) &&
 	    wf_optimizer_state_count(job->terms.optimizer.method.kind) > 0) {
 		return wf_fail(WEFT_INVALID,
-			       "save_dir, start_pass: with dense_mode=%s the state of the "
-			       "optimizer %s is each trainer's own, and is not saved; give "
-			       "optimizer=sgd, or leave them out",
+			       "save_dir, start_pass: with dense_mode=%s each trainer has its own "
+			       "state of the optimizer %s, which is not saved; give optimizer=sgd, "
+			       "or leave them out",
 			       wf_setting_text(&opts->values, "dense_mode").text,
 			       opts->session.optimizer.method);
 	}
@@ -79,21 +79,21 @@ check_modes(const struct wf_train_opts *opts)
 	if (opts->staleness > 0 && !dense && !sparse) {
 		return wf_fail(WEFT_INVALID,
 			       "staleness=%" PRIu64
-			       ": goes with dense_mode=bounded, sparse_mode=bounded or a "
-			       "tensor's mode",
+			       ": needs dense_mode=bounded, sparse_mode=bounded or a tensor of "
+			       "mode bounded",
 			       opts->staleness);
 	}
 	if ((opts->sequential || opts->local || opts->closed_form) &&
 	    opts->session.dense_mode != WEFT_DENSE_SYNC) {
 		return wf_fail(WEFT_INVALID,
-			       "dense_mode=%s: one process does one step after the other; leave "
-			       "it out with sequential, local and closed_form",
+			       "dense_mode=%s: a single process makes its steps one after the "
+			       "other; leave this out with sequential, local and closed_form",
 			       wf_setting_text(&opts->values, "dense_mode").text);
 	}
 	if ((opts->sequential || opts->local || opts->closed_form) && wf_tensor_modes_given(opts)) {
 		return wf_fail(WEFT_INVALID,
-			       "tensor_modes=%.100s: one process does one step after the other; "
-			       "leave it out with sequential, local and closed_form",
+			       "tensor_modes=%.100s: a single process makes its steps one after "
+			       "the other; leave this out with sequential, local and closed_form",
 			       opts->tensor_modes);
 	}
 	enum weft_status st = wf_tensor_modes_check(opts);
@@ -113,8 +113,8 @@ check_tables(const struct wf_run *job)
 	}
 	if ((opts->sequential || opts->local) && opts->session.sparse_mode != WEFT_SPARSE_SYNC) {
 		return wf_fail(WEFT_INVALID,
-			       "sparse_mode=%s: one process does one step after the other; leave "
-			       "it out with sequential and local",
+			       "sparse_mode=%s: a single process makes its steps one after the "
+			       "other; leave this out with sequential and local",
 			       wf_setting_text(&opts->values, "sparse_mode").text);
 	}
 	if (job->is_sequential || opts->closed_form) {
@@ -122,8 +122,8 @@ check_tables(const struct wf_run *job)
 	}
 	if (opts->session.ports_num_for_sparse == 0) {
 		return wf_fail(WEFT_INVALID,
-			       "ports_num_for_sparse=0: the model %s has tables, which live on "
-			       "sparse ports; give --ports_num_for_sparse=1, or more, to pservers "
+			       "ports_num_for_sparse=0: the model %s has tables, which need sparse "
+			       "ports; give --ports_num_for_sparse=1, or more, to pservers "
 			       "and trainers alike",
 			       job->kind->name);
 	}
@@ -139,8 +139,8 @@ check_gone(const struct wf_train_opts *opts)
 	}
 	if (opts->rdma_tcp != NULL && strcmp(opts->rdma_tcp, "rdma") == 0) {
 		return wf_fail(WEFT_INVALID,
-			       "rdma_tcp=rdma: RDMA is asked for with transport=verbs, or auto; "
-			       "give rdma_tcp=tcp with it, or leave the option out");
+			       "rdma_tcp=rdma: RDMA is chosen with transport=verbs or auto; give "
+			       "rdma_tcp=tcp with it, or leave the option out");
 	}
 	return WEFT_OK;
 }
@@ -176,8 +176,8 @@ set_optimizer(struct wf_run *job)
 	    job->terms.optimizer.method.schedule != WF_SCHEDULE_MANUAL &&
 	    job->terms.optimizer.method.schedule != WF_SCHEDULE_PASS_MANUAL) {
 		return wf_fail(WEFT_INVALID,
-			       "learning_rate_args=%.80s: goes with the schedules manual and "
-			       "pass_manual, not with %s",
+			       "learning_rate_args=%.80s: is for the schedules manual and "
+			       "pass_manual, not for %s",
 			       session->schedule_args, session->schedule);
 	}
 	return st;

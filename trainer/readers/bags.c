@@ -94,7 +94,7 @@ wf_bags_finish(struct wf_env *env, const struct wf_text *text, struct wf_bags *b
 	if (bags->rows < ROWS_MIN) {
 		size_t rows = bags->rows;
 		wf_bags_fini(env, bags);
-		return wf_fail(WEFT_DATA, "%s: has %zu rows, at least %u are needed", text->path,
+		return wf_fail(WEFT_DATA, "%s: has %zu rows; at least %u are needed", text->path,
 			       rows, ROWS_MIN);
 	}
 	bags->train_rows = bags->rows * 4 / 5;

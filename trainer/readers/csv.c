@@ -50,7 +50,7 @@ parse_text(const struct wf_text *text, const struct wf_csv_format *format, struc
 		}
 	}
 	if (out->rows == 0) {
-		return wf_fail(WEFT_DATA, "%s: line 1: holds no row of data", text->path);
+		return wf_fail(WEFT_DATA, "%s: line 1: has no rows of data", text->path);
 	}
 	return WEFT_OK;
 }

@@ -22,7 +22,7 @@ dataset_init(struct wf_env *env, const struct wf_csv *csv, const char *path,
 		.train_rows = csv->rows * 4 / 5,
 	};
 	if (csv->rows < ROWS_MIN) {
-		return wf_fail(WEFT_DATA, "%s: has %zu rows, at least %u are needed", path,
+		return wf_fail(WEFT_DATA, "%s: has %zu rows; at least %u are needed", path,
 			       csv->rows, ROWS_MIN);
 	}
 	dataset->x = wf_zalloc_array(env, csv->rows * dataset->features, sizeof(float));
@@ -54,8 +54,8 @@ scale_column(const struct wf_csv *csv, const char *path, unsigned column,
 	}
 	if (!(max > min)) {
 		return wf_fail(WEFT_DATA,
-			       "%s: line 2, column %u: \"%g\" is the same in every row, the column "
-			       "cannot be scaled",
+			       "%s: line 2, column %u: \"%g\" is the same in every row, so the "
+			       "column cannot be scaled",
 			       path, column + 1, min);
 	}
 	double mean = sum / (double)csv->rows;

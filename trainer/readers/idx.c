@@ -50,7 +50,7 @@ read_bytes(struct reading *reading, void *bytes, size_t count)
 	if (code != Z_OK && code != Z_BUF_ERROR) {
 		return wf_fail(WEFT_DATA, "%s: is damaged (%.100s)", reading->path, why);
 	}
-	return refuse(reading, "ends too early: it was cut");
+	return refuse(reading, "ends too early: it is truncated");
 }
 
 /* No bytes are left, and the checksum of a compressed file is right. */
@@ -62,10 +62,10 @@ read_end(struct reading *reading)
 	int got = gzread(reading->from, &more, 1);
 
 	if (got > 0) {
-		return refuse(reading, "has more bytes than its header says");
+		return refuse(reading, "has more bytes than its header gives");
 	}
 	(void)gzerror(reading->from, &code);
-	return code == Z_OK ? WEFT_OK : refuse(reading, "is damaged at its end, or was cut");
+	return code == Z_OK ? WEFT_OK : refuse(reading, "is truncated, or damaged at its end");
 }
 
 static enum weft_status
@@ -90,13 +90,14 @@ read_header(struct reading *reading, unsigned dims, struct wf_idx *out)
 			      at[3];
 		count *= out->dim[i];
 		if (count == 0 || count > WF_IDX_BYTES_MAX) {
-			return wf_fail(WEFT_DATA, "%s: says 0 bytes, or more than %u",
+			return wf_fail(WEFT_DATA, "%s: its header gives 0 bytes, or more than %u",
 				       reading->path, WF_IDX_BYTES_MAX);
 		}
 	}
 	if (count / RATIO_MAX > reading->file_bytes) {
-		return refuse(reading,
-			      "says more bytes than it can hold: it was cut or is damaged");
+		return refuse(
+			reading,
+			"its header gives more bytes than it can hold: it is truncated or damaged");
 	}
 	out->dims = dims;
 	out->count = (size_t)count;
@@ -237,8 +238,8 @@ count_classes(const char *folder, const struct half *train, const struct half *t
 	for (size_t i = 0; i < test->label.count; i++) {
 		if (test->label.byte[i] >= classes) {
 			return wf_fail(WEFT_DATA,
-				       "%s: label %u of test image %zu is not one that is trained "
-				       "on, 0..%" PRIu32,
+				       "%s: label %u of test image %zu is not one of the training "
+				       "labels, 0..%" PRIu32,
 				       folder, test->label.byte[i], i, classes - 1);
 		}
 	}
@@ -268,8 +269,8 @@ join(struct wf_env *env, const char *folder, const struct half half[2], struct w
 
 	if (train->dim[1] != test->dim[1] || train->dim[2] != test->dim[2]) {
 		return wf_fail(WEFT_DATA,
-			       "%s: images to train on have %" PRIu32 " x %" PRIu32
-			       " pixels, those to test with %" PRIu32 " x %" PRIu32,
+			       "%s: the training images have %" PRIu32 " x %" PRIu32
+			       " pixels, the test images %" PRIu32 " x %" PRIu32,
 			       folder, train->dim[1], train->dim[2], test->dim[1], test->dim[2]);
 	}
 	enum weft_status st = count_classes(folder, &half[0], &half[1], &dataset.classes);

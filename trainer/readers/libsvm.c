@@ -33,7 +33,7 @@ read_label(const struct wf_field *field, struct state *state)
 	size_t other = is_zero ? state->minus_line : state->zero_line;
 	if ((is_zero || is_minus) && other != 0) {
 		char why[96];
-		snprintf(why, sizeof(why), "is a third label: line %zu has %s for the lower class",
+		snprintf(why, sizeof(why), "is a third label: line %zu has %s as the lower one",
 			 other, is_zero ? "-1" : "0");
 		return wf_field_refuse(field, why);
 	}
@@ -75,10 +75,11 @@ read_entry(const struct wf_field *field, struct state *state)
 	}
 	uint64_t idx = parse_index(field->at, (size_t)(colon - field->at));
 	if (idx == 0) {
-		return wf_field_refuse(field, "has no whole number from 1 on before its colon");
+		return wf_field_refuse(field, "has no whole number of at least 1 before its colon");
 	}
 	if (idx <= state->last) {
-		return wf_field_refuse(field, "has an index that is not above the one before it");
+		return wf_field_refuse(field,
+				       "has an index that is not greater than the one before it");
 	}
 	number.at = colon + 1;
 	number.count = field->count - (size_t)(colon + 1 - field->at);

@@ -22,7 +22,7 @@ read_slot(const struct wf_field *field, struct wf_bags *bags)
 	uint32_t slot = (uint32_t)(bags->entries - bags->rows * bags->slots);
 
 	if (field->count == 0) {
-		return wf_field_refuse(field, "is empty, a text is expected");
+		return wf_field_refuse(field, "is empty; a text is expected");
 	}
 	if (field->count > WF_SLOT_VALUE_BYTES_MAX) {
 		return wf_field_refuse(field, "has more than 63 bytes");
@@ -49,7 +49,7 @@ read_damage(const struct wf_field *field, struct wf_bags *bags)
 			return WEFT_OK;
 		}
 	}
-	return wf_field_refuse(field, "is none of None, Minor, Medium, Substantial, B, C");
+	return wf_field_refuse(field, "is not one of None, Minor, Medium, Substantial, B and C");
 }
 
 static enum weft_status

@@ -28,9 +28,10 @@ read_all(int fd, const char *path, struct wf_text *text)
 			return wf_fail_errno(WEFT_IO, errno, "%s: read", path);
 		}
 		if (n == 0) {
-			return wf_fail(WEFT_IO,
-				       "%s: shrank while it was read, after %zu of %zu bytes", path,
-				       got, text->count);
+			return wf_fail(
+				WEFT_IO,
+				"%s: became shorter while it was read: %zu of %zu bytes are left",
+				path, got, text->count);
 		}
 		got += (size_t)n;
 	}
@@ -49,7 +50,7 @@ read_open(struct wf_env *env, int fd, const char *path, struct wf_text *text)
 		return wf_fail(WEFT_IO, "%s: is not a regular file", path);
 	}
 	if ((uint64_t)about.st_size > WF_TEXT_BYTES_MAX) {
-		return wf_fail(WEFT_DATA, "%s: has %lld bytes, at most %u are read", path,
+		return wf_fail(WEFT_DATA, "%s: has %lld bytes; at most %u are read", path,
 			       (long long)about.st_size, WF_TEXT_BYTES_MAX);
 	}
 	text->count = (size_t)about.st_size;
@@ -242,7 +243,7 @@ wf_cut_header(struct wf_cut *cut, const char *header)
 	const char *stop = memchr(field.at, cut->separator, (size_t)(cut->end - field.at));
 	field.count = (size_t)((stop == NULL ? cut->end : stop) - field.at);
 	char why[256];
-	snprintf(why, sizeof(why), "is not what the header has to say there; expected \"%.160s\"",
+	snprintf(why, sizeof(why), "is not what the header must have there, which is \"%.160s\"",
 		 header);
 	return wf_field_refuse(&field, why);
 }

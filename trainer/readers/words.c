@@ -61,7 +61,7 @@ index_words(struct index *index, const struct wf_text *text, struct wf_words *wo
 			if (index->names.count == index->names.name_max) {
 				return wf_fail(WEFT_DATA,
 					       "%s: has more than %u different words, the first "
-					       "beyond is \"%s\"",
+					       "one too many is \"%s\"",
 					       text->path, index->names.name_max, at);
 			}
 			word = wf_names_add(&index->names, at);
@@ -113,7 +113,7 @@ static enum weft_status
 split(const struct wf_text *text, size_t tokens, struct wf_words *words)
 {
 	if (tokens < TOKENS_MIN) {
-		return wf_fail(WEFT_DATA, "%s: has %zu words, at least %u are needed", text->path,
+		return wf_fail(WEFT_DATA, "%s: has %zu words; at least %u are needed", text->path,
 			       tokens, TOKENS_MIN);
 	}
 	words->tokens = tokens;

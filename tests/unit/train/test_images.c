@@ -144,10 +144,10 @@ a_file_that_is_not_to_the_byte_what_its_header_says_is_refused(void **state)
 		uint8_t byte;
 		const char *why;
 	} cases[] = {
-		{0, 1, "begins with 01 00 08 03"}, {2, 13, "begins with 00 00 0d 03"},
-		{3, 1, "begins with 00 00 08 01"}, {7, 0, "says 0 bytes"},
-		{4, 255, "says 0 bytes, or more"}, {5, 1, "says more bytes than it can hold"},
-		{7, 4, "ends too early"},          {7, 2, "has more bytes"},
+		{0, 1, "begins with 01 00 08 03"},  {2, 13, "begins with 00 00 0d 03"},
+		{3, 1, "begins with 00 00 08 01"},  {7, 0, "gives 0 bytes"},
+		{4, 255, "gives 0 bytes, or more"}, {5, 1, "gives more bytes than it can hold"},
+		{7, 4, "ends too early"},           {7, 2, "has more bytes"},
 	};
 	struct scene *scene = *state;
 	struct wf_idx idx;
@@ -213,7 +213,7 @@ files_that_do_not_fit_together_are_refused(void **state)
 	put_all(scene, false);
 	put(scene, 2, false, wide_image, sizeof(wide_image));
 	assert_refused(wf_images_read(scene->env, scene->dir, &dataset), WEFT_DATA,
-		       "have 2 x 2 pixels, those to test with 1 x 4");
+		       "have 2 x 2 pixels, the test images 1 x 4");
 	put_all(scene, false);
 	put(scene, 3, false, new_label, sizeof(new_label));
 	assert_refused(wf_images_read(scene->env, scene->dir, &dataset), WEFT_DATA,

@@ -54,8 +54,8 @@ malformed_files_are_refused_by_line_column_and_value(void **state)
 		const char *text;
 		const char *part;
 	} cases[] = {
-		{"", "line 1: holds no row"},
-		{"a,b\n", "line 1: holds no row"},
+		{"", "line 1: has no rows"},
+		{"a,b\n", "line 1: has no rows"},
 		{"a,c\n1,2\n", "line 1, column 2: \"c\""},
 		{"a\n1,2\n", "line 1, column 1: \"a\""},
 		{"1,2\n1,2\n", "line 1, column 1: \"1\""},

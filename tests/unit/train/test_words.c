@@ -173,7 +173,7 @@ too_short_a_text_is_refused(void **state)
 	assert_refused(parse(*state, "", 10, &words), WEFT_DATA, "made.txt: has 0 words");
 	assert_refused(
 		parse(*state, TRAINING "only nine words more are in this made text", 10, &words),
-		WEFT_DATA, "has 49 words, at least 50");
+		WEFT_DATA, "has 49 words; at least 50");
 	assert_refused(wf_words_read(*state, "/nonexistent/file", 10, &words), WEFT_IO, "/nonex");
 }
 
