@@ -163,7 +163,7 @@ print_general(const struct page *page, const struct wf_options *options)
 		.type = WF_OPTION_STRING,
 		.metavar = "FILE",
 		.help = "Read options from a file with lines of name = value, where # begins a "
-			"comment. Lines below [train] are for weft train alone, lines below "
+			"comment. Lines under [train] are for weft train alone, lines under "
 			"[pserver train] for these two."};
 	static const char *const print[] = {
 		"  --print_options\n",

@@ -489,8 +489,7 @@ compare_closed_form(const struct figures *job, const struct figures *closed)
 static bool
 compare_bound(const struct figures *job, double test_max)
 {
-	printf("\n  test error %.4f of the rows wrong, has to be below %.4f\n", job->test,
-	       test_max);
+	printf("\n  test error %.4f of the rows wrong; must be below %.4f\n", job->test, test_max);
 	return job->test < test_max;
 }
 
@@ -500,7 +499,7 @@ compare_words(const struct verdict *verdict)
 	printf("\n  perplexity over the test words, lower is better\n"
 	       "    weft, four words before  %8.2f\n"
 	       "    bigram, interpolated     %8.2f\n"
-	       "    unigram                  %8.2f   %.2f of it; has to be below %.2f\n",
+	       "    unigram                  %8.2f   %.2f of it; must be below %.2f\n",
 	       verdict->model, verdict->bigram, verdict->baseline,
 	       verdict->model / verdict->baseline, CLEARLY);
 	return verdict->model < CLEARLY * verdict->baseline;
@@ -511,7 +510,7 @@ compare_words(const struct verdict *verdict)
 static bool
 compare_classes(const struct verdict *verdict)
 {
-	printf("\n  area under the ROC curve over the test rows, has to be above %.2f\n"
+	printf("\n  area under the ROC curve over the test rows; must be above %.2f\n"
 	       "    weft, wide and deep      %8.4f\n"
 	       "    logistic regression      %8.4f   trained in one process\n",
 	       AUC_MIN, verdict->model, verdict->baseline);
@@ -557,7 +556,8 @@ compare(struct context *context, const struct figures *job, bool *good)
 		break;
 	}
 	if (!verdict->seen) {
-		return wf_fail(WEFT_INTERNAL, "the job ended well but did not say how good it is");
+		return wf_fail(WEFT_INTERNAL,
+			       "the job ended well but printed no figures of its quality");
 	}
 	*good = context->demo->yardstick == WORD_COUNTS ? compare_words(verdict)
 							: compare_classes(verdict);

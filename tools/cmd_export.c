@@ -63,10 +63,11 @@ static enum weft_status
 check(const struct wf_options *options, const struct export_opts *opts)
 {
 	if (options->positional_count == 0) {
-		return wf_fail(WEFT_INVALID, "no saved model named; see weft help export");
+		return wf_fail(WEFT_INVALID,
+			       "the folder of a saved model is missing; see weft help export");
 	}
 	if (opts->output == NULL || opts->output[0] == '\0') {
-		return wf_fail(WEFT_INVALID, "no file named to write to; give -o FILE");
+		return wf_fail(WEFT_INVALID, "the file to write is missing; give -o FILE");
 	}
 	if (strcmp(opts->output, "-") == 0) {
 		return wf_fail(WEFT_INVALID,

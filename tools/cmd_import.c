@@ -37,7 +37,7 @@ static const struct wf_option table[] = {
 	 .type = WF_OPTION_U64,
 	 .offset = AT(pass),
 	 .initial = "0",
-	 .help = "The pass to save it as; must not be there."},
+	 .help = "The number of the pass to create. It must not exist yet."},
 	{.name = "like",
 	 .type = WF_OPTION_STRING,
 	 .offset = AT(like),
@@ -69,10 +69,10 @@ static enum weft_status
 check(const struct wf_options *options, const struct import_opts *opts)
 {
 	if (options->positional_count == 0) {
-		return wf_fail(WEFT_INVALID, "no file named; see weft help import");
+		return wf_fail(WEFT_INVALID, "the file to import is missing; see weft help import");
 	}
 	if (opts->output == NULL || opts->output[0] == '\0') {
-		return wf_fail(WEFT_INVALID, "no folder named to save in; give -o DIR");
+		return wf_fail(WEFT_INVALID, "the folder to save in is missing; give -o DIR");
 	}
 	return WEFT_OK;
 }
@@ -100,7 +100,8 @@ save(struct wf_import *import, struct wf_env *env, const struct import_opts *opt
 	printf("%s: %" PRIu32 " tensors, %" PRIu64 " values, from %s\n", path, saved.tensor_count,
 	       saved.value_count, wf_import_format_name(wf_import_format_of(import)));
 	if (saved.state_count > 0) {
-		fprintf(stderr, PROGRAM ": %" PRIu32 " arrays of an optimizer's state left out\n",
+		fprintf(stderr,
+			PROGRAM ": %" PRIu32 " arrays of an optimizer's state are left out\n",
 			saved.state_count);
 	}
 	return fflush(stdout) == 0 ? WEFT_OK

@@ -298,7 +298,7 @@ check(const struct command *command)
 	if (set->port + ports - 1 > 65535) {
 		return wf_fail(WEFT_INVALID,
 			       "--port=%u: the pservers need %" PRIu64
-			       " ports, and would go past 65535; use a lower one",
+			       " ports, which would go past 65535; use a lower port",
 			       set->port, ports);
 	}
 	return WEFT_OK;
@@ -356,7 +356,7 @@ check_ports(const struct wf_plan_opts *plan)
 	}
 	snprintf(why, sizeof(why), "%s", weft_last_error());
 	return wf_fail(WEFT_UNAVAILABLE,
-		       "%.300s; this job needs ports %u to %u: stop the process that has it, or "
+		       "%.300s; this job needs ports %u to %u: stop the process that uses it, or "
 		       "choose others with --port",
 		       why, plan->listen.port, plan->listen.port + count - 1);
 }

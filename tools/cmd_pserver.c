@@ -187,10 +187,9 @@ check(const struct command *command)
 	uint64_t ports = set->session.ports_num + set->session.ports_num_for_sparse;
 
 	if (set->use_gpu && wf_options_origin(&command->options, "use_gpu") == WF_ORIGIN_ARGUMENT) {
-		return wf_fail(
-			WEFT_UNSUPPORTED,
-			"--use_gpu=true: there is no GPU code, parameters live in host memory; "
-			"leave it out or give --use_gpu=false");
+		return wf_fail(WEFT_UNSUPPORTED,
+			       "--use_gpu=true: there is no GPU code, and parameters are in host "
+			       "memory; leave the option out, or give --use_gpu=false");
 	}
 	if (!is_transport(set->session.transport)) {
 		return wf_fail(WEFT_INVALID,
@@ -199,8 +198,8 @@ check(const struct command *command)
 	}
 	if (strcmp(set->rdma_tcp, "rdma") == 0) {
 		return wf_fail(WEFT_UNSUPPORTED,
-			       "--rdma_tcp=rdma: say --transport=verbs (RDMA or nothing) or "
-			       "--transport=auto (RDMA where it can be had) instead");
+			       "--rdma_tcp=rdma: give --transport=verbs (RDMA only) or "
+			       "--transport=auto (RDMA where both ends have it) instead");
 	}
 	if (set->session.port != 0 && set->session.port + ports - 1 > 65535) {
 		return wf_fail(WEFT_INVALID,
@@ -210,7 +209,7 @@ check(const struct command *command)
 	}
 	if ((set->slot_count & (set->slot_count - 1)) != 0) {
 		return wf_fail(WEFT_INVALID,
-			       "--slot_count=%" PRIu64 " is no power of two; 4, 8 and 16 are",
+			       "--slot_count=%" PRIu64 " is not a power of two; 4, 8 and 16 are",
 			       set->slot_count);
 	}
 	return wf_command_check_verbs(set->session.verbs);

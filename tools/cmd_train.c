@@ -23,7 +23,7 @@ own_directory(char *out, size_t bytes)
 	out[got] = '\0';
 	char *slash = strrchr(out, '/');
 	if (slash == NULL) {
-		return wf_fail(WEFT_IO, "/proc/self/exe: '%s' is no path", out);
+		return wf_fail(WEFT_IO, "/proc/self/exe: '%s' is not a path", out);
 	}
 	*slash = '\0';
 	return WEFT_OK;

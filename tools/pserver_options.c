@@ -51,15 +51,15 @@ static const struct wf_option own[] = {
 	 .type = WF_OPTION_BOOL,
 	 .offset = FIELD(once),
 	 .help = "End with the first job: with 0 when all its trainers said goodbye, "
-		 "otherwise with the code of what ended it. Without this option the next "
-		 "job is awaited."},
+		 "otherwise with the exit code of what ended it. Without this option the pserver "
+		 "waits for the next job."},
 	{.name = "ready_file",
 	 .type = WF_OPTION_STRING,
 	 .offset = FIELD(ready_file),
 	 .metavar = "FILE",
 	 .help = "Write the address of the first lane to this file when all lanes listen, as "
-		 "--pservers of a trainer takes it, and remove the file at the end. systemd is "
-		 "told, too, where it waits for it (Type=notify)."},
+		 "--pservers of a trainer accepts it, and remove the file at the end. If systemd "
+		 "waits for it (Type=notify), it is notified as well."},
 	{.name = "slot_count",
 	 .type = WF_OPTION_U64,
 	 .offset = FIELD(slot_count),

@@ -221,7 +221,7 @@ text_share(const struct wf_topo_report *report, FILE *out)
 		return;
 	case WF_SEAT_NOTHING:
 		fprintf(out,
-			"%u threads on %u CPUs: no thread is pinned; have fewer lanes or threads "
+			"%u threads on %u CPUs: no thread is pinned; use fewer lanes or threads "
 			"here\n",
 			threads, topo->cpu_count);
 		return;

@@ -121,7 +121,7 @@ mistake 69 "nobody listens at 127.0.0.1:$port" lat --transport=tcp -p "$port" 12
 mistake 64 "8MiB" bw -s 9M localhost
 mistake 64 "4032 bytes at most" lat --op=send -s 4033 localhost
 mistake 64 "multiples of 8" rate -s 12 localhost
-mistake 64 "one of them" lat -a -s 8 localhost
+mistake 64 "give either -a" lat -a -s 8 localhost
 mistake 64 "is for bw" lat -b localhost
 mistake 64 "-q" bw -q 2 localhost
 mistake 64 "needs -d" lat -x 1 localhost

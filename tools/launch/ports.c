@@ -72,8 +72,9 @@ wf_ports_probe(const struct wf_host *at, unsigned count)
 
 	WF_ASSERT(count >= 1);
 	if (at->port == 0 || (uint32_t)at->port + count - 1 > 65535) {
-		return wf_fail(WEFT_INVALID, "port %u and the %u after it leave 1..65535", at->port,
-			       count - 1);
+		return wf_fail(WEFT_INVALID,
+			       "port %u and the %u after it are not all within 1 to 65535",
+			       at->port, count - 1);
 	}
 	for (unsigned i = 0; i < count; i++) {
 		one.port = (uint16_t)(at->port + i);
@@ -99,6 +100,6 @@ wf_ports_find(struct wf_host *at, unsigned count)
 			return st;
 		}
 	}
-	return wf_fail(WEFT_UNAVAILABLE, "no %u free ports in a row on %s from %u on", count,
-		       at->name, at->port);
+	return wf_fail(WEFT_UNAVAILABLE, "%s: no %u consecutive free ports from %u on", at->name,
+		       count, at->port);
 }

@@ -249,7 +249,7 @@ handle_signals(struct job *job)
 		}
 		char text[128];
 		snprintf(text, sizeof(text),
-			 "%s: stopping %u processes; once more stops them at once",
+			 "%s: stopping %u processes; a second signal stops them at once",
 			 strsignal(job->signal_number), job->opts->count);
 		print_line(job, text);
 		enter(job, PHASE_TERM, job->opts->grace_ns);
@@ -264,14 +264,14 @@ on_deadline(struct job *job)
 	case PHASE_KILL:
 		break;
 	case PHASE_LINGER:
-		print_line(job, "all trainers have ended, stopping the pservers");
+		print_line(job, "all trainers have ended; stopping the pservers");
 		enter(job, PHASE_TERM, job->opts->grace_ns);
 		break;
 	case PHASE_FAIL:
 		enter(job, PHASE_TERM, job->opts->grace_ns);
 		break;
 	case PHASE_TERM:
-		print_line(job, "some processes do not end on SIGTERM and are killed");
+		print_line(job, "some processes have not ended on SIGTERM and are killed");
 		enter(job, PHASE_KILL, WF_NEVER);
 		break;
 	}
@@ -407,10 +407,11 @@ describe_end(const struct job *job, struct wf_supervise_end *out)
 		describe_cause(job, out);
 	} else if (job->signal_number == SIGPIPE) {
 		out->exit_code = WF_EXIT_IO;
-		snprintf(out->cause, sizeof(out->cause), "stdout cannot be written, stopped");
+		snprintf(out->cause, sizeof(out->cause),
+			 "stdout cannot be written; the job was stopped");
 	} else if (job->signal_number != 0) {
 		out->exit_code = WF_EXIT_SIGNAL + job->signal_number;
-		snprintf(out->cause, sizeof(out->cause), "stopped by %s, all processes have ended",
+		snprintf(out->cause, sizeof(out->cause), "stopped by %s; all processes have ended",
 			 strsignal(job->signal_number));
 	}
 }
@@ -445,9 +446,7 @@ finish_output(struct job *job)
 		(void)wf_outlet_flush(job->out, WF_NEVER);
 		job->signal_number = wf_outlet_error(job->out) != 0 ? SIGPIPE : 0;
 	} else if (!write_while_taken(job)) {
-		print_line(
-			job,
-			"nobody reads stdout: the results that were still to be written are lost");
+		print_line(job, "nobody reads stdout: results that were not yet written are lost");
 	}
 }
 

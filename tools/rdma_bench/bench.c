@@ -158,8 +158,8 @@ wf_bench_left(const struct wf_bench *bench, uint64_t *out)
 	uint64_t now_ns = wf_now_ns(bench->env);
 	if (now_ns >= bench->deadline_ns) {
 		return wf_fail(WEFT_TIMEOUT,
-			       "%u s are over with %u figures done; give more with --limit, or "
-			       "ask for less with --only or --pairs",
+			       "%u s have passed with %u figures done; allow more time with "
+			       "--limit, or measure less with --only or --pairs",
 			       (unsigned)(bench->set.limit_ns / WF_NS_PER_S), bench->result_count);
 	}
 	*out = bench->deadline_ns - now_ns;

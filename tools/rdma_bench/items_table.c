@@ -69,8 +69,8 @@ choose_rows(const struct wf_bench *bench, uint32_t dim)
 	}
 	if (arg.rows < bench->set.rows) {
 		fprintf(stderr,
-			"rdma_bench: memory for %" PRIu64 " rows of %zu bytes only, not %" PRIu64
-			"\n",
+			"rdma_bench: there is memory for %" PRIu64
+			" rows of %zu bytes only, not for %" PRIu64 "\n",
 			arg.rows, dim * sizeof(float), bench->set.rows);
 	}
 	return arg.rows;

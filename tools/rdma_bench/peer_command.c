@@ -36,7 +36,7 @@ static const char exit_codes[] =
 	"   1  --verify found bytes that differ\n"
 	"  64  an option is wrong, there is no such device, or the other end has\n"
 	"      another version\n"
-	"  69  the other end is not there, or was lost\n"
+	"  69  the other end cannot be reached, or was lost\n"
 	"  70  an internal error\n"
 	"  74  input or output failed\n"
 	"  77  not permitted";
@@ -77,8 +77,8 @@ complain(const char *program, const struct wf_peer_run *run)
 	const struct wf_peer_report *verified = &run->verified;
 	if (verified->wrong > 0) {
 		fprintf(stderr,
-			"%s: %" PRIu64 " of %" PRIu64 " messages arrived with other bytes than "
-			"were sent; the first: number %" PRIu64 ", from byte %" PRIu64 " on\n",
+			"%s: %" PRIu64 " of %" PRIu64 " messages arrived with wrong bytes; "
+			"the first one is number %" PRIu64 ", from byte %" PRIu64 " on\n",
 			program, verified->wrong, verified->checked, verified->wrong_number,
 			verified->wrong_at);
 		return WF_EXIT_FAILED;
@@ -97,8 +97,7 @@ run_end(struct wf_peer_end *end, int *code)
 		enum weft_status st = wf_peer_serve(end, &right);
 		*code = right ? WF_EXIT_OK : WF_EXIT_FAILED;
 		if (st == WEFT_OK && !right) {
-			fprintf(stderr, "%s: messages arrived with other bytes than were sent\n",
-				program);
+			fprintf(stderr, "%s: messages arrived with wrong bytes\n", program);
 		}
 		return st;
 	}

@@ -82,7 +82,7 @@ wf_peer_on_message(struct wf_peer_path *path, const uint8_t *data)
 {
 	const struct wf_peer_leg *leg = path->leg;
 	if (leg == NULL || path->received == leg->receive_count) {
-		return wf_fail(WEFT_PROTOCOL, "one message more arrived than was to be sent");
+		return wf_fail(WEFT_PROTOCOL, "one more message arrived than was due");
 	}
 	if (leg->verify) {
 		check(&path->verified, leg, path->received, data);

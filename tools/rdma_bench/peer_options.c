@@ -194,7 +194,7 @@ spell_word(char *word, struct wf_peer_spelled *out, bool *room)
 	for (char *at = word + 1; *at != '\0'; at++) {
 		const struct letter *letter = find_letter(*at);
 		if (letter == NULL) {
-			return wf_fail(WEFT_INVALID, "'-%c' is not known; see --help", *at);
+			return wf_fail(WEFT_INVALID, "unknown option '-%c'; see --help", *at);
 		}
 		*room = *room && add_name(out, letter->name);
 		if (letter->has_value && at[1] != '\0') {
@@ -239,7 +239,7 @@ check_sizes(struct wf_peer_settings *set)
 					     "one size (-s)");
 	}
 	if (set->all && set->bytes > 0) {
-		return wf_fail(WEFT_INVALID, "-a (--all) and -s (--size): one of them");
+		return wf_fail(WEFT_INVALID, "give either -a (--all) or -s (--size)");
 	}
 	if (set->bytes == 0) {
 		set->bytes = set->kind == WF_PEER_BW && !sends ? 64u << 10 : WF_PEER_UPDATE_BYTES;
@@ -323,7 +323,7 @@ wf_peer_verbs_settings(const struct wf_peer_settings *set, char out[WF_PEER_VERB
 		add(out, "", set->verbs);
 	}
 	if (strlen(out) + 1 >= WF_PEER_VERBS_BYTES) {
-		return wf_fail(WEFT_INVALID, "settings for RDMA of more than %d characters",
+		return wf_fail(WEFT_INVALID, "the settings for RDMA have more than %d characters",
 			       WF_PEER_VERBS_BYTES - 2);
 	}
 	return WEFT_OK;

@@ -57,7 +57,7 @@ wf_table_has_absl(void)
 static enum weft_status
 no_memory(const struct tables *t)
 {
-	return wf_fail(WEFT_NOMEM, "tables of %llu rows: no memory: give --rows less",
+	return wf_fail(WEFT_NOMEM, "no memory for tables of %llu rows; give fewer --rows",
 		       (unsigned long long)t->arg->rows);
 }
 

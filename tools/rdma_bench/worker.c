@@ -89,7 +89,8 @@ wf_worker_order(struct wf_worker *worker, const struct wf_work_order *order)
 {
 	WF_ASSERT(worker->pid > 0);
 	if (send(worker->fd, order, sizeof(*order), MSG_NOSIGNAL) != (ssize_t)sizeof(*order)) {
-		return wf_fail_errno(WEFT_LOST, errno, "%s takes no order", worker->name);
+		return wf_fail_errno(WEFT_LOST, errno, "%s does not read its commands",
+				     worker->name);
 	}
 	return WEFT_OK;
 }
