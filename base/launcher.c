@@ -3,14 +3,10 @@
  */
 #include "base/launcher.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/launcher_internal.h"
-
-#define DIGITS_MAX 6u
 
 static const struct {
 	const char *name;
@@ -20,82 +16,6 @@ static const struct {
 	{"Slurm", wf_launcher_read_slurm},       {"PaddlePaddle's job", wf_launcher_read_paddle},
 	{"Volcano", wf_launcher_read_volcano},   {"Kubernetes Job", wf_launcher_read_indexed_job},
 };
-
-const char *
-wf_probe_get(const struct wf_launcher_probe *probe, const char *name)
-{
-	const char *value = probe->source->get != NULL
-				    ? probe->source->get(probe->source->arg, name)
-				    : getenv(name);
-	return value != NULL && value[0] != '\0' ? value : NULL;
-}
-
-bool
-wf_probe_number(const char *text, unsigned *out)
-{
-	size_t digits = strspn(text, "0123456789");
-	if (digits == 0 || digits > DIGITS_MAX || text[digits] != '\0') {
-		return false;
-	}
-	*out = 0;
-	for (const char *at = text; *at != '\0'; at++) {
-		*out = *out * 10 + (unsigned)(*at - '0');
-	}
-	return true;
-}
-
-/* The reason why a value cannot be used; NULL: it can. */
-static const char *
-objection(enum wf_launcher_fact fact, const char *value)
-{
-	unsigned number;
-	switch (fact) {
-	case WF_FACT_RANK:
-		return wf_probe_number(value, &number) ? NULL : "it is not a number";
-	case WF_FACT_SIZE:
-		return wf_probe_number(value, &number) && number > 0 ? NULL
-								     : "it is not a number from 1";
-	case WF_FACT_PORT:
-		return wf_probe_number(value, &number) && number > 0 && number <= 65535
-			       ? NULL
-			       : "it is not a port number";
-	case WF_FACT_ROLE:
-	case WF_FACT_PSERVERS:
-	case WF_FACT_COUNT:
-		return NULL;
-	}
-	return NULL;
-}
-
-void
-wf_probe_add(struct wf_launcher_probe *probe, enum wf_launcher_fact fact, const char *from,
-	     const char *value, const char *ignored)
-{
-	struct wf_launcher *out = probe->out;
-	size_t room = sizeof(out->text) - out->text_used;
-
-	if (out->count == WF_LAUNCHER_FINDINGS_MAX) {
-		return;
-	}
-	char *text = out->text + out->text_used;
-	int wanted = snprintf(text, room, "%s=%s", from, value);
-	if (wanted < 0 || (size_t)wanted >= room) {
-		text[0] = '\0';
-		wanted = snprintf(text, room, "%s=", from);
-		ignored = "it is too long";
-		if (wanted < 0 || (size_t)wanted >= room) {
-			return;
-		}
-	}
-	out->text_used += (size_t)wanted + 1;
-	out->finding[out->count++] = (struct wf_launcher_finding){
-		.fact = fact,
-		.launcher = probe->launcher,
-		.text = text,
-		.value = text + strlen(from) + 1,
-		.ignored = ignored != NULL ? ignored : objection(fact, value),
-	};
-}
 
 static void
 settle(struct wf_launcher *out)
