@@ -45,6 +45,11 @@ enum wf_option_origin {
 	WF_ORIGIN_ARGUMENT,
 };
 
+/* Where a setting stands in the description of a job or table. */
+struct wf_option_wire {
+	uint8_t at, bytes; /* its offset and its size; 0 bytes: it does not travel */
+};
+
 struct wf_option {
 	const char *name; /* "ports_num" */
 	enum wf_option_type type;
@@ -63,12 +68,10 @@ struct wf_option {
 	/* For these types: a word that stands for UINT64_MAX ("auto"); NULL: none. */
 	const char *word;
 	double fmin, fmax; /* F64; both 0: no limit */
-	bool is_shared;    /* a setting that has to be the same on all trainers of a job */
-	bool of_pserver;   /* a setting that pservers have too, with the same default and limits */
-	bool is_setting;   /* a program's row that wf_settings_complete completes */
-	/* For a setting that travels in the description of a job or table: its offset there, and
-	 * its size. */
-	uint8_t wire_at, wire_bytes;
+	bool is_shared;  /* a setting that has to be the same on all trainers of a job */
+	bool of_pserver; /* a setting that pservers have too, with the same default and limits */
+	bool is_setting; /* a program's row that wf_settings_complete completes */
+	struct wf_option_wire wire;
 };
 
 #define WF_OPTION_NAME_BYTES 64 /* longest name of a table, with its NUL */

@@ -14,7 +14,7 @@
 	.offset = offsetof(struct opts, field), .bytes = sizeof(((struct opts *)NULL)->field)
 #define AT(field) IN(weft_session_opts, field)
 /* Offset and size as in wire/protocol.md, "The job" and "TABLE". */
-#define WIRE(at, count) .wire_at = (at), .wire_bytes = (count)
+#define WIRE(at, count) .wire = {(at), (count)}
 
 static const struct wf_option session_rows[] = {
 	/* The job. */
@@ -611,7 +611,7 @@ wf_settings_check_wire(enum weft_settings_kind kind, const void *values)
 	const struct wf_option *rows = wf_settings_rows(kind, &count);
 	enum weft_status st = WEFT_OK;
 	for (unsigned i = 0; i < count && st == WEFT_OK; i++) {
-		if (rows[i].wire_bytes > 0) {
+		if (rows[i].wire.bytes > 0) {
 			st = wf_option_check(&rows[i], 1, values);
 		}
 	}

@@ -11,12 +11,12 @@ wf_settings_encode(enum weft_settings_kind kind, const void *values, uint8_t *ou
 	const struct wf_option *rows = wf_settings_rows(kind, &count);
 	for (unsigned i = 0; i < count; i++) {
 		const struct wf_option *row = &rows[i];
-		uint64_t number = row->wire_bytes > 0 ? wf_option_number(row, values) : 0;
+		uint64_t number = row->wire.bytes > 0 ? wf_option_number(row, values) : 0;
 		if (row->type == WF_OPTION_BOOL) {
 			number = number != 0;
 		}
-		for (unsigned byte = 0; byte < row->wire_bytes; byte++) {
-			out[row->wire_at + byte] = (uint8_t)(number >> (8 * byte));
+		for (unsigned byte = 0; byte < row->wire.bytes; byte++) {
+			out[row->wire.at + byte] = (uint8_t)(number >> (8 * byte));
 		}
 	}
 }
@@ -30,13 +30,13 @@ wf_settings_decode(enum weft_settings_kind kind, const char *message, const uint
 	for (unsigned i = 0; i < count; i++) {
 		const struct wf_option *row = &rows[i];
 		uint64_t number = 0;
-		for (unsigned byte = 0; byte < row->wire_bytes; byte++) {
-			number |= (uint64_t)in[row->wire_at + byte] << (8 * byte);
+		for (unsigned byte = 0; byte < row->wire.bytes; byte++) {
+			number |= (uint64_t)in[row->wire.at + byte] << (8 * byte);
 		}
 		if (row->type == WF_OPTION_BOOL && number > 1) {
 			return wf_refuse(message, row->name, number, "0 or 1");
 		}
-		if (row->wire_bytes > 0) {
+		if (row->wire.bytes > 0) {
 			wf_option_set_number(row, number, values);
 		}
 	}

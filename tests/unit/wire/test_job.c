@@ -131,9 +131,9 @@ each_byte_in_front_of_the_segments_has_one_place(void **state)
 	const struct wf_option *table = wf_settings_rows(WEFT_SETTINGS_SESSION, &count);
 
 	for (unsigned i = 0; i < count; i++) {
-		for (unsigned k = 0; k < table[i].wire_bytes; k++) {
-			assert_true(table[i].wire_at + k < sizeof(map));
-			map[table[i].wire_at + k]++;
+		for (unsigned k = 0; k < table[i].wire.bytes; k++) {
+			assert_true(table[i].wire.at + k < sizeof(map));
+			map[table[i].wire.at + k]++;
 		}
 	}
 	for (size_t i = 0; i < sizeof(other) / sizeof(other[0]); i++) {

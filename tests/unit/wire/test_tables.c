@@ -55,13 +55,13 @@ each_byte_in_front_of_the_name_has_one_place(void **state)
 	const struct wf_option *rows = wf_settings_rows(WEFT_SETTINGS_TABLE, &count);
 
 	for (unsigned i = 0; i < count; i++) {
-		for (unsigned k = 0; k < rows[i].wire_bytes; k++) {
-			assert_true(rows[i].wire_at + k < sizeof(map));
-			map[rows[i].wire_at + k]++;
+		for (unsigned k = 0; k < rows[i].wire.bytes; k++) {
+			assert_true(rows[i].wire.at + k < sizeof(map));
+			map[rows[i].wire.at + k]++;
 		}
 		/* What travels, or is a text that a number stands for, is shared. */
 		bool is_text = rows[i].type == WF_OPTION_STRING || rows[i].type == WF_OPTION_CHOICE;
-		assert_int_equal(rows[i].is_shared, rows[i].wire_bytes > 0 || is_text);
+		assert_int_equal(rows[i].is_shared, rows[i].wire.bytes > 0 || is_text);
 	}
 	for (size_t i = 0; i < sizeof(other) / sizeof(other[0]); i++) {
 		for (unsigned k = 0; k < 4; k++) {
