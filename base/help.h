@@ -11,8 +11,10 @@
 
 /* Options that a user looks for together. */
 struct wf_help_group {
-	const char *title;   /* "Optimizer" */
-	const char *options; /* their names in the order to print them, with blanks between */
+	const char *title; /* "Optimizer" */
+	/* Their names in the order to print them, with blanks between. Options whose rows have the
+	 * title for a heading follow, in the order of the table. NULL: these alone. */
+	const char *options;
 };
 
 /* All parts may be NULL, and are then left out. */

@@ -68,6 +68,9 @@ struct wf_option {
 	/* For these types: a word that stands for UINT64_MAX ("auto"); NULL: none. */
 	const char *word;
 	double fmin, fmax; /* F64; both 0: no limit */
+	/* The title of the group of --help that the option belongs to, unless a group names it;
+	 * NULL: it is one of the "Other options" then. */
+	const char *heading;
 	bool is_shared;  /* a setting that has to be the same on all trainers of a job */
 	bool of_pserver; /* a setting that pservers have too, with the same default and limits */
 	bool is_setting; /* a program's row that wf_settings_complete completes */

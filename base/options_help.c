@@ -103,30 +103,44 @@ print_option(const struct page *page, const struct wf_option *option)
 	wf_help_print_text(page->out, page->columns, INDENT, text);
 }
 
-/* The first group that names the option; group_count if none does. */
+static bool
+is_named(const struct wf_help_group *group, const struct wf_option *option)
+{
+	size_t bytes = strlen(option->name);
+	const char *at = group->options != NULL ? group->options : "";
+	for (at += strspn(at, " "); *at != '\0'; at += strspn(at, " ")) {
+		size_t word = strcspn(at, " ");
+		if (word == bytes && memcmp(at, option->name, bytes) == 0) {
+			return true;
+		}
+		at += word;
+	}
+	return false;
+}
+
+/* The first group that names the option, otherwise the one whose title is its heading; group_count
+ * if there is none. */
 static unsigned
 group_of(const struct wf_help *help, const struct wf_option *option)
 {
-	size_t bytes = strlen(option->name);
 	for (unsigned i = 0; i < help->group_count; i++) {
-		const char *at = help->group[i].options;
-		for (at += strspn(at, " "); *at != '\0'; at += strspn(at, " ")) {
-			size_t word = strcspn(at, " ");
-			if (word == bytes && memcmp(at, option->name, bytes) == 0) {
-				return i;
-			}
-			at += word;
+		if (is_named(&help->group[i], option)) {
+			return i;
 		}
 	}
-	return help->group_count;
+	unsigned i = 0;
+	while (i < help->group_count &&
+	       (option->heading == NULL || strcmp(option->heading, help->group[i].title) != 0)) {
+		i++;
+	}
+	return i;
 }
 
 static void
-print_group(const struct page *page, const struct wf_options *options,
+print_named(const struct page *page, const struct wf_options *options,
 	    const struct wf_help_group *group)
 {
-	(void)fprintf(page->out, "\n%s:\n", group->title);
-	const char *at = group->options;
+	const char *at = group->options != NULL ? group->options : "";
 	for (at += strspn(at, " "); *at != '\0'; at += strspn(at, " ")) {
 		size_t bytes = strcspn(at, " ");
 		const struct wf_option *option = wf_option_find(options, at, bytes);
@@ -137,7 +151,22 @@ print_group(const struct page *page, const struct wf_options *options,
 	}
 }
 
-/* Prints options that no group names, such as a setting that was added later. */
+static void
+print_group(const struct page *page, const struct wf_options *options, const struct wf_help *help,
+	    unsigned idx)
+{
+	const struct wf_help_group *group = &help->group[idx];
+	(void)fprintf(page->out, "\n%s:\n", group->title);
+	print_named(page, options, group);
+	for (unsigned i = 0; i < options->option_count; i++) {
+		const struct wf_option *option = &options->table[i];
+		if (group_of(help, option) == idx && !is_named(group, option)) {
+			print_option(page, option);
+		}
+	}
+}
+
+/* Prints options that belong to no group. */
 static void
 print_others(const struct page *page, const struct wf_options *options, const struct wf_help *help)
 {
@@ -214,7 +243,7 @@ wf_option_print_page(const struct wf_options *options, FILE *out, unsigned colum
 
 	print_opening(&page, help);
 	for (unsigned i = 0; i < help->group_count; i++) {
-		print_group(&page, options, &help->group[i]);
+		print_group(&page, options, help, i);
 	}
 	print_others(&page, options, help);
 	print_general(&page, options);

@@ -11,11 +11,16 @@
 
 #define WF_SETTING_TEXTS_MAX 16u /* settings that are texts */
 
+/* Headings of the help pages of all programs that have these settings. */
+#define WF_HEADING_TRANSPORT "Transport and CPUs"
+#define WF_HEADING_TIME_LIMITS "Time limits"
+
 /* Settings that have no field in weft_session_opts, which does not grow any more: programs set them
  * by name. A line is X(type of the value, name, type of the option, default, the rest of its row);
  * times are nanoseconds. */
 #define WF_SETTINGS_BY_NAME(X)                                                                     \
 	X(uint64_t, path_retry, WF_OPTION_DURATION, "0", .max = 3600 * WF_NS_PER_S,                \
+	  .heading = WF_HEADING_TIME_LIMITS,                                                       \
 	  .help = "How long a path (shared memory, RDMA) that broke is not used, and twice as "    \
 		  "long after each further break. 0: 10 s.")
 

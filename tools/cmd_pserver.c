@@ -54,8 +54,8 @@ static const struct wf_help_group groups[] = {
 	{"Ports and addresses", "port ports_num ports_num_for_sparse listen"},
 	{"Job", "num_gradient_servers max_trainers once ready_file"},
 	{"Memory", "max_shard_bytes inbox_bytes slot_count"},
-	{"Transport and CPUs", "transport verbs tcp_congestion pin spin"},
-	{"Time limits", "connect_timeout reconnect_timeout peer_timeout stall_timeout path_retry"},
+	{.title = WF_HEADING_TRANSPORT},
+	{WF_HEADING_TIME_LIMITS, "stall_timeout"},
 	{"Log", "log_level stats_period"},
 	{"Accepted for the original's command lines",
 	 "nics rdma_tcp use_gpu comment small_messages sock_send_buf_size sock_recv_buf_size "

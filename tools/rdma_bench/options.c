@@ -70,6 +70,7 @@ static const struct wf_option table[] = {
 	{.name = "tcp_congestion",
 	 .type = WF_OPTION_STRING,
 	 .offset = FIELD(congestion),
+	 .heading = WF_HEADING_MEASURED,
 	 .metavar = "NAME",
 	 .help = "Congestion control of all TCP sockets, those of the limits included. "
 		 "cubic unless given, or the system's if this user may not choose cubic."},

@@ -5,6 +5,7 @@
 #include "base/options.h"
 
 #define WF_SELF_OPTION_MAX 16
+#define WF_HEADING_MEASURED "How it is measured"
 
 struct wf_self_settings {
 	bool json;

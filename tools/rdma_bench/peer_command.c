@@ -26,7 +26,7 @@
 static const struct wf_help_group groups[] = {
 	{"What is measured", "transport op size all bidirectional"},
 	{"How it is measured", "iters pairs tx_depth verify"},
-	{"This end", "port listen device ib_port gid_index mtu sl verbs tcp_congestion"},
+	{WF_HEADING_THIS_END, "port listen device ib_port gid_index mtu sl verbs"},
 	{"Output", "json"},
 	{"Accepted for perftest's command lines", "force rdma_cm"},
 };

@@ -120,6 +120,7 @@ static const struct wf_option table[] = {
 	{.name = "tcp_congestion",
 	 .type = WF_OPTION_STRING,
 	 .offset = FIELD(congestion),
+	 .heading = WF_HEADING_THIS_END,
 	 .metavar = "NAME",
 	 .help = "Congestion control of this end's TCP sockets, the raw ones included. "
 		 "cubic unless given, or the system's if this user may not choose cubic."},

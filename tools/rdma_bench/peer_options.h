@@ -8,6 +8,7 @@
 #include "tools/rdma_bench/path.h"
 
 #define WF_PEER_OPTION_MAX 32
+#define WF_HEADING_THIS_END "This end"
 #define WF_PEER_WORDS_MAX 128 /* arguments, one-letter options being two each */
 #define WF_PEER_NAME_BYTES 20
 

@@ -27,9 +27,8 @@ static const struct wf_help_group groups[] = {
 			   "evict_fade_steps"},
 	{"Saved models", "save_dir saving_period save_only_one start_pass init_model_path "
 			 "load_missing_parameter_strategy"},
-	{"Transport and CPUs", "transport verbs tcp_congestion progress pin spin"},
-	{"Time limits", "connect_timeout reconnect_timeout peer_timeout step_timeout stall_timeout "
-			"path_retry"},
+	{.title = WF_HEADING_TRANSPORT},
+	{.title = WF_HEADING_TIME_LIMITS},
 	{"Log", "log_period dot_period stats_period"},
 	{"Accepted for the original's command lines",
 	 "rdma_tcp nics use_gpu small_messages use_old_updater parallel_thread_num "

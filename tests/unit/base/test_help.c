@@ -19,7 +19,7 @@
 struct values {
 	uint64_t port, count;
 	double rate;
-	bool once;
+	bool once, quiet, verbose;
 	const char *method;
 };
 
@@ -42,7 +42,18 @@ static const struct wf_option table[] = {
 	 .initial = "0.5",
 	 .fmin = 0,
 	 .fmax = 1,
+	 .heading = "Job", /* but a group names it */
 	 .help = "How fast."},
+	{.name = "quiet",
+	 .type = WF_OPTION_BOOL,
+	 .offset = offsetof(struct values, quiet),
+	 .heading = "Log",
+	 .help = "Log errors only."},
+	{.name = "verbose",
+	 .type = WF_OPTION_BOOL,
+	 .offset = offsetof(struct values, verbose),
+	 .heading = "Job",
+	 .help = "Log everything."},
 	{.name = "once",
 	 .type = WF_OPTION_BOOL,
 	 .offset = offsetof(struct values, once),
@@ -58,6 +69,7 @@ static const struct wf_option table[] = {
 static const struct wf_help_group groups[] = {
 	{"Job", "once port"},
 	{"Optimizer", "method rate"},
+	{.title = "Log"},
 };
 
 static void
@@ -216,8 +228,10 @@ parts_and_groups_stand_in_their_order(void **state)
 		"\nModels:\n  linear",
 		"\nJob:\n  --[no-]once\n",
 		"\n  --port=N\n",
+		"\n  --[no-]verbose\n", /* by its heading */
 		"\nOptimizer:\n  --method=",
 		"\n  --rate=X\n",
+		"\nLog:\n  --[no-]quiet\n",
 		"\nOther options:\n  --count=N\n",
 		"\nGeneral:\n",
 		"  -h, --help\n",
