@@ -201,7 +201,7 @@ void
 wf_life_decide(struct wf_life *life, const void *blob, size_t blob_bytes, bool is_no)
 {
 	WF_ASSERT(life->state < WF_LIFE_DECIDED && (life->visible || life->incoming));
-	life->word = (struct wf_life_word){blob, blob_bytes, is_no};
+	life->word = (struct wf_life_word){blob, (uint32_t)blob_bytes, is_no};
 	life->state = WF_LIFE_DECIDED;
 	life->deadline_ns = WF_NEVER; /* a connection whose answer has arrived is not late */
 	if (life->incoming) {

@@ -87,8 +87,8 @@ struct wf_life_ops {
 /* The peer's hello or verdict. */
 struct wf_life_word {
 	const uint8_t *blob; /* in memory of the medium's connection */
-	size_t blob_bytes;
-	bool is_no; /* connecting end: the peer refuses */
+	uint32_t blob_bytes; /* 32 bits: 8 bytes more would misalign the buffers behind a life */
+	bool is_no;          /* connecting end: the peer refuses */
 };
 
 /* How it went down, written once. */
