@@ -18,6 +18,7 @@ cat >job.conf <<'CONF'
 [train]
 peer_timeout = 7s
 connect_timeout = 50s
+pservers = 192.0.2.1
 CONF
 env WEFT_PSERVERS=192.0.2.1 WEFT_TRAINER_ID=9 WEFT_STEP_TIMEOUT=200 "$WEFT" launch --local --pservers=2 --trainers=2 \
 	--port="$port" --config=job.conf --connect_timeout=60 --transport=tcp --log_dir=logs \
@@ -26,7 +27,7 @@ env WEFT_PSERVERS=192.0.2.1 WEFT_TRAINER_ID=9 WEFT_STEP_TIMEOUT=200 "$WEFT" laun
 [ "$(grep -c . job.out)" -eq 4 ] || fail "not the lines of trainer 0 alone on stdout"
 says job.err "trainer 1 | arguments 2 <two words> <--port=1>" "trainer 1 | variables 1 2" \
 	"WEFT_PSERVERS=192.0.2.1 is not used" "2 trainers" \
-	"env WEFT_ROLE=trainer WEFT_RANK=1 WEFT_TRAINER_ID=1 "
+	"env WEFT_ROLE=trainer WEFT_RANK=1 " "WEFT_TRAINER_ID=1 WEFT_NUM_GRADIENT_SERVERS=2 "
 says logs/trainer-0.log "arguments 2"
 where=127.0.0.1:$port,127.0.0.1:$((port + 1))
 for prefix in WEFT PADDLE_INIT; do

@@ -110,14 +110,16 @@ plan_pserver(const struct wf_plan_opts *opts, uint32_t idx, struct wf_child_spec
 }
 
 /* The job's settings for the session of a user's program, by weft's names and by the original's.
- * Python buffers its output unless it is configured otherwise, and lines of a log should appear
- * when they are printed. */
+ * They come last, because they override those of the session: a [train] section of --config may
+ * name the pservers of another job. Python buffers its output unless it is configured otherwise,
+ * and lines of a log should appear when they are printed. */
 static void
 plan_variables(const struct wf_plan_opts *opts, uint32_t idx, const char *pservers,
 	       struct wf_args *variables)
 {
 	static const char *const prefixes[] = {"WEFT", "PADDLE_INIT"};
 
+	wf_args_borrow_all(variables, opts->variables);
 	for (size_t i = 0; i < WF_ARRAY_COUNT(prefixes); i++) {
 		const char *prefix = prefixes[i];
 		wf_args_add(variables, "%s_TRAINER_ID=%u", prefix, idx);
@@ -131,7 +133,6 @@ plan_variables(const struct wf_plan_opts *opts, uint32_t idx, const char *pserve
 	if (getenv("PYTHONUNBUFFERED") == NULL) {
 		wf_args_add(variables, "PYTHONUNBUFFERED=1");
 	}
-	wf_args_borrow_all(variables, opts->variables);
 }
 
 static void

@@ -11,7 +11,6 @@
 
 #include "base/assert.h"
 
-#define VALUE_BYTES 4096
 #define PATH_DEFAULT "/usr/local/bin:/usr/bin:/bin"
 
 void
@@ -53,7 +52,7 @@ wf_program_options_export(const struct wf_program_options *set, struct wf_args *
 
 	for (unsigned i = 0; i < count; i++) {
 		if (set->origin[i] == WF_ORIGIN_ARGUMENT || set->origin[i] == WF_ORIGIN_FILE) {
-			char value[VALUE_BYTES];
+			char value[WF_ARGS_TEXT_BYTES]; /* one that is cut does not fit there */
 			wf_option_value(&rows[i], &set->values, value, sizeof(value));
 			wf_plan_variable(variables, rows[i].name, value);
 		}

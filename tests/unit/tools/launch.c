@@ -19,6 +19,7 @@
 #include "tools/launch/lines.h"
 #include "tools/launch/plan.h"
 #include "tools/launch/ports.h"
+#include "tools/launch/program.h"
 #include "tools/launch/seating.h"
 #include "tools/launch/split.h"
 
@@ -388,6 +389,7 @@ a_program_gets_the_job_by_variables(void **state)
 	wf_args_add(&words, "--x");
 	wf_args_init(&settings);
 	wf_plan_variable(&settings, "peer_timeout", "7s");
+	wf_plan_variable(&settings, "pservers", "elsewhere"); /* overridden, as it comes first */
 	assert_int_equal(wf_plan_job(&opts, spec), WEFT_OK);
 	assert_null(spec[0].program);
 	holds(&spec[0].variables, "WEFT_ROLE=pserver WEFT_RANK=0");
@@ -396,14 +398,45 @@ a_program_gets_the_job_by_variables(void **state)
 	assert_int_equal(wf_plan_set(&spec[1], "spin", "0"), WEFT_OK);
 	holds(&spec[1].args, "train --x");
 	holds(&spec[1].variables,
-	      "WEFT_ROLE=trainer WEFT_RANK=0 WEFT_TRAINER_ID=0 WEFT_NUM_GRADIENT_SERVERS=1 "
+	      "WEFT_ROLE=trainer WEFT_RANK=0 WEFT_PEER_TIMEOUT=7s WEFT_PSERVERS=elsewhere "
+	      "WEFT_TRAINER_ID=0 WEFT_NUM_GRADIENT_SERVERS=1 "
 	      "WEFT_PSERVERS=[::1]:8000 WEFT_PORT=8000 WEFT_PORTS_NUM=1 "
 	      "WEFT_PORTS_NUM_FOR_SPARSE=2 PADDLE_INIT_TRAINER_ID=0 "
 	      "PADDLE_INIT_NUM_GRADIENT_SERVERS=1 PADDLE_INIT_PSERVERS=[::1]:8000 "
 	      "PADDLE_INIT_PORT=8000 PADDLE_INIT_PORTS_NUM=1 "
-	      "PADDLE_INIT_PORTS_NUM_FOR_SPARSE=2 WEFT_PEER_TIMEOUT=7s WEFT_SPIN=0");
+	      "PADDLE_INIT_PORTS_NUM_FOR_SPARSE=2 WEFT_SPIN=0");
 	assert_true(spec[1].is_worker && spec[1].owns_stdout);
 	unsetenv("PYTHONUNBUFFERED");
+}
+
+/* A long value reaches the program whole; one without room is refused. */
+static void
+no_setting_of_a_program_is_cut(void **state)
+{
+	static struct wf_program_options set;
+	static struct wf_args variables;
+	static char option[WF_ARGS_TEXT_BYTES + 16];
+	char train[] = "train";
+	char *argv[] = {train, option, NULL};
+	static const struct {
+		size_t bytes;
+		enum weft_status status;
+	} cases[] = {{5000, WEFT_OK}, {WF_ARGS_TEXT_BYTES, WEFT_INVALID}};
+
+	for (size_t i = 0; i < WF_ARRAY_COUNT(cases); i++) {
+		int used = snprintf(option, sizeof(option), "--pservers=");
+		memset(option + used, 'a', cases[i].bytes);
+		option[(size_t)used + cases[i].bytes] = '\0';
+		wf_program_options_init(&set);
+		assert_int_equal(wf_program_options_parse(&set, 2, argv), WEFT_OK);
+		wf_args_init(&variables);
+		wf_program_options_export(&set, &variables);
+		assert_int_equal(wf_args_check(&variables), cases[i].status);
+		if (cases[i].status == WEFT_OK) {
+			assert_int_equal(strlen(variables.argv[0]),
+					 strlen("WEFT_PSERVERS=") + cases[i].bytes);
+		}
+	}
 }
 
 /* ---- seating ---- */
@@ -490,6 +523,7 @@ main(void)
 		cmocka_unit_test(what_nobody_knows_or_stands_in_the_wrong_place_is_refused),
 		cmocka_unit_test(any_other_command_is_a_program_with_settings_of_a_session),
 		cmocka_unit_test(a_program_gets_the_job_by_variables),
+		cmocka_unit_test(no_setting_of_a_program_is_cut),
 		cmocka_unit_test(pservers_stand_side_by_side_and_trainers_know_them_all),
 		cmocka_unit_test(each_process_gets_a_list_of_its_own),
 		cmocka_unit_test(every_status_has_the_exit_code_that_scripts_rely_on),
