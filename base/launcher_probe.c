@@ -63,7 +63,7 @@ wf_probe_add(struct wf_launcher_probe *probe, enum wf_launcher_fact fact, const 
 	struct wf_launcher *out = probe->out;
 	size_t room = sizeof(out->text) - out->text_used;
 
-	if (out->count == WF_LAUNCHER_FINDINGS_MAX) {
+	if (out->count == WF_LAUNCHER_FINDINGS_MAX || room == 0) {
 		return;
 	}
 	char *text = out->text + out->text_used;

@@ -311,6 +311,28 @@ no_environment_is_too_large(void **state)
 	assert_string_equal(ignored("PADDLE_PSERVERS"), "it is too long");
 }
 
+/* The first list fills the room for texts to the last byte; what is found after it is left out. */
+static void
+nothing_is_written_behind_the_texts(void **state)
+{
+	static char list[WF_LAUNCHER_TEXT_BYTES] = "PADDLE_PSERVERS=";
+	static const char *const variables[] = {list, "PADDLE_PORT=7164", NULL};
+	static struct {
+		struct wf_launcher launcher;
+		unsigned char behind[8];
+	} out;
+	const struct wf_launcher_source source = {.get = get, .arg = (void *)(uintptr_t)variables};
+
+	memset(list + strlen(list), 'a', sizeof(list) - strlen(list) - 1);
+	memset(out.behind, 0xff, sizeof(out.behind));
+	wf_launcher_detect(&source, WF_ROLE_TRAINER, &out.launcher);
+	assert_int_equal(out.launcher.text_used, WF_LAUNCHER_TEXT_BYTES);
+	assert_int_equal(out.launcher.count, 1);
+	for (size_t i = 0; i < sizeof(out.behind); i++) {
+		assert_int_equal(out.behind[i], 0xff);
+	}
+}
+
 int
 main(void)
 {
@@ -325,6 +347,7 @@ main(void)
 		cmocka_unit_test(an_indexed_job_says_the_rank),
 		cmocka_unit_test(of_several_the_innermost_counts),
 		cmocka_unit_test(no_environment_is_too_large),
+		cmocka_unit_test(nothing_is_written_behind_the_texts),
 	};
 
 	return cmocka_run_group_tests_name("base_launcher", tests, NULL, NULL);
