@@ -16,6 +16,7 @@
 struct output {
 	char *text;
 	size_t bytes, used;
+	uint32_t most; /* names that are written */
 	uint32_t count;
 };
 
@@ -178,18 +179,20 @@ expand_entry(const char *list, const char *entry, const char *end, struct output
 			return refuse(list, "names more than 65,536 hosts");
 		}
 	}
-	for (uint32_t i = 0; i < names; i++) {
+	const uint32_t count = out->count + (uint32_t)names;
+	for (uint32_t i = 0; i < names && out->count < out->most; i++) {
 		if (!append_name(out, entry, end, sizes, brackets, i)) {
 			return refuse(list, "is too long");
 		}
 	}
+	out->count = count;
 	return WEFT_OK;
 }
 
 enum weft_status
-wf_hostlist_expand(const char *list, char *out, size_t bytes, uint32_t *count)
+wf_hostlist_expand(const char *list, uint32_t most, char *out, size_t bytes, uint32_t *count)
 {
-	struct output output = {.text = out, .bytes = bytes};
+	struct output output = {.text = out, .bytes = bytes, .most = most};
 
 	WF_ASSERT(bytes > 0);
 	out[0] = '\0';

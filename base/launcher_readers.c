@@ -154,7 +154,7 @@ read_first_host(struct wf_launcher_probe *probe)
 {
 	static const char *const names[] = {"SLURM_JOB_NODELIST_HET_GROUP_0", "SLURM_JOB_NODELIST",
 					    "SLURM_NODELIST", NULL};
-	char hosts[LIST_BYTES];
+	char first[LIST_BYTES];
 	uint32_t count;
 
 	for (const char *const *name = names; *name != NULL; name++) {
@@ -162,12 +162,11 @@ read_first_host(struct wf_launcher_probe *probe)
 		if (list == NULL) {
 			continue;
 		}
-		if (wf_hostlist_expand(list, hosts, sizeof(hosts), &count) != WEFT_OK) {
+		if (wf_hostlist_expand(list, 1, first, sizeof(first), &count) != WEFT_OK) {
 			wf_probe_add(probe, WF_FACT_PSERVERS, *name, list,
 				     "it is not a list of hosts");
 		} else if (count > 1) {
-			hosts[strcspn(hosts, ",")] = '\0';
-			wf_probe_add(probe, WF_FACT_PSERVERS, *name, hosts, NULL);
+			wf_probe_add(probe, WF_FACT_PSERVERS, *name, first, NULL);
 		}
 		return;
 	}

@@ -31,7 +31,8 @@ lists_are_expanded_in_their_order(void **state)
 	uint32_t count;
 
 	for (size_t i = 0; i < WF_ARRAY_COUNT(cases); i++) {
-		assert_int_equal(wf_hostlist_expand(cases[i].list, out, sizeof(out), &count),
+		assert_int_equal(wf_hostlist_expand(cases[i].list, WF_HOSTLIST_MAX, out,
+						    sizeof(out), &count),
 				 WEFT_OK);
 		assert_string_equal(out, cases[i].names);
 		assert_int_equal(count, cases[i].count);
@@ -66,8 +67,9 @@ what_is_no_list_is_refused(void **state)
 	uint32_t count;
 
 	for (size_t i = 0; i < WF_ARRAY_COUNT(lists); i++) {
-		assert_int_equal(wf_hostlist_expand(lists[i], out, sizeof(out), &count),
-				 WEFT_INVALID);
+		assert_int_equal(
+			wf_hostlist_expand(lists[i], WF_HOSTLIST_MAX, out, sizeof(out), &count),
+			WEFT_INVALID);
 		assert_non_null(strstr(weft_last_error(), "the list of hosts"));
 	}
 }
@@ -79,9 +81,27 @@ what_does_not_fit_is_refused(void **state)
 	char out[9];
 	uint32_t count;
 
-	assert_int_equal(wf_hostlist_expand("n[1-3]", out, sizeof(out), &count), WEFT_OK);
-	assert_int_equal(wf_hostlist_expand("n[1-3]", out, sizeof(out) - 1, &count), WEFT_INVALID);
-	assert_int_equal(wf_hostlist_expand("n[1-3]", out, 1, &count), WEFT_INVALID);
+	assert_int_equal(wf_hostlist_expand("n[1-3]", WF_HOSTLIST_MAX, out, sizeof(out), &count),
+			 WEFT_OK);
+	assert_int_equal(
+		wf_hostlist_expand("n[1-3]", WF_HOSTLIST_MAX, out, sizeof(out) - 1, &count),
+		WEFT_INVALID);
+	assert_int_equal(wf_hostlist_expand("n[1-3]", WF_HOSTLIST_MAX, out, 1, &count),
+			 WEFT_INVALID);
+}
+
+/* Of a list that has no room, its first names and their number. */
+static void
+names_beyond_the_most_are_only_counted(void **state)
+{
+	char out[9];
+	uint32_t count;
+
+	assert_int_equal(wf_hostlist_expand("n[1-60000],m[1-2]", 2, out, sizeof(out), &count),
+			 WEFT_OK);
+	assert_string_equal(out, "n1,n2");
+	assert_int_equal(count, 60002);
+	assert_int_equal(wf_hostlist_expand("a,b[1-2", 1, out, sizeof(out), &count), WEFT_INVALID);
 }
 
 int
@@ -91,6 +111,7 @@ main(void)
 		cmocka_unit_test(lists_are_expanded_in_their_order),
 		cmocka_unit_test(what_is_no_list_is_refused),
 		cmocka_unit_test(what_does_not_fit_is_refused),
+		cmocka_unit_test(names_beyond_the_most_are_only_counted),
 	};
 
 	return cmocka_run_group_tests_name("base_hostlist", tests, NULL, NULL);

@@ -149,6 +149,8 @@ slurm_says_rank_size_and_the_first_host(void **state)
 					  "SLURM_JOB_NODELIST=n7", NULL};
 	static const char *const broken[] = {"SLURM_STEP_ID=0", "SLURM_PROCID=2", "SLURM_NTASKS=0",
 					     "SLURM_JOB_NODELIST=n[7", NULL};
+	static const char *const large[] = {"SLURM_STEP_ID=0", "SLURM_PROCID=2", "SLURM_NTASKS=5",
+					    "SLURM_JOB_NODELIST=node[00001-02000]", NULL};
 	static const char *const mixed[] = {"SLURM_STEP_ID=0",
 					    "SLURM_PROCID=2",
 					    "SLURM_NTASKS=5",
@@ -166,6 +168,8 @@ slurm_says_rank_size_and_the_first_host(void **state)
 	is_place("2", NULL, NULL, NULL);
 	assert_string_equal(ignored("SLURM_NTASKS"), "it is not a number from 1");
 	assert_string_equal(ignored("SLURM_JOB_NODELIST"), "it is not a list of hosts");
+	detect(large, WF_ROLE_TRAINER, NULL);
+	is_place("2", "5", "node00001", NULL);
 	detect(mixed, WF_ROLE_TRAINER, NULL);
 	is_place(NULL, NULL, "a1", NULL);
 	assert_non_null(strstr(ignored("SLURM_PROCID"), "heterogeneous"));
