@@ -8,12 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "base/own_file.h"
 
 #define PATH_BYTES 4096
+#define NOTIFY_SECONDS 2 /* how long a service manager that reads nothing is waited for */
 
 static enum weft_status
 write_text(int fd, const char *path, const char *text)
@@ -61,6 +63,7 @@ static bool
 notify(const char *name, const char *message)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	const struct timeval patience = {.tv_sec = NOTIFY_SECONDS};
 	size_t bytes = strlen(name);
 
 	if ((name[0] != '/' && name[0] != '@') || bytes >= sizeof(address.sun_path)) {
@@ -76,7 +79,8 @@ notify(const char *name, const char *message)
 		return false;
 	}
 	socklen_t length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + bytes);
-	bool sent = sendto(fd, message, strlen(message), MSG_NOSIGNAL,
+	bool sent = setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) == 0 &&
+		    sendto(fd, message, strlen(message), MSG_NOSIGNAL,
 			   (const struct sockaddr *)&address, length) >= 0;
 	int err = errno;
 	close(fd);

@@ -38,6 +38,30 @@ for socket in "$PWD/manager" "@weft-test-$$"; do
 	[ ! -e ready.partial ] || fail "a partial file is left"
 done
 
+# A manager that reads nothing costs two seconds and a warning, and no pserver hangs.
+cat >deaf.py <<'PY'
+import socket, sys, time
+deaf = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+deaf.bind(sys.argv[1])
+full = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+full.setblocking(False)
+try:
+    while True:
+        full.sendto(b"x", sys.argv[1])
+except BlockingIOError:
+    print("full", flush=True)
+time.sleep(600)
+PY
+start deaf python3 deaf.py "$PWD/deaf"
+deaf=$last_pid
+wait_for deaf.out full
+start pserver env NOTIFY_SOCKET="$PWD/deaf" "$WEFT" pserver --port="$port"
+wait_for pserver.err "cannot tell the service manager"
+kill -TERM "$last_pid"
+ends "$last_pid" 30 "weft pserver"
+[ "$code" -eq 0 ] || fail "exit code $code"
+kill "$deaf"
+
 # A manager that is not there costs a warning, a file that cannot be written the start.
 start pserver env NOTIFY_SOCKET=vsock:2:1 "$WEFT" pserver --port="$port"
 wait_for pserver.err "NOTIFY_SOCKET=vsock:2:1: cannot tell the service manager"
