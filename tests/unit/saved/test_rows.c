@@ -332,7 +332,8 @@ the_writer_takes_no_row_that_the_reader_would_refuse(void **state)
 	assert_refused(wf_rows_put(rows, &row), WEFT_INVALID, "was not made yet");
 	row.stamp = 9;
 	assert_ok(wf_rows_put(rows, &row));
-	assert_refused(wf_rows_put(rows, &row), WEFT_INVALID, "too many");
+	assert_refused(wf_rows_put(rows, &row), WEFT_INVALID,
+		       "is one more than the partition announced");
 	assert_refused(wf_rows_finish(rows, WEFT_OK, &sum), WEFT_INVALID, "1 of 1024");
 }
 

@@ -182,6 +182,24 @@ help_needs_no_model(void **state)
 	free(text);
 }
 
+/* A group without names shows the options that have its title for a heading. */
+static const char *
+names_of(const struct wf_help_group *group)
+{
+	return group->options != NULL ? group->options : "";
+}
+
+static bool
+is_title(const char *heading)
+{
+	for (unsigned i = 0; i < wf_train_help.group_count; i++) {
+		if (strcmp(wf_train_help.group[i].title, heading) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
 /* How often a name stands in all groups of the help. */
 static unsigned
 times_grouped(const char *name)
@@ -189,7 +207,7 @@ times_grouped(const char *name)
 	const struct wf_help *help = &wf_train_help;
 	unsigned times = 0;
 	for (unsigned i = 0; i < help->group_count; i++) {
-		const char *at = help->group[i].options;
+		const char *at = names_of(&help->group[i]);
 		for (; *at != '\0'; at += strspn(at, " ")) {
 			size_t bytes = strcspn(at, " ");
 			times += bytes == strlen(name) && memcmp(at, name, bytes) == 0;
@@ -217,7 +235,7 @@ groups_of_the_help_name_options_that_exist_and_each_once(void **state)
 	assert_ok(parse("weft-train --help"));
 	const struct wf_help *help = &wf_train_help;
 	for (unsigned i = 0; i < help->group_count; i++) {
-		const char *at = help->group[i].options;
+		const char *at = names_of(&help->group[i]);
 		for (; *at != '\0'; at += strspn(at, " ")) {
 			size_t bytes = strcspn(at, " ");
 			if (!is_option(at, bytes)) {
@@ -230,6 +248,8 @@ groups_of_the_help_name_options_that_exist_and_each_once(void **state)
 		if (times_grouped(command.options.table[i].name) > 1) {
 			fail_msg("%s stands in two groups", command.options.table[i].name);
 		}
+		const char *heading = command.options.table[i].heading;
+		assert_true(heading == NULL || is_title(heading));
 	}
 }
 
