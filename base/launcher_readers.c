@@ -68,7 +68,12 @@ wf_launcher_read_torchrun(struct wf_launcher_probe *probe)
 	}
 	wf_probe_add(probe, WF_FACT_RANK, "RANK", rank, NULL);
 	wf_probe_add(probe, WF_FACT_SIZE, "WORLD_SIZE", size, size_objection(probe));
-	wf_probe_add(probe, WF_FACT_PSERVERS, "MASTER_ADDR", host, NULL);
+	char text[LIST_BYTES];
+	bool is_v6 = strchr(host, ':') != NULL && host[0] != '[';
+	int wanted =
+		snprintf(text, sizeof(text), "%s%s%s", is_v6 ? "[" : "", host, is_v6 ? "]" : "");
+	wf_probe_add(probe, WF_FACT_PSERVERS, "MASTER_ADDR", text,
+		     wanted < 0 || (size_t)wanted >= sizeof(text) ? "it is too long" : NULL);
 }
 
 /* ---- Open MPI ---- */

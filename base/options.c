@@ -146,7 +146,7 @@ apply_launcher(struct wf_options *options)
 		const struct wf_option *option = &options->table[i];
 		const struct wf_launcher_finding *said =
 			wf_launcher_find_setting(options->launcher, option->name);
-		if (said == NULL) {
+		if (said == NULL || options->origin[i] != WF_ORIGIN_DEFAULT) {
 			continue;
 		}
 		if (!wf_option_store(option, said->value, options->target)) {
@@ -385,15 +385,15 @@ wf_options_parse(struct wf_options *options, int argc, char *const *argv)
 	options->print_wanted = false;
 	options->config = NULL;
 	set_defaults(options);
-	enum weft_status st = apply_launcher(options);
-	if (st == WEFT_OK) {
-		st = parse_file(options, argc, argv);
-	}
+	enum weft_status st = parse_file(options, argc, argv);
 	if (st == WEFT_OK) {
 		st = parse_environment(options);
 	}
 	if (st == WEFT_OK) {
 		st = parse_arguments(options, argc, argv);
+	}
+	if (st == WEFT_OK) {
+		st = apply_launcher(options); /* to what nothing else has set */
 	}
 	if (asks_for_help(options, argc, argv)) {
 		options->help_wanted = true;

@@ -54,6 +54,7 @@ expect 0 env PADDLE_PORT=30236 "$WEFT" pserver --config=job.conf --print_options
 says last.out "# job.conf:1"
 expect 64 env PADDLE_TRAINERS=999999 "$WEFT" pserver --print_options
 says last.err "PADDLE_TRAINERS=999999 in the environment (sets --num_gradient_servers)"
+expect 0 env PADDLE_TRAINERS=999999 WEFT_PORT=8000 "$WEFT" pserver --num_gradient_servers=2 --print_options
 needs_training
 expect 0 env OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=3 "$WEFT" train linear \
 	--num_gradient_servers=2 --print_options

@@ -180,9 +180,12 @@ torchrun_says_rank_size_and_host(void **state)
 {
 	static const char *const variables[] = {"RANK=1", "WORLD_SIZE=2", "MASTER_ADDR=node7",
 						"MASTER_PORT=29500", NULL};
+	static const char *const v6[] = {"RANK=1", "WORLD_SIZE=2", "MASTER_ADDR=fd00::7", NULL};
 
 	detect(variables, WF_ROLE_TRAINER, NULL);
 	is_place("1", "2", "node7", NULL);
+	detect(v6, WF_ROLE_TRAINER, NULL);
+	is_place("1", "2", "[fd00::7]", NULL);
 }
 
 /* As the original's document for Volcano has them. */
