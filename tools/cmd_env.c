@@ -88,13 +88,20 @@ struct tables {
 	struct wf_train_command train;
 };
 
-/* A long value is cut. */
+/* A long value is cut, and what is no printable character is a question mark: a variable may hold
+ * anything, and the terminal shall not obey it. */
 static void
 print_row(const char *setting, const char *value, const char *from, const char *ignored)
 {
+	char shown[VALUE_COLUMNS + 1];
 	bool fits = strlen(value) <= VALUE_COLUMNS;
-	printf("%-21s %-*.*s%s %-40s %s%s\n", setting, fits ? VALUE_COLUMNS : VALUE_COLUMNS - 3,
-	       fits ? VALUE_COLUMNS : VALUE_COLUMNS - 3, value, fits ? "" : "...", from,
+
+	snprintf(shown, sizeof(shown), "%.*s%s", fits ? VALUE_COLUMNS : VALUE_COLUMNS - 3, value,
+		 fits ? "" : "...");
+	for (char *at = shown; *at != '\0'; at++) {
+		*at = isprint((unsigned char)*at) ? *at : '?';
+	}
+	printf("%-21s %-*s %-40s %s%s\n", setting, VALUE_COLUMNS, shown, from,
 	       ignored != NULL ? "ignored: " : "used", ignored != NULL ? ignored : "");
 }
 
@@ -226,6 +233,22 @@ print_unknown(const struct tables *tables, const char *variable)
 	printf("\n");
 }
 
+/* What a file of --config holds is for each command to read. */
+static void
+print_file(void)
+{
+	static const char *const variables[] = {"WEFT_CONFIG", "PADDLE_INIT_CONFIG"};
+	for (size_t i = 0; i < WF_ARRAY_COUNT(variables); i++) {
+		const char *path = getenv(variables[i]);
+		if (path != NULL && path[0] != '\0') {
+			printf("%s names a file: its settings are not shown here, and count before "
+			       "those of launchers\n",
+			       variables[i]);
+			return;
+		}
+	}
+}
+
 static enum weft_status
 work(const struct wf_options *options)
 {
@@ -248,6 +271,7 @@ work(const struct wf_options *options)
 	if (own + launcher.count == 0) {
 		printf("no variable of weft or of a launcher is set\n");
 	}
+	print_file();
 	for (char **variable = environ; *variable != NULL; variable++) {
 		print_unknown(&tables, *variable);
 	}

@@ -34,6 +34,12 @@ says_not last.out "WEFT_LOG_DIR:"
 says_not last.out "PADDLE_JOB_NAME"
 says_not last.out "WEFT_PORT"
 
+shown "PADDLE_PSERVERS=$(printf 'a\033[31m\nb')" WEFT_CONFIG=job.conf \
+	PADDLE_PSERVER_IPS=10.0.0.1,10.0.0.2,10.0.0.3,10.0.0.4
+row pservers "a?[31m?b" "PADDLE_PSERVERS (PaddlePaddle's job)" used
+row pservers "10.0.0.1,10.0.0.2,10.0.0.3,10..." "PADDLE_PSERVER_IPS" ""
+says last.out "WEFT_CONFIG names a file"
+
 shown TRAINING_ROLE=PSERVER PADDLE_TRAINERS=2 PADDLE_PORT=30236 PADDLE_TRAINER_ID=1
 says last.out "as a pserver:"
 row role pserver "TRAINING_ROLE (PaddlePaddle's job)" used
