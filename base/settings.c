@@ -226,6 +226,7 @@ static const struct wf_option session_rows[] = {
 	 .fmin = 0,
 	 .fmax = 1,
 	 .is_shared = true,
+	 .heading = WF_HEADING_OPTIMIZER,
 	 .help = "Test at the end of each pass with averages of the parameters over the "
 		 "last steps. The value is the share of all steps that the averages cover. "
 		 "They are saved as well, as passes in the folder average of --save_dir. 0: "
@@ -236,6 +237,7 @@ static const struct wf_option session_rows[] = {
 	 WIRE(151, 8),
 	 .initial = "0",
 	 .is_shared = true,
+	 .heading = WF_HEADING_OPTIMIZER,
 	 .help = "The most steps in an average. 0: no limit."},
 
 	/* When pushes are applied, and the format in which they travel. */

@@ -12,6 +12,7 @@
 #define WF_SETTING_TEXTS_MAX 16u /* settings that are texts */
 
 /* Headings of the help pages of all programs that have these settings. */
+#define WF_HEADING_OPTIMIZER "Optimizer"
 #define WF_HEADING_TRANSPORT "Transport and CPUs"
 #define WF_HEADING_TIME_LIMITS "Time limits"
 

@@ -11,11 +11,11 @@ static const struct wf_help_group groups[] = {
 		"sequential local"},
 	{"Training", "num_passes batch_size trainer_count seed test_period validate baseline"},
 	{"Data and model", "data format hidden embedding vocabulary nearest closed_form"},
-	{"Optimizer",
+	{WF_HEADING_OPTIMIZER,
 	 "optimizer learning_method learning_rate learning_rate_schedule learning_rate_decay_a "
 	 "learning_rate_decay_b learning_rate_args momentum adam_beta1 adam_beta2 adam_epsilon "
 	 "ada_rou ada_epsilon l1 l2 gradient_clipping_threshold global_norm_clipping_threshold "
-	 "nonfinite average_window max_average_window"},
+	 "nonfinite"},
 	{"Exchange of tensors",
 	 "dense_mode tensor_modes is_async staleness async_lagged_grad_discard_ratio local_steps "
 	 "elastic_rate grad_reduce dense_wire dense_rounding slice_bytes"},
