@@ -49,7 +49,7 @@ static const struct wf_help help = {
 		"everything else on stderr.",
 	.examples = "  rdma_bench self            everything, in five to fifteen minutes\n"
 		    "  rdma_bench self --only=exchange_latency --pairs=21\n"
-		    "  rdma_bench self --transport=tcp --seconds=1s --cpus=2,3\n"
+		    "  rdma_bench self --transport=tcp --tcp_congestion=bbr --cpus=2,3\n"
 		    "  rdma_bench self --json > result.json",
 	.group = groups,
 	.group_count = (unsigned)WF_ARRAY_COUNT(groups),
