@@ -293,14 +293,20 @@ read_list(const struct wf_launcher_probe *probe, const char *path, char *out, si
 	if (count <= 0 || (size_t)count == bytes) {
 		return false;
 	}
-	while (count > 0 && (out[count - 1] == '\n' || out[count - 1] == '\r')) {
-		count--;
-	}
 	out[count] = '\0';
-	for (char *at = out; *at != '\0'; at++) {
-		*at = *at == '\n' ? ',' : *at;
+	size_t used = 0;
+	for (const char *line = out; *line != '\0';) {
+		line += strspn(line, "\r\n");
+		size_t name_bytes = strcspn(line, "\r\n");
+		if (name_bytes > 0 && used > 0) {
+			out[used++] = ','; /* where a line ended */
+		}
+		memmove(out + used, line, name_bytes);
+		used += name_bytes;
+		line += name_bytes;
 	}
-	return count > 0;
+	out[used] = '\0';
+	return used > 0;
 }
 
 void

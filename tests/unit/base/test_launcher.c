@@ -271,6 +271,12 @@ volcano_says_hosts_by_variable_or_file(void **state)
 	is_place("2", "3", "p-0.j,p-1.j", NULL);
 	detect(old, WF_ROLE_PSERVER, root);
 	is_place(NULL, "3", "p-0.j,p-1.j", NULL);
+	write_hosts(root, "\r\np-0.j\r\n\np-1.j\r\np-2.j");
+	detect(old, WF_ROLE_TRAINER, root);
+	is_place("2", "3", "p-0.j,p-1.j,p-2.j", NULL);
+	write_hosts(root, "\n\r\n");
+	detect(old, WF_ROLE_TRAINER, root);
+	says(WF_FACT_PSERVERS, NULL);
 	write_hosts(root, "");
 	detect(old, WF_ROLE_TRAINER, root);
 	says(WF_FACT_PSERVERS, NULL);
