@@ -9,7 +9,6 @@
 #include "base/assert.h"
 #include "base/options_internal.h"
 
-#define VARIABLE_BYTES (WF_OPTION_NAME_BYTES + 16)
 #define SOURCE_BYTES 256 /* bytes of "file:line" */
 #define QUOTE 80         /* bytes of a refused value that an error repeats */
 
@@ -150,7 +149,7 @@ apply_launcher(struct wf_options *options)
 			continue;
 		}
 		if (!wf_option_store(option, said->value, options->target)) {
-			char variable[VARIABLE_BYTES];
+			char variable[WF_OPTION_VARIABLE_BYTES];
 			(void)snprintf(variable, sizeof(variable), "%.*s",
 				       (int)strcspn(said->text, "="), said->text);
 			return refuse_value(options, option, said->value, variable);
@@ -163,11 +162,10 @@ apply_launcher(struct wf_options *options)
 
 /* ---- environment ---- */
 
-/* "PADDLE_INIT_" and "ports-num" make "PADDLE_INIT_PORTS_NUM". */
-static void
-make_variable(const char *prefix, const char *name, char out[VARIABLE_BYTES])
+void
+wf_option_variable(const char *prefix, const char *name, char out[WF_OPTION_VARIABLE_BYTES])
 {
-	(void)snprintf(out, VARIABLE_BYTES, "%s%s", prefix, name);
+	(void)snprintf(out, WF_OPTION_VARIABLE_BYTES, "%s%s", prefix, name);
 	for (char *at = out; *at != '\0'; at++) {
 		if (*at == '-') {
 			*at = '_';
@@ -183,8 +181,8 @@ parse_variable(struct wf_options *options, unsigned idx)
 	static const char *const prefixes[] = {"WEFT_", "PADDLE_INIT_"};
 	const struct wf_option *option = &options->table[idx];
 	for (unsigned i = 0; i < WF_ARRAY_COUNT(prefixes); i++) {
-		char variable[VARIABLE_BYTES];
-		make_variable(prefixes[i], option->name, variable);
+		char variable[WF_OPTION_VARIABLE_BYTES];
+		wf_option_variable(prefixes[i], option->name, variable);
 		const char *value = getenv(variable);
 		if (value == NULL || *value == '\0') {
 			continue;

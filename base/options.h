@@ -78,6 +78,7 @@ struct wf_option {
 };
 
 #define WF_OPTION_NAME_BYTES 64 /* longest name of a table, with its NUL */
+#define WF_OPTION_VARIABLE_BYTES (WF_OPTION_NAME_BYTES + 16)
 #define WF_OPTION_FILE_BYTES 16384u
 #define WF_OPTION_FILE_OPTIONS 256u /* the most options that a table can have */
 
@@ -141,6 +142,8 @@ const struct wf_option *wf_option_find(const struct wf_options *options, const c
  * --print_options are looked at, too. */
 const struct wf_option *wf_option_nearest(const struct wf_options *options, const char *text,
 					  size_t text_bytes, bool with_builtins);
+/* The variable of an option: "WEFT_" and "ports-num" make "WEFT_PORTS_NUM". */
+void wf_option_variable(const char *prefix, const char *name, char out[WF_OPTION_VARIABLE_BYTES]);
 /* Sets every value of a struct to its default. */
 void wf_option_defaults(const struct wf_option *table, unsigned count, void *target);
 /* Checks that a struct that a program filled in holds values that the table allows; texts and

@@ -105,18 +105,6 @@ print_row(const char *setting, const char *value, const char *from, const char *
 	       ignored != NULL ? "ignored: " : "used", ignored != NULL ? ignored : "");
 }
 
-/* "WEFT_PORTS_NUM" of "ports_num". */
-static const char *
-value_of(const char *prefix, const char *name, char *variable, size_t bytes)
-{
-	int used = snprintf(variable, bytes, "%s%s", prefix, name);
-	for (char *at = variable; used > 0 && *at != '\0'; at++) {
-		*at = (char)toupper((unsigned char)*at);
-	}
-	const char *value = getenv(variable);
-	return value != NULL && value[0] != '\0' ? value : NULL;
-}
-
 /* The variables of weft's own that give this setting; true: there is one. */
 static bool
 print_own(const char *name, bool print, char *used, size_t bytes)
@@ -125,10 +113,11 @@ print_own(const char *name, bool print, char *used, size_t bytes)
 	bool found = false;
 
 	for (size_t i = 0; i < WF_ARRAY_COUNT(prefixes); i++) {
-		char variable[WF_OPTION_NAME_BYTES + 16];
-		char why[WF_OPTION_NAME_BYTES + 32];
-		const char *value = value_of(prefixes[i], name, variable, sizeof(variable));
-		if (value == NULL) {
+		char variable[WF_OPTION_VARIABLE_BYTES];
+		char why[WF_OPTION_VARIABLE_BYTES + 16];
+		wf_option_variable(prefixes[i], name, variable);
+		const char *value = getenv(variable);
+		if (value == NULL || value[0] == '\0') {
 			continue;
 		}
 		snprintf(why, sizeof(why), "%s is set", used);
@@ -147,7 +136,7 @@ print_own(const char *name, bool print, char *used, size_t bytes)
 static unsigned
 print_options_of(const struct wf_options *options)
 {
-	char used[WF_OPTION_NAME_BYTES + 16] = "";
+	char used[WF_OPTION_VARIABLE_BYTES] = "";
 	unsigned count = 0;
 	for (unsigned i = 0; i < options->option_count; i++) {
 		count += print_own(options->table[i].name, true, used, sizeof(used));
@@ -162,7 +151,7 @@ print_launchers(const struct wf_launcher *launcher)
 		const struct wf_launcher_finding *finding = &launcher->finding[i];
 		const char *name = wf_launcher_fact_name(finding->fact);
 		char from[SOURCE_BYTES];
-		char used[WF_OPTION_NAME_BYTES + 16] = "";
+		char used[WF_OPTION_VARIABLE_BYTES] = "";
 		char why[sizeof(used) + 16];
 		const char *ignored = finding->ignored;
 
@@ -226,8 +215,8 @@ print_unknown(const struct tables *tables, const char *variable)
 	}
 	printf("%.*s: weft does not know this variable", (int)bytes, variable);
 	if (near != NULL) {
-		char meant[WF_OPTION_NAME_BYTES + 16];
-		(void)value_of(ours ? "WEFT_" : "PADDLE_INIT_", near->name, meant, sizeof(meant));
+		char meant[WF_OPTION_VARIABLE_BYTES];
+		wf_option_variable(ours ? "WEFT_" : "PADDLE_INIT_", near->name, meant);
 		printf("; did you mean %s?", meant);
 	}
 	printf("\n");

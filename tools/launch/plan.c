@@ -2,15 +2,14 @@
 /* plan: see plan.h. */
 #include "tools/launch/plan.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/options.h"
 
 #define LIST_BYTES 6144 /* of the text of --pservers; two of them fit into a wf_args */
-#define NAME_BYTES 64   /* of a setting */
 
 static uint32_t
 ports_each(const struct wf_plan_opts *opts)
@@ -61,14 +60,10 @@ list_pservers(const struct wf_plan_opts *opts, char *out, size_t bytes)
 void
 wf_plan_variable(struct wf_args *variables, const char *name, const char *value)
 {
-	char upper[NAME_BYTES];
-	size_t i = 0;
+	char variable[WF_OPTION_VARIABLE_BYTES];
 
-	for (; name[i] != '\0' && i + 1 < sizeof(upper); i++) {
-		upper[i] = (char)toupper((unsigned char)name[i]);
-	}
-	upper[i] = '\0';
-	wf_args_add(variables, "WEFT_%s=%s", upper, value);
+	wf_option_variable("WEFT_", name, variable);
+	wf_args_add(variables, "%s=%s", variable, value);
 }
 
 enum weft_status
