@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/crc_fold.h"
 
 /* Entry i is the CRC register after the byte i: eight steps of the reflected polynomial 0x82f63b78.
  * The test recomputes it bit by bit. */
@@ -116,7 +117,32 @@ wf_crc32c_head(const void *bytes)
 	return wf_crc32c_table(0, bytes, WF_CRC32C_HEAD_BYTES);
 }
 
+WF_CRC_FOLDED static uint32_t
+crc32c_folded(const uint8_t *at, size_t count)
+{
+	static const struct wf_crc_factors factors = {
+		.by_64 = {0x740eef02, 0x9e4addf8},
+		.by_16 = {0xf20c0dfe, 0x14cd00bd6},
+	};
+	struct wf_crc_folded folded = wf_crc_fold(&factors, at, count);
+	/* The value is inverted: this is a register of 0. */
+	uint32_t crc = crc32c_sse42(UINT32_MAX, folded.bytes, sizeof(folded.bytes));
+	return crc32c_sse42(crc, folded.rest, (size_t)(at + count - folded.rest));
+}
+
+uint32_t
+wf_crc32c_long(const void *bytes, size_t count)
+{
+	return wf_crc_can_fold(count) ? crc32c_folded(bytes, count) : wf_crc32c(0, bytes, count);
+}
+
 #else
+
+uint32_t
+wf_crc32c_long(const void *bytes, size_t count)
+{
+	return wf_crc32c_table(0, bytes, count);
+}
 
 uint32_t
 wf_crc32c(uint32_t crc, const void *bytes, size_t count)

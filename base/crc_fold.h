@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crc_fold: a long message is replaced by 16 bytes that have the same remainder, by multiplications
+ * without carries. Whoever includes it computes the CRC of these. Only for x86-64. Source of the
+ * method: V. Gopal and others, "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ
+ * Instruction", Intel, 2009. Thread: any. */
+#pragma once
+
+#if defined(__x86_64__)
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <immintrin.h>
+
+#define WF_CRC_FOLDED __attribute__((target("pclmul,sse4.2")))
+#define WF_CRC_FOLD_LANES 4u /* of 16 bytes, so that multiplications overlap */
+#define WF_CRC_FOLD_BYTES (WF_CRC_FOLD_LANES * sizeof(__m128i))
+#define WF_CRC_FOLD_BYTES_MIN (2 * WF_CRC_FOLD_BYTES)
+
+/* Of a polynomial: the remainders of x to the powers of 512 + 32, 512 - 32, 128 + 32 and 128 - 32,
+ * reflected. */
+struct wf_crc_factors {
+	uint64_t by_64[2], by_16[2];
+};
+
+struct wf_crc_folded {
+	uint8_t bytes[16]; /* with what a CRC begins with in them: continue with a register of 0 */
+	const uint8_t *rest; /* of the message, behind what was folded */
+};
+
+static inline bool
+wf_crc_can_fold(size_t count)
+{
+	return count >= WF_CRC_FOLD_BYTES_MIN && __builtin_cpu_supports("pclmul") &&
+	       __builtin_cpu_supports("sse4.2");
+}
+
+/* Moves `value` as far forward as `factors` say, onto `next`. */
+WF_CRC_FOLDED static inline __m128i
+wf_crc_fold_lane(__m128i value, __m128i factors, __m128i next)
+{
+	__m128i low = _mm_clmulepi64_si128(value, factors, 0x00);
+	__m128i high = _mm_clmulepi64_si128(value, factors, 0x11);
+	return _mm_xor_si128(_mm_xor_si128(low, high), next);
+}
+
+WF_CRC_FOLDED static inline __m128i
+wf_crc_fold_load(const uint8_t *at)
+{
+	return _mm_loadu_si128((const __m128i *)(const void *)at);
+}
+
+/* Folds all of the message but its last `rest` bytes. wf_crc_can_fold(count) */
+WF_CRC_FOLDED static inline struct wf_crc_folded
+wf_crc_fold(const struct wf_crc_factors *factors, const uint8_t *at, size_t count)
+{
+	const __m128i by_64 = _mm_loadu_si128((const __m128i *)(const void *)factors->by_64);
+	const __m128i by_16 = _mm_loadu_si128((const __m128i *)(const void *)factors->by_16);
+	const uint8_t *end = at + count;
+	struct wf_crc_folded folded;
+	__m128i lane[WF_CRC_FOLD_LANES];
+
+	for (unsigned i = 0; i < WF_CRC_FOLD_LANES; i++) {
+		lane[i] = wf_crc_fold_load(at + i * sizeof(__m128i));
+	}
+	lane[0] = _mm_xor_si128(lane[0], _mm_cvtsi32_si128(-1));
+	at += WF_CRC_FOLD_BYTES;
+	for (; (size_t)(end - at) >= WF_CRC_FOLD_BYTES; at += WF_CRC_FOLD_BYTES) {
+		for (unsigned i = 0; i < WF_CRC_FOLD_LANES; i++) {
+			lane[i] = wf_crc_fold_lane(lane[i], by_64,
+						   wf_crc_fold_load(at + i * sizeof(__m128i)));
+		}
+	}
+	for (unsigned i = 1; i < WF_CRC_FOLD_LANES; i++) {
+		lane[i] = wf_crc_fold_lane(lane[i - 1], by_16, lane[i]);
+	}
+	_mm_storeu_si128((__m128i *)(void *)folded.bytes, lane[WF_CRC_FOLD_LANES - 1]);
+	folded.rest = at;
+	return folded;
+}
+
+#endif
