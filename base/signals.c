@@ -21,7 +21,7 @@ wf_signals_that_stop(sigset_t *out)
 }
 
 enum wf_stop_ask
-wf_stop_asked(_Atomic uint64_t *first, int signal_number)
+wf_stop_asked_within(_Atomic uint64_t *first, int signal_number, uint64_t echo_ms)
 {
 	struct timespec now = {0};
 	(void)clock_gettime(CLOCK_MONOTONIC, &now);
@@ -35,7 +35,7 @@ wf_stop_asked(_Atomic uint64_t *first, int signal_number)
 		return WF_STOP_FIRST;
 	}
 	bool same = (uint8_t)before == (uint8_t)signal_number;
-	return same && now_ms - (before >> 8) < WF_STOP_ECHO_MS ? WF_STOP_ECHO : WF_STOP_AGAIN;
+	return same && now_ms - (before >> 8) < echo_ms ? WF_STOP_ECHO : WF_STOP_AGAIN;
 }
 
 void

@@ -24,8 +24,17 @@ enum wf_stop_ask {
 	WF_STOP_AGAIN,
 };
 
+/* A program that saves before it stops: a scheduler signals all processes of a job, and a launcher
+ * among them passes the signal on to its children. */
+#define WF_STOP_ECHO_SAVING_MS 1000u
+
 /* A signal has requested a stop. `first` belongs to the program, is 0 before the first signal, and
  * is written only by this function. Async-signal-safe. */
-enum wf_stop_ask wf_stop_asked(_Atomic uint64_t *first, int signal_number);
+enum wf_stop_ask wf_stop_asked_within(_Atomic uint64_t *first, int signal_number, uint64_t echo_ms);
+static inline enum wf_stop_ask
+wf_stop_asked(_Atomic uint64_t *first, int signal_number)
+{
+	return wf_stop_asked_within(first, signal_number, WF_STOP_ECHO_MS);
+}
 /* Writes "SIGTERM", or "signal 40" for signals without a name here. Not async-signal-safe. */
 void wf_signal_name(int signal_number, char out[WF_SIGNAL_NAME_BYTES]);

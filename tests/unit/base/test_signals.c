@@ -53,6 +53,18 @@ the_same_signal_later_asks_once_more(void **state)
 	assert_int_equal(wf_stop_asked(&asked, SIGTERM), WF_STOP_AGAIN);
 }
 
+/* For a program that saves first, the same signal counts as an echo for longer. */
+static void
+how_long_an_echo_is_one_is_the_programs_choice(void **state)
+{
+	_Atomic uint64_t asked = 0;
+	(void)state;
+	assert_int_equal(wf_stop_asked_within(&asked, SIGTERM, UINT64_MAX), WF_STOP_FIRST);
+	assert_int_equal(wf_stop_asked_within(&asked, SIGTERM, UINT64_MAX), WF_STOP_ECHO);
+	assert_int_equal(wf_stop_asked_within(&asked, SIGTERM, 0), WF_STOP_AGAIN);
+	assert_int_equal(wf_stop_asked_within(&asked, SIGINT, UINT64_MAX), WF_STOP_AGAIN);
+}
+
 int
 main(void)
 {
@@ -60,6 +72,7 @@ main(void)
 		cmocka_unit_test(the_same_signal_at_once_is_the_echo_of_the_first),
 		cmocka_unit_test(another_signal_asks_once_more),
 		cmocka_unit_test(the_same_signal_later_asks_once_more),
+		cmocka_unit_test(how_long_an_echo_is_one_is_the_programs_choice),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
