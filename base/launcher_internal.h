@@ -18,6 +18,23 @@ void wf_probe_add(struct wf_launcher_probe *probe, enum wf_launcher_fact fact, c
 /* A whole number; false: it is none, or has more than six digits. */
 bool wf_probe_number(const char *text, unsigned *out);
 
+/* Why a size that counts the group of this process is not used; NULL: it is. */
+const char *wf_probe_size_objection(const struct wf_launcher_probe *probe);
+
+/* Processes in groups that have one row of ranks: those of group 0 come first. */
+struct wf_probe_groups {
+	const unsigned *counts; /* [group_count] processes of each */
+	unsigned group_count;
+	const char *rank_name; /* the variable with the rank, and that with the counts */
+	const char *size_name;
+	const char *too_many; /* why no number is known if there are more than two groups */
+};
+/* Notes the rank within the group `own`, and the number of trainers: for a trainer those of its
+ * group, for a pserver those of the other one. Returns false, and notes nothing, if the rank is not
+ * there. */
+bool wf_probe_add_group(struct wf_launcher_probe *probe, const struct wf_probe_groups *groups,
+			unsigned own, unsigned rank);
+
 /* Each looks for what one launcher says. One that runs inside of another stands before it. */
 typedef void wf_launcher_reader(struct wf_launcher_probe *probe);
 wf_launcher_reader wf_launcher_read_torchrun;

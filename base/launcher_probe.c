@@ -85,3 +85,33 @@ wf_probe_add(struct wf_launcher_probe *probe, enum wf_launcher_fact fact, const 
 		.ignored = ignored != NULL ? ignored : objection(fact, value),
 	};
 }
+
+const char *
+wf_probe_size_objection(const struct wf_launcher_probe *probe)
+{
+	return probe->out->role == WF_ROLE_PSERVER
+		       ? "it counts the group of this process, which is no trainer"
+		       : NULL;
+}
+
+bool
+wf_probe_add_group(struct wf_launcher_probe *probe, const struct wf_probe_groups *groups,
+		   unsigned own, unsigned rank)
+{
+	bool serves = probe->out->role == WF_ROLE_PSERVER;
+	unsigned before = 0;
+	char text[16];
+
+	for (unsigned i = 0; i < own; i++) {
+		before += groups->counts[i];
+	}
+	if (rank < before || rank - before >= groups->counts[own]) {
+		return false;
+	}
+	snprintf(text, sizeof(text), "%u", rank - before);
+	wf_probe_add(probe, WF_FACT_RANK, groups->rank_name, text, NULL);
+	snprintf(text, sizeof(text), "%u", groups->counts[serves ? 1 - own % 2 : own]);
+	wf_probe_add(probe, WF_FACT_SIZE, groups->size_name, text,
+		     serves && groups->group_count > 2 ? groups->too_many : NULL);
+	return true;
+}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* launcher_readers: the variables and files of each launcher. Thread: the caller's.
+/* launcher_readers: the variables and files of each launcher; Slurm's are in launcher_slurm.c.
+ * Thread: the caller's.
  *
  * | launcher | what it is known by | what it says |
  * | torchrun | RANK, WORLD_SIZE and MASTER_ADDR | rank, size, host of rank 0 |
@@ -11,25 +12,16 @@
  *
  * A rank and a size that do not say of what are those of the group that this process is in. */
 #include <fcntl.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
 
 #include "base/assert.h"
-#include "base/hostlist.h"
 #include "base/launcher_internal.h"
 
 #define LIST_BYTES 8192u
 #define APPS_MAX 16u
-#define OF_PSERVERS "it counts the group of this process, which is no trainer"
-
-static const char *
-size_objection(const struct wf_launcher_probe *probe)
-{
-	return probe->out->role == WF_ROLE_PSERVER ? OF_PSERVERS : NULL;
-}
 
 /* The first of these variables that is set becomes a finding. */
 static void
@@ -67,7 +59,7 @@ wf_launcher_read_torchrun(struct wf_launcher_probe *probe)
 		return;
 	}
 	wf_probe_add(probe, WF_FACT_RANK, "RANK", rank, NULL);
-	wf_probe_add(probe, WF_FACT_SIZE, "WORLD_SIZE", size, size_objection(probe));
+	wf_probe_add(probe, WF_FACT_SIZE, "WORLD_SIZE", size, wf_probe_size_objection(probe));
 	char text[LIST_BYTES];
 	bool is_v6 = strchr(host, ':') != NULL && host[0] != '[';
 	int wanted =
@@ -100,15 +92,12 @@ parse_counts(const char *text, unsigned counts[APPS_MAX])
 	return *text == '\0' ? apps : 0;
 }
 
-/* `mpirun -np 2 weft pserver : -np 4 weft train` has one row of ranks for both programs. Here a
- * trainer is counted among those of its own program, and a pserver gets the number of the other
- * program's processes. */
+/* `mpirun -np 2 weft pserver : -np 4 weft train` has one row of ranks for both programs. */
 static bool
 read_programs(struct wf_launcher_probe *probe, unsigned rank)
 {
 	unsigned counts[APPS_MAX];
 	unsigned own;
-	char text[16];
 	const char *list = wf_probe_get(probe, "OMPI_APP_CTX_NUM_PROCS");
 	const char *number = wf_probe_get(probe, "OMPI_MCA_orte_app_num");
 	unsigned apps = list != NULL ? parse_counts(list, counts) : 0;
@@ -116,22 +105,15 @@ read_programs(struct wf_launcher_probe *probe, unsigned rank)
 	if (apps < 2 || number == NULL || !wf_probe_number(number, &own) || own >= apps) {
 		return false;
 	}
-	unsigned before = 0;
-	for (unsigned i = 0; i < own; i++) {
-		before += counts[i];
-	}
-	if (rank < before || rank - before >= counts[own]) {
-		return false;
-	}
-	snprintf(text, sizeof(text), "%u", rank - before);
-	wf_probe_add(probe, WF_FACT_RANK, "OMPI_COMM_WORLD_RANK", text, NULL);
-	unsigned trainers = probe->out->role != WF_ROLE_PSERVER ? counts[own] : counts[1 - own % 2];
-	snprintf(text, sizeof(text), "%u", trainers);
-	wf_probe_add(probe, WF_FACT_SIZE, "OMPI_APP_CTX_NUM_PROCS", text,
-		     probe->out->role == WF_ROLE_PSERVER && apps > 2
-			     ? "mpirun has more than two programs"
-			     : NULL);
-	return true;
+	return wf_probe_add_group(probe,
+				  &(struct wf_probe_groups){
+					  .counts = counts,
+					  .group_count = apps,
+					  .rank_name = "OMPI_COMM_WORLD_RANK",
+					  .size_name = "OMPI_APP_CTX_NUM_PROCS",
+					  .too_many = "mpirun has more than two programs",
+				  },
+				  own, rank);
 }
 
 void
@@ -141,56 +123,22 @@ wf_launcher_read_open_mpi(struct wf_launcher_probe *probe)
 	const char *rank = wf_probe_get(probe, "OMPI_COMM_WORLD_RANK");
 	const char *size = wf_probe_get(probe, "OMPI_COMM_WORLD_SIZE");
 
-	if (rank == NULL || (wf_probe_number(rank, &number) && read_programs(probe, number))) {
+	if (rank == NULL) {
+		return;
+	}
+	const char *nodes = wf_probe_get(probe, "OMPI_MCA_orte_num_nodes");
+	if (nodes != NULL && wf_probe_number(nodes, &number) && number > 1) {
+		wf_probe_add(probe, WF_FACT_PSERVERS, "OMPI_MCA_orte_num_nodes", nodes,
+			     "it says how many hosts there are, not which; give pservers");
+	}
+	if (wf_probe_number(rank, &number) && read_programs(probe, number)) {
 		return;
 	}
 	wf_probe_add(probe, WF_FACT_RANK, "OMPI_COMM_WORLD_RANK", rank, NULL);
 	if (size != NULL) {
 		wf_probe_add(probe, WF_FACT_SIZE, "OMPI_COMM_WORLD_SIZE", size,
-			     size_objection(probe));
+			     wf_probe_size_objection(probe));
 	}
-}
-
-/* ---- Slurm ---- */
-
-/* The first host of a job on several: where pserver 0 is looked for. */
-static void
-read_first_host(struct wf_launcher_probe *probe)
-{
-	static const char *const names[] = {"SLURM_JOB_NODELIST_HET_GROUP_0", "SLURM_JOB_NODELIST",
-					    "SLURM_NODELIST", NULL};
-	char first[LIST_BYTES];
-	uint32_t count;
-
-	for (const char *const *name = names; *name != NULL; name++) {
-		const char *list = wf_probe_get(probe, *name);
-		if (list == NULL) {
-			continue;
-		}
-		if (wf_hostlist_expand(list, 1, first, sizeof(first), &count) != WEFT_OK) {
-			wf_probe_add(probe, WF_FACT_PSERVERS, *name, list,
-				     "it is not a list of hosts");
-		} else if (count > 1) {
-			wf_probe_add(probe, WF_FACT_PSERVERS, *name, first, NULL);
-		}
-		return;
-	}
-}
-
-void
-wf_launcher_read_slurm(struct wf_launcher_probe *probe)
-{
-	static const char *const sizes[] = {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", NULL};
-	static const char mixed[] = "a heterogeneous step counts the tasks of all its components";
-	const char *rank = wf_probe_get(probe, "SLURM_PROCID");
-	const char *parts = wf_probe_get(probe, "SLURM_HET_SIZE");
-
-	if (rank == NULL || wf_probe_get(probe, "SLURM_STEP_ID") == NULL) {
-		return; /* a batch script is no task of a step */
-	}
-	wf_probe_add(probe, WF_FACT_RANK, "SLURM_PROCID", rank, parts != NULL ? mixed : NULL);
-	add_first(probe, WF_FACT_SIZE, sizes, parts != NULL ? mixed : size_objection(probe));
-	read_first_host(probe);
 }
 
 /* ---- the original's jobs ---- */

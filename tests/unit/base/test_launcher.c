@@ -112,6 +112,23 @@ open_mpi_says_rank_and_size(void **state)
 	assert_string_equal(ignored("OMPI_COMM_WORLD_RANK"), "this process is no trainer");
 }
 
+/* On one host pserver 0 is here, on several it has to be given. */
+static void
+open_mpi_on_several_hosts_names_none(void **state)
+{
+	static const char *const several[] = {"OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=2",
+					      "OMPI_MCA_orte_num_nodes=2", NULL};
+	static const char *const one[] = {"OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=2",
+					  "OMPI_MCA_orte_num_nodes=1", NULL};
+
+	detect(several, WF_ROLE_TRAINER, NULL);
+	is_place("1", "2", NULL, NULL);
+	assert_non_null(strstr(ignored("OMPI_MCA_orte_num_nodes"), "not which"));
+	detect(one, WF_ROLE_TRAINER, NULL);
+	is_place("1", "2", NULL, NULL);
+	assert_string_equal(ignored("OMPI_MCA_orte_num_nodes"), "");
+}
+
 static void
 each_program_of_one_mpirun_counts_by_itself(void **state)
 {
@@ -173,6 +190,110 @@ slurm_says_rank_size_and_the_first_host(void **state)
 	detect(mixed, WF_ROLE_TRAINER, NULL);
 	is_place(NULL, NULL, "a1", NULL);
 	assert_non_null(strstr(ignored("SLURM_PROCID"), "heterogeneous"));
+}
+
+/* A job of 1 and 3 tasks on one and two nodes, as Slurm 22.05 says it in its steps. */
+#define HET_JOB                                                                                    \
+	"SLURM_STEP_ID=0", "SLURM_HET_SIZE=2", "SLURM_JOB_NUM_NODES_HET_GROUP_0=1",                \
+		"SLURM_JOB_NUM_NODES_HET_GROUP_1=2", "SLURM_JOB_NODELIST_HET_GROUP_0=n1",          \
+		"SLURM_JOB_NODELIST_HET_GROUP_1=n[2-3]"
+#define HET_STEP(rank, per_node)                                                                   \
+	{                                                                                          \
+		HET_JOB, "SLURM_PROCID=" rank, "SLURM_JOB_NODELIST=n[1-3]",                        \
+			"SLURM_STEP_NUM_TASKS=4", "SLURM_STEP_TASKS_PER_NODE=" per_node, NULL      \
+	}
+
+static void
+a_step_over_two_components_counts_each_by_itself(void **state)
+{
+	static const char *const first[] = HET_STEP("0", "1,2,1");
+	static const char *const second[] = HET_STEP("1", "1,2,1");
+	static const char *const last[] = HET_STEP("3", "1,2,1");
+	static const char *const repeated[] = HET_STEP("5", "2(x3)");
+	static const char *const beyond[] = HET_STEP("4", "1,2,1");
+
+	detect(first, WF_ROLE_PSERVER, NULL);
+	is_place(NULL, "3", "n1", NULL);
+	detect(second, WF_ROLE_TRAINER, NULL);
+	is_place("0", "3", "n1", NULL);
+	detect(last, WF_ROLE_TRAINER, NULL);
+	is_place("2", "3", "n1", NULL);
+	detect(repeated, WF_ROLE_TRAINER, NULL);
+	is_place("3", "4", "n1", NULL);
+	detect(beyond, WF_ROLE_TRAINER, NULL);
+	is_place(NULL, NULL, "n1", NULL);
+	assert_non_null(strstr(ignored("SLURM_PROCID"), "not clear"));
+}
+
+static void
+a_step_of_one_component_is_an_ordinary_one(void **state)
+{
+	static const char *const part[] = {HET_JOB,
+					   "SLURM_PROCID=2",
+					   "SLURM_JOB_NODELIST=n[2-3]",
+					   "SLURM_STEP_NUM_TASKS=3",
+					   "SLURM_STEP_TASKS_PER_NODE=2,1",
+					   NULL};
+	/* Both components on one host: a step over both looks like a step of one. */
+	static const char *const same[] = {"SLURM_STEP_ID=0",
+					   "SLURM_HET_SIZE=2",
+					   "SLURM_JOB_NUM_NODES_HET_GROUP_0=1",
+					   "SLURM_JOB_NUM_NODES_HET_GROUP_1=1",
+					   "SLURM_JOB_NODELIST_HET_GROUP_0=n1",
+					   "SLURM_JOB_NODELIST_HET_GROUP_1=n1",
+					   "SLURM_JOB_NODELIST=n1",
+					   "SLURM_PROCID=1",
+					   "SLURM_STEP_NUM_TASKS=4",
+					   "SLURM_STEP_TASKS_PER_NODE=4",
+					   NULL};
+
+	detect(part, WF_ROLE_TRAINER, NULL);
+	is_place("2", "3", "n1", NULL);
+	detect(part, WF_ROLE_PSERVER, NULL);
+	is_place(NULL, NULL, "n1", NULL);
+	detect(same, WF_ROLE_TRAINER, NULL);
+	is_place(NULL, NULL, NULL, NULL);
+}
+
+/* mpirun in a batch script forks the ranks of its own host; Slurm starts the others. */
+static void
+all_ranks_of_an_mpirun_in_a_job_of_slurm_get_its_first_host(void **state)
+{
+	static const char *const here[] = {
+		"OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=4",    "SLURM_PROCID=0",
+		"SLURM_NTASKS=8",         "SLURM_JOB_NODELIST=n[1-4]", NULL};
+	static const char *const there[] = {"OMPI_COMM_WORLD_RANK=2",
+					    "OMPI_COMM_WORLD_SIZE=4",
+					    "SLURM_STEP_ID=0",
+					    "SLURM_PROCID=1",
+					    "SLURM_STEP_NUM_TASKS=3",
+					    "SLURM_JOB_NODELIST=n[1-4]",
+					    NULL};
+
+	detect(here, WF_ROLE_TRAINER, NULL);
+	is_place("0", "4", "n1", NULL);
+	detect(there, WF_ROLE_TRAINER, NULL);
+	is_place("2", "4", "n1", NULL);
+	detect(here + 2, WF_ROLE_TRAINER, NULL);
+	assert_int_equal(launcher.count, 0);
+}
+
+static void
+malformed_tasks_of_nodes_are_not_used(void **state)
+{
+	static const char *const lists[] = {
+		"1,2",    "1,2,1,1", "1,,1",  "1,2,1,",   "1(x,2",       "1(x3",        "x",
+		"1,2,-1", "1 2 1",   "1(x0)", "1(x2),1b", "1234567,1,1", "1(x99999999)"};
+
+	for (size_t i = 0; i < WF_ARRAY_COUNT(lists); i++) {
+		char per_node[64];
+		const char *variables[] = {
+			HET_JOB,          "SLURM_PROCID=1", "SLURM_JOB_NODELIST=n[1-3]",
+			"SLURM_NTASKS=4", per_node,         NULL};
+		snprintf(per_node, sizeof(per_node), "SLURM_STEP_TASKS_PER_NODE=%s", lists[i]);
+		detect(variables, WF_ROLE_TRAINER, NULL);
+		is_place(NULL, NULL, "n1", NULL);
+	}
 }
 
 static void
@@ -352,8 +473,13 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(without_a_launcher_nothing_is_said),
 		cmocka_unit_test(open_mpi_says_rank_and_size),
+		cmocka_unit_test(open_mpi_on_several_hosts_names_none),
 		cmocka_unit_test(each_program_of_one_mpirun_counts_by_itself),
 		cmocka_unit_test(slurm_says_rank_size_and_the_first_host),
+		cmocka_unit_test(a_step_over_two_components_counts_each_by_itself),
+		cmocka_unit_test(a_step_of_one_component_is_an_ordinary_one),
+		cmocka_unit_test(all_ranks_of_an_mpirun_in_a_job_of_slurm_get_its_first_host),
+		cmocka_unit_test(malformed_tasks_of_nodes_are_not_used),
 		cmocka_unit_test(torchrun_says_rank_size_and_host),
 		cmocka_unit_test(a_paddle_job_says_everything),
 		cmocka_unit_test(volcano_says_hosts_by_variable_or_file),
