@@ -209,6 +209,9 @@ wf_life_decide(struct wf_life *life, const void *blob, size_t blob_bytes, bool i
 	}
 }
 
+__attribute__((cold, format(printf, 2, 3))) static void turn_away_for_room(struct wf_life *life,
+									   const char *format, ...);
+
 /* DECIDED: delivers UP. */
 static void
 show(struct wf_life *life, struct wf_events *events)
@@ -226,9 +229,8 @@ show(struct wf_life *life, struct wf_events *events)
 		return;
 	}
 	if (life->incoming && !wf_places_claim(&medium->places, &life->place)) {
-		wf_life_turn_away(life, WEFT_UNAVAILABLE,
-				  "no room beside %u connections; try again",
-				  medium->places.conn_count);
+		turn_away_for_room(life, "no room beside %u connections; try again",
+				   medium->places.conn_count);
 		return;
 	}
 	struct wf_event *event = wf_events_add(events, &life->conn, WF_EVENT_UP);
@@ -425,6 +427,20 @@ wf_life_lost(struct wf_life *life, enum weft_status status, const char *text)
 	wf_life_down(life, cause, "%s", why);
 }
 
+/* For want of room. How many connections there are is for this end's log alone: nothing shows yet
+ * that the peer is of the job. */
+__attribute__((cold, format(printf, 2, 3))) static void
+turn_away_for_room(struct wf_life *life, const char *format, ...)
+{
+	char text[WF_WHY_BYTES];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	life->medium->ops->deny(life, "no room; try again");
+	wf_life_down(life, life->refused ? WEFT_CLOSED : WEFT_UNAVAILABLE, "%s", text);
+}
+
 void
 wf_life_turn_away(struct wf_life *life, enum weft_status status, const char *format, ...)
 {
@@ -447,10 +463,11 @@ wf_medium_make_room(struct wf_medium *medium)
 			medium->ops->on_handshake(life);
 		}
 		if (places->first == &life->place) {
-			wf_life_turn_away(life, WEFT_UNAVAILABLE,
-					  "no room: %u others are coming in beside %u connections; "
-					  "try again",
-					  places->newcomer_count - 1, places->conn_count);
+			turn_away_for_room(
+				life,
+				"no room: %u others are coming in beside %u connections; "
+				"try again",
+				places->newcomer_count - 1, places->conn_count);
 			return true;
 		}
 	}
