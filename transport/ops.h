@@ -7,7 +7,7 @@
 
 /* The largest hello or verdict within a backend: paths/ puts its own head before its user's. A
  * backend checks those of a peer against opts.blob_max, and has room for this. */
-#define WF_BLOB_ROOM (WF_BLOB_MAX + 192u)
+#define WF_BLOB_ROOM (WF_BLOB_MAX + 256u)
 
 struct wf_transport_ops {
 	const char *name;

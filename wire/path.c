@@ -10,12 +10,17 @@
 #include "wire/shape.h"
 
 #define PATH "path head"
-#define AUTH_BYTES 32u /* zero, and checked to be zero, until there is authentication */
+
+/* Whether the sender's nonce stands behind the text. */
+static bool
+has_nonce(const struct wf_path_head *head)
+{
+	return head->kind == WF_PATH_HELLO && (head->flags & WF_PATH_SEALED) != 0;
+}
 
 size_t
 wf_path_encode(const struct wf_path_head *head, uint8_t *out)
 {
-	static const uint8_t auth[AUTH_BYTES];
 	struct wf_writer w = {.base = out, .capacity = WF_PATH_UPGRADE_MAX};
 
 	WF_ASSERT(head->offer_count <= WF_PATH_OFFERS_MAX);
@@ -29,9 +34,13 @@ wf_path_encode(const struct wf_path_head *head, uint8_t *out)
 	wf_put_u8(&w, 0);
 	wf_put_u32(&w, head->paths);
 	wf_put_bytes(&w, head->id, sizeof(head->id));
-	wf_put_bytes(&w, auth, sizeof(auth));
+	WF_ASSERT(w.used == WF_PATH_AUTH_AT);
+	wf_put_bytes(&w, head->auth, sizeof(head->auth));
 	WF_ASSERT(w.used == WF_PATH_HEAD_BYTES);
 	wf_put_text(&w, head->text, sizeof(head->text));
+	if (has_nonce(head)) {
+		wf_put_bytes(&w, head->nonce, sizeof(head->nonce));
+	}
 	for (unsigned i = 0; i < head->offer_count; i++) {
 		wf_put_u8(&w, head->offer[i].path);
 		wf_put_u16(&w, head->offer[i].port);
@@ -41,13 +50,22 @@ wf_path_encode(const struct wf_path_head *head, uint8_t *out)
 	return w.used;
 }
 
+/* Checks flags, and that `auth` is zero where it is neither a code nor a nonce. */
 static enum weft_status
-check_auth(const uint8_t auth[AUTH_BYTES])
+check_auth(const struct wf_path_head *head)
 {
-	for (size_t i = 0; i < AUTH_BYTES; i++) {
-		if (auth[i] != 0) {
-			return wf_refuse(PATH, "a byte of auth", auth[i],
-					 "0, for this version authenticates nobody");
+	bool is_nonce = head->kind == WF_PATH_KNOCK || head->kind == WF_PATH_CHALLENGE;
+	unsigned known = is_nonce ? 0 : WF_PATH_SEALED;
+	known |= head->kind == WF_PATH_HELLO ? WF_PATH_MUST : 0;
+	if ((head->flags & ~known) != 0) {
+		return wf_refuse(PATH, "flags", head->flags,
+				 "1 (must, in a hello), 2 (sealed), or 0");
+	}
+	bool is_used = is_nonce || (head->flags & WF_PATH_SEALED) != 0;
+	for (size_t i = 0; i < sizeof(head->auth) && !is_used; i++) {
+		if (head->auth[i] != 0) {
+			return wf_refuse(PATH, "a byte of auth", head->auth[i],
+					 "0 in a head that is not sealed");
 		}
 	}
 	return WEFT_OK;
@@ -62,9 +80,6 @@ check_use(const struct wf_path_head *head)
 	bool explains = here || head->kind == WF_PATH_NO;
 	bool upgrade = head->kind == WF_PATH_UPGRADE;
 
-	if (head->flags > (hello ? WF_PATH_MUST : 0)) {
-		return wf_refuse(PATH, "flags", head->flags, "1 (must) in a hello, or 0");
-	}
 	if (head->path >= (here || head->kind == WF_PATH_TICKET ? WF_PATH_ID_COUNT : 1)) {
 		return wf_refuse(PATH, "path", head->path, "one that this version knows, or 0");
 	}
@@ -91,7 +106,6 @@ check_use(const struct wf_path_head *head)
 static enum weft_status
 get_fixed(struct wf_reader *r, struct wf_path_head *head)
 {
-	uint8_t auth[AUTH_BYTES];
 	uint32_t magic = wf_get_u32(r);
 	uint16_t version = wf_get_u16(r);
 	head->kind = wf_get_u8(r);
@@ -102,7 +116,7 @@ get_fixed(struct wf_reader *r, struct wf_path_head *head)
 	uint8_t unused = wf_get_u8(r);
 	head->paths = wf_get_u32(r);
 	wf_get_bytes(r, head->id, sizeof(head->id));
-	wf_get_bytes(r, auth, sizeof(auth));
+	wf_get_bytes(r, head->auth, sizeof(head->auth));
 	if (r->bad) {
 		return wf_refuse_length(PATH, r);
 	}
@@ -112,13 +126,13 @@ get_fixed(struct wf_reader *r, struct wf_path_head *head)
 	if (version != WF_PATH_VERSION) {
 		return wf_refuse(PATH, "version", version, "1; install the same weft on both");
 	}
-	if (head->kind < WF_PATH_HELLO || head->kind > WF_PATH_NO) {
-		return wf_refuse(PATH, "kind", head->kind, "1 to 5");
+	if (head->kind < WF_PATH_HELLO || head->kind > WF_PATH_KIND_MAX) {
+		return wf_refuse(PATH, "kind", head->kind, "1 to 7");
 	}
 	if (unused != 0) {
 		return wf_refuse(PATH, "an unused byte", unused, "0");
 	}
-	enum weft_status st = check_auth(auth);
+	enum weft_status st = check_auth(head);
 	return st != WEFT_OK ? st : check_use(head);
 }
 
@@ -160,6 +174,12 @@ wf_path_decode(const uint8_t *in, size_t bytes, struct wf_path_head *out, size_t
 	wf_get_string(&r, head.text, sizeof(head.text));
 	if (r.bad) {
 		return wf_refuse_text(PATH, "text", &r, sizeof(head.text));
+	}
+	if (has_nonce(&head)) {
+		wf_get_bytes(&r, head.nonce, sizeof(head.nonce));
+	}
+	if (r.bad) {
+		return wf_refuse_length(PATH, &r);
 	}
 	st = get_offers(&r, &head);
 	if (st != WEFT_OK) {

@@ -65,7 +65,7 @@ say_garbage(struct conf *t)
 	used = wf_path_encode(&head, blob);
 	blob[40] = 1; /* of auth */
 	CHECK(is_turned_away(t, good.server, raw, say(raw, &good.server->at, blob, used),
-			     "authenticates nobody"));
+			     "not sealed"));
 	CHECK(conf_count(good.server, NULL, WF_EVENT_UP) == 1);
 	CHECK(conf_send_all(t, good.cc, 1, 100));
 	CHECK(conf_is_message(conf_await(t, good.server, good.sc, WF_EVENT_MSG), 1, 100));

@@ -387,7 +387,7 @@ reason_that_is_longer_than_a_verdict_may_be_is_told(void **state)
 	ends_as(frame, raw_frame(frame, WF_TCP_CLOSE, text, WF_BLOB_ROOM), WEFT_UNAVAILABLE,
 		"this is why????????");
 	ends_as(frame, raw_frame(frame, WF_TCP_CLOSE, text, WF_BLOB_ROOM + 1), WEFT_PROTOCOL,
-		"1217");
+		"1281");
 	ends_as(frame, raw_frame(frame, WF_TCP_ACCEPT, text, 17), WEFT_PROTOCOL, "17");
 	ends_as(frame, raw_frame(frame, WF_TCP_REFUSE, text, 17), WEFT_PROTOCOL, "17");
 	ends_as(frame, raw_frame(frame, WF_TCP_REFUSE, text, 16), WEFT_REFUSED, "refused");

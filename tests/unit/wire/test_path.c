@@ -6,6 +6,14 @@
 #include "tests/unit/wire/refused.h"
 #include "wire/path.h"
 
+static void
+fill(uint8_t out[WF_PATH_AUTH_BYTES], uint8_t first)
+{
+	for (uint8_t i = 0; i < WF_PATH_AUTH_BYTES; i++) {
+		out[i] = (uint8_t)(first + i);
+	}
+}
+
 static struct wf_path_head
 sample(enum wf_path_kind kind)
 {
@@ -37,6 +45,23 @@ sample(enum wf_path_kind kind)
 		head.reason = WF_PATH_ONLY;
 		snprintf(head.text, sizeof(head.text), "it demands what is excluded here");
 		break;
+	case WF_PATH_KNOCK:
+	case WF_PATH_CHALLENGE:
+		fill(head.auth, 0x10);
+		break;
+	}
+	return head;
+}
+
+/* The same with a secret. */
+static struct wf_path_head
+sealed_sample(enum wf_path_kind kind)
+{
+	struct wf_path_head head = sample(kind);
+	head.flags |= WF_PATH_SEALED;
+	fill(head.auth, 0x40);
+	if (kind == WF_PATH_HELLO) {
+		fill(head.nonce, 0x70);
 	}
 	return head;
 }
@@ -47,15 +72,25 @@ each_kind_is_its_golden_bytes(void **state)
 	static const struct {
 		enum wf_path_kind kind;
 		const char *name;
+		bool sealed;
 	} kinds[] = {
-		{WF_PATH_HELLO, "path_hello"}, {WF_PATH_TICKET, "path_ticket"},
-		{WF_PATH_HERE, "path_here"},   {WF_PATH_UPGRADE, "path_upgrade"},
-		{WF_PATH_NO, "path_no"},
+		{WF_PATH_HELLO, "path_hello", false},
+		{WF_PATH_TICKET, "path_ticket", false},
+		{WF_PATH_HERE, "path_here", false},
+		{WF_PATH_UPGRADE, "path_upgrade", false},
+		{WF_PATH_NO, "path_no", false},
+		{WF_PATH_KNOCK, "path_knock", false},
+		{WF_PATH_CHALLENGE, "path_challenge", false},
+		{WF_PATH_HELLO, "path_hello_sealed", true},
+		{WF_PATH_TICKET, "path_ticket_sealed", true},
+		{WF_PATH_HERE, "path_here_sealed", true},
+		{WF_PATH_UPGRADE, "path_upgrade_sealed", true},
 	};
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		uint8_t bytes[WF_PATH_UPGRADE_MAX];
 		uint8_t held[GOLDEN_BYTES_MAX];
-		struct wf_path_head in = sample(kinds[i].kind);
+		struct wf_path_head in =
+			kinds[i].sealed ? sealed_sample(kinds[i].kind) : sample(kinds[i].kind);
 		struct wf_path_head out;
 		size_t used = 0;
 		size_t count = golden_check(kinds[i].name, bytes, wf_path_encode(&in, bytes), held);
@@ -68,15 +103,20 @@ each_kind_is_its_golden_bytes(void **state)
 		assert_true(out.offer_count == in.offer_count);
 		assert_string_equal(out.text, in.text);
 		assert_memory_equal(out.id, in.id, sizeof(in.id));
+		assert_memory_equal(out.auth, in.auth, sizeof(in.auth));
+		assert_memory_equal(out.nonce, in.nonce, sizeof(in.nonce));
 	}
 }
 
 static void
 the_users_bytes_follow_a_hello_and_the_verdict_that_carries(void **state)
 {
-	for (int kind = WF_PATH_HELLO; kind <= WF_PATH_NO; kind++) {
+	for (int n_kind = 0; n_kind < WF_PATH_KIND_MAX + WF_PATH_NO; n_kind++) {
 		uint8_t bytes[WF_PATH_UPGRADE_MAX + WF_PATH_USER_MAX + 1] = {0};
-		struct wf_path_head in = sample((enum wf_path_kind)kind);
+		bool sealed = n_kind >= WF_PATH_KIND_MAX;
+		int kind = 1 + n_kind - (sealed ? WF_PATH_KIND_MAX : 0);
+		struct wf_path_head in = sealed ? sealed_sample((enum wf_path_kind)kind)
+						: sample((enum wf_path_kind)kind);
 		struct wf_path_head out;
 		size_t used = 0;
 		bool user = kind == WF_PATH_HELLO || kind == WF_PATH_HERE;
@@ -102,6 +142,13 @@ a_text_that_is_too_long_is_cut(void **state)
 	size_t used = 0;
 	memset(in.text, 'x', sizeof(in.text) - 1);
 	in.text[sizeof(in.text) - 1] = '\0';
+	const size_t longest = WF_PATH_PLAIN_MAX - WF_PATH_AUTH_BYTES; /* it has no nonce */
+	assert_int_equal(wf_path_encode(&in, bytes), longest);
+	assert_int_equal(wf_path_decode(bytes, longest, &out, &used), WEFT_OK);
+	assert_string_equal(out.text, in.text);
+	in.kind = WF_PATH_HELLO;
+	in.reason = 0;
+	in.flags = WF_PATH_SEALED;
 	assert_int_equal(wf_path_encode(&in, bytes), WF_PATH_PLAIN_MAX);
 	assert_int_equal(wf_path_decode(bytes, WF_PATH_PLAIN_MAX, &out, &used), WEFT_OK);
 	assert_string_equal(out.text, in.text);
@@ -117,13 +164,20 @@ each_wrong_field_is_named(void **state)
 		{WF_PATH_HELLO, {0, 4, 0x47455420, "magic is "}},
 		{WF_PATH_HELLO, {4, 2, 2, "version is 2"}},
 		{WF_PATH_HELLO, {6, 1, 0, "kind is 0"}},
-		{WF_PATH_HELLO, {6, 1, 6, "kind is 6"}},
-		{WF_PATH_HELLO, {7, 1, 2, "flags is 2"}},
+		{WF_PATH_HELLO, {6, 1, 8, "kind is 8"}},
+		{WF_PATH_HELLO, {7, 1, 4, "flags is 4"}},
+		{WF_PATH_KNOCK, {7, 1, 1, "flags is 1"}},
+		{WF_PATH_KNOCK, {7, 1, 2, "flags is 2"}},
+		{WF_PATH_CHALLENGE, {7, 1, 2, "flags is 2"}},
+		{WF_PATH_NO, {7, 1, 3, "flags is 3"}},
+		{WF_PATH_KNOCK, {16, 1, 9, "id is 9"}},
+		{WF_PATH_KNOCK, {9, 1, 1, "reason is 1"}},
+		{WF_PATH_CHALLENGE, {8, 1, 1, "path is 1"}},
 		{WF_PATH_TICKET, {7, 1, 1, "flags is 1"}},
 		{WF_PATH_HELLO, {8, 1, 1, "path is 1"}},
 		{WF_PATH_TICKET, {8, 1, WF_PATH_ID_COUNT, "path is 4"}},
 		{WF_PATH_TICKET, {9, 1, 1, "reason is 1"}},
-		{WF_PATH_HERE, {9, 1, WF_PATH_REASON_COUNT, "reason is 6"}},
+		{WF_PATH_HERE, {9, 1, WF_PATH_REASON_COUNT, "reason is 8"}},
 		{WF_PATH_HELLO, {10, 1, 1, "offer_count is 1"}},
 		{WF_PATH_UPGRADE, {10, 1, 0, "offer_count is 0"}},
 		{WF_PATH_UPGRADE, {10, 1, 9, "offer_count is 9"}},
