@@ -70,6 +70,11 @@ with_defaults(const struct wf_transport_opts *opts)
 static enum weft_status
 open_backend(const char *name, const struct wf_transport_opts *opts, struct wf_transport **out)
 {
+	bool has_secret = opts->secret_file != NULL && opts->secret_file[0] != '\0';
+	if (has_secret && strcmp(name, "paths") != 0) {
+		return wf_fail(WEFT_UNSUPPORTED,
+			       "transport \"%s\" by itself knows no secret_file; paths does", name);
+	}
 	for (unsigned i = 0; wf_backends[i] != NULL; i++) {
 		bool is_here = wf_backends[i]->open != NULL;
 		if (is_here && strcmp(wf_backends[i]->name, name) == 0) {

@@ -89,6 +89,9 @@ struct wf_transport_opts {
 	/* Settings of RDMA devices ("device=mlx5_0,retry=5"), see transport/verbs; NULL: defaults.
 	 */
 	const char *verbs;
+	/* "paths": the file with the job's secret (base/secret.h), read by open; NULL or "": none.
+	 * Other backends refuse it, for they cannot use it. */
+	const char *secret_file;
 	/* The loop whose descriptors a medium shares with the other media of one transport; NULL:
 	 * it has its own. Set by "paths". */
 	struct wf_loop *loop;

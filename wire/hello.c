@@ -38,7 +38,7 @@ check_auth(const char *message, const struct wf_auth *auth)
 {
 	if (auth->scheme != 0) {
 		return wf_refuse(message, "auth.scheme", auth->scheme,
-				 "0, for this version authenticates nobody");
+				 "0: the path head before it has the code");
 	}
 	for (size_t i = 0; i < sizeof(auth->nonce); i++) {
 		if (auth->nonce[i] != 0) {

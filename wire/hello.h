@@ -17,7 +17,8 @@
 #define WF_REASON_BYTES 256     /* one line, with NUL */
 #define WF_SUMMARY_BYTES 256    /* words with blanks between them, with NUL */
 
-/* Zero until authentication comes, and refused when not zero. */
+/* Zero, and refused when not: with a secret of the job the path head in front has the code of all
+ * bytes behind it (transport/paths/secret.md). */
 struct wf_auth {
 	uint16_t scheme;
 	uint8_t nonce[WF_AUTH_NONCE_BYTES];

@@ -45,14 +45,15 @@ struct node {
 
 struct conf {
 	struct wf_env *env;
-	const char *transport; /* name to open */
-	const char *paths;     /* opts.paths */
-	const char *host;      /* where nodes listen */
-	bool private_memory;   /* regions have no memfd */
-	bool says_bytes;       /* the medium knows how long a PUT was */
-	bool loses_reasons;    /* a refusal may arrive without its text */
-	const char *verbs;     /* settings of RDMA devices, or NULL */
-	uint64_t hasty_ns;     /* a short attempt to connect, in which a hello still arrives */
+	const char *transport;   /* name to open */
+	const char *paths;       /* opts.paths */
+	const char *secret_file; /* of nodes that are given none of their own; NULL: none */
+	const char *host;        /* where nodes listen */
+	bool private_memory;     /* regions have no memfd */
+	bool says_bytes;         /* the medium knows how long a PUT was */
+	bool loses_reasons;      /* a refusal may arrive without its text */
+	const char *verbs;       /* settings of RDMA devices, or NULL */
+	uint64_t hasty_ns;       /* a short attempt to connect, in which a hello still arrives */
 	uint64_t seed;
 	struct wf_rng rng;
 	struct node node[NODE_MAX];

@@ -4,7 +4,8 @@
  * as a process of a simulated world, "toy" over pipes, in the program that has it; "paths" and
  * "paths-LIST" with the paths of LIST, on loopback or there; "fake-KIND" over simulated RDMA
  * devices, there, in the program that has them. "fault+X" is X wrapped in faults that the contract
- * allows for. Thread: the main one; the simulated process is a coroutine of it. */
+ * allows for, "secret+X" X between members of a job with a secret. Thread: the main one; the
+ * simulated process is a coroutine of it. */
 #include "tests/conformance/conformance.h"
 
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #define SIM_HOST "alpha"
 /* All that leaves every sentence of the contract true: no refusals, no cuts. */
 #define FAULT_PREFIX "fault+"
+#define SECRET_PREFIX "secret+"
 #define FAULT_SPEC "delay=30%%:2ms,split=30%%,short=20%%,stall=1%%:3ms"
 #define SIM_LIMIT_NS (3600 * WF_NS_PER_S) /* of virtual time */
 
@@ -25,6 +27,7 @@ struct job {
 	bool (*body)(struct conf *t);
 	bool passed;
 	char wrapped[256]; /* the name of a transport behind faults */
+	char secret[64];   /* the file of the job's secret, if it has one */
 	bool extra;        /* on the program's own device */
 };
 
@@ -121,12 +124,18 @@ extra_kind(const char *url)
 	return bytes > 0 && strncmp(url, conf_extra->prefix, bytes) == 0 ? url + bytes : NULL;
 }
 
+/* The URL without that prefix, which it may have. */
+static const char *
+behind(const char *url, const char *prefix)
+{
+	size_t bytes = strlen(prefix);
+	return strncmp(url, prefix, bytes) == 0 ? url + bytes : url;
+}
+
 bool
 conf_can_run(const char *url)
 {
-	const size_t prefix = strlen(FAULT_PREFIX);
-	const struct rdma *rdma =
-		find_rdma(strncmp(url, FAULT_PREFIX, prefix) == 0 ? url + prefix : url);
+	const struct rdma *rdma = find_rdma(behind(behind(url, SECRET_PREFIX), FAULT_PREFIX));
 	char path[64];
 	if (rdma == NULL) {
 		return true;
@@ -190,31 +199,53 @@ wrap(struct job *job)
 	job->conf.transport = job->wrapped;
 }
 
+/* A file for the time of the case. */
+static bool
+make_secret(struct job *job)
+{
+	static const char bytes[] = "a secret of at least 32 bytes, as it has to be";
+	(void)snprintf(job->secret, sizeof(job->secret), "/tmp/weft_conf_secret_XXXXXX");
+	int fd = mkstemp(job->secret); /* with mode 0600 */
+	bool good = fd >= 0 && write(fd, bytes, sizeof(bytes)) == (ssize_t)sizeof(bytes);
+	if (fd >= 0) {
+		(void)close(fd);
+	}
+	job->conf.secret_file = job->secret;
+	return good;
+}
+
+static bool
+run_job(struct job *job, const char *url)
+{
+	const char *inner = behind(url, FAULT_PREFIX);
+	choose(&job->conf, inner);
+	const char *kind = extra_kind(inner);
+	job->extra = kind != NULL && conf_extra->begin(kind, job->conf.seed);
+	if (kind != NULL && !job->extra) {
+		fprintf(stderr, "%s: there is no such kind\n", url);
+		return false;
+	}
+	bool simulated = job->extra || strcmp(job->conf.host, SIM_HOST) == 0;
+	if (inner != url) {
+		wrap(job);
+	}
+	return simulated ? run_in_world(job) : run_on_system(job);
+}
+
 bool
 conf_run(const char *url, uint64_t seed, bool (*body)(struct conf *t))
 {
-	const size_t prefix = strlen(FAULT_PREFIX);
-	bool faulty = strncmp(url, FAULT_PREFIX, prefix) == 0;
+	const char *inner = behind(url, SECRET_PREFIX);
 	struct job *job = calloc(1, sizeof(*job));
 	if (job == NULL) {
 		return false;
 	}
 	job->conf.seed = seed;
 	job->body = body;
-	url += faulty ? prefix : 0;
-	choose(&job->conf, url);
-	const char *kind = extra_kind(url);
-	job->extra = kind != NULL && conf_extra->begin(kind, seed);
-	if (kind != NULL && !job->extra) {
-		fprintf(stderr, "%s: there is no such kind\n", url);
-		free(job);
-		return false;
+	bool passed = (inner == url || make_secret(job)) && run_job(job, inner);
+	if (inner != url) {
+		(void)unlink(job->secret);
 	}
-	bool simulated = job->extra || strcmp(job->conf.host, SIM_HOST) == 0;
-	if (faulty) {
-		wrap(job);
-	}
-	bool passed = simulated ? run_in_world(job) : run_on_system(job);
 	free(job);
 	return passed;
 }

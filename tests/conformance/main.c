@@ -51,7 +51,8 @@ main(int argc, char **argv)
 {
 	if (argc < 2) {
 		fprintf(stderr,
-			"usage: conformance [fault+]tcp|tcp6|shm|shm-copy|sim|paths[-LIST] "
+			"usage: conformance "
+			"[secret+][fault+]tcp|tcp6|shm|shm-copy|sim|paths[-LIST] "
 			"[CASE]; conformance_fake fake-KIND [CASE]; conformance_toy toy [CASE]\n");
 		return 64;
 	}

@@ -26,6 +26,7 @@ conf_node(struct conf *t, const struct wf_transport_opts *opts)
 	full.env = t->env;
 	full.verbs = t->verbs;
 	full.paths = t->paths;
+	full.secret_file = full.secret_file != NULL ? full.secret_file : t->secret_file;
 	if (t->node_count == NODE_MAX) {
 		complain(t, "too many nodes");
 		return NULL;

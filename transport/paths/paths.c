@@ -16,6 +16,7 @@ paths_close(struct wf_transport *transport)
 		wf_paths_conn_free(t->conns);
 	}
 	wf_loop_close(&t->loop);
+	wf_paths_guard_close(t);
 	wf_free(transport->env, t, sizeof(*t));
 }
 
@@ -235,6 +236,9 @@ paths_open(const struct wf_transport_opts *opts, struct wf_transport **out)
 	wf_paths_changed(t);
 	wf_host_id(opts->env, t->host_id);
 	enum weft_status st = keep_settings(t, opts->verbs);
+	if (st == WEFT_OK) {
+		st = wf_paths_guard_open(t, opts->secret_file);
+	}
 	if (st == WEFT_OK) {
 		st = wf_paths_open_all(t);
 	}

@@ -107,30 +107,41 @@ explain_bootstrap(struct wf_paths_conn *m, const struct wf_path_head *verdict)
 }
 
 /* Refuses a connection that is not shown to the user; it is counted as a stranger when it has gone.
- */
+ * Where the reason is the secret, the text is for this end alone. */
 static void
 turn_away(struct wf_paths_conn *m, struct wf_conn *inner, struct wf_path_head *no)
 {
 	uint8_t blob[WF_BLOB_ROOM];
 	wf_paths_conn_note(m, no->text);
 	no->kind = WF_PATH_NO;
+	no->flags = wf_paths_seal_flag(m);
 	no->offer_count = 0;
+	if (no->reason == WF_PATH_SECRET) {
+		no->text[0] = '\0';
+	}
 	m->end.stranger = true;
 	m->boot = inner;
 	inner->user = m;
 	wf_paths_conn_gone(m);
 	size_t used = wf_path_encode(no, blob);
+	wf_paths_seal(m, WF_PATHS_WORD_VERDICT, blob, used);
 	if (wf_transport_answer(inner, false, blob, used) != WEFT_OK) {
 		wf_transport_disconnect(inner, WF_DISCONNECT_NOW);
 	}
 }
 
+/* `m`: whose ticket it was; NULL: it was none. */
 static void
-turn_away_fast(struct wf_paths *t, struct wf_conn *inner, struct wf_path_head *no)
+turn_away_fast(struct wf_paths *t, const struct wf_paths_conn *m, struct wf_conn *inner,
+	       struct wf_path_head *no)
 {
 	uint8_t blob[WF_BLOB_ROOM];
 	no->kind = WF_PATH_NO;
+	no->flags = m != NULL ? wf_paths_seal_flag(m) : 0;
 	size_t used = wf_path_encode(no, blob);
+	if (m != NULL) {
+		wf_paths_seal(m, WF_PATHS_WORD_PATH_VERDICT, blob, used);
+	}
 	t->info.strangers_refused++;
 	(void)snprintf(t->info.last_stranger, sizeof(t->info.last_stranger), "%s", no->text);
 	inner->user = NULL;
@@ -197,10 +208,12 @@ offer_upgrade(struct wf_paths_conn *m, struct wf_path_head *verdict)
 		memcpy(m->meeting.ticket + i, &chance, sizeof(chance));
 	}
 	verdict->kind = WF_PATH_UPGRADE;
+	verdict->flags = wf_paths_seal_flag(m);
 	verdict->reason = 0;
 	verdict->text[0] = '\0';
 	memcpy(verdict->id, m->meeting.ticket, sizeof(m->meeting.ticket));
 	size_t used = wf_path_encode(verdict, blob);
+	wf_paths_seal(m, WF_PATHS_WORD_VERDICT, blob, used);
 	wf_paths_conn_state(m, WF_PATHS_OFFERED);
 	wf_paths_conn_deadline(m, wf_now_ns(t->transport.env) + patience_ns(t, verdict));
 	if (wf_transport_answer(m->boot, true, blob, used) != WEFT_OK) {
@@ -244,6 +257,34 @@ explain_demand(struct wf_paths *t, const struct wf_path_head *hello, struct wf_p
 	}
 }
 
+/* Whether the sender of a hello and this end have the same secret, or both none; otherwise why not.
+ */
+static bool
+is_of_the_job(struct wf_paths_conn *m, const struct wf_path_head *hello,
+	      const struct wf_event *event, struct wf_path_head *no)
+{
+	const size_t bytes = sizeof(no->text);
+	bool is_sealed = (hello->flags & WF_PATH_SEALED) != 0;
+	if (m->t->guard == NULL && !is_sealed && hello->kind != WF_PATH_KNOCK) {
+		return true;
+	}
+	if (m->t->guard == NULL) {
+		no->reason = WF_PATH_NO_SECRET;
+		(void)snprintf(no->text, bytes,
+			       "it has a secret, and this end was started without --secret_file");
+		return false;
+	}
+	no->reason = WF_PATH_SECRET;
+	if (!is_sealed) {
+		(void)snprintf(no->text, bytes, "it does not prove that it has the job's secret");
+		return false;
+	}
+	(void)snprintf(no->text, bytes,
+		       "it has another secret (compare the files of --secret_file), or its hello "
+		       "was altered or sent twice");
+	return wf_paths_admits(m, hello, event->up.blob, event->up.blob_bytes);
+}
+
 /* Handles a hello on the bootstrap. */
 static bool
 accept_boot(struct wf_paths *t, struct wf_paths_conn *m, struct wf_event *event)
@@ -252,15 +293,21 @@ accept_boot(struct wf_paths *t, struct wf_paths_conn *m, struct wf_event *event)
 	struct wf_path_head verdict = {0};
 	size_t used = 0;
 	enum weft_status st = wf_path_decode(event->up.blob, event->up.blob_bytes, &hello, &used);
-	if (st == WEFT_OK && hello.kind != WF_PATH_HELLO) {
+	if (st == WEFT_OK && hello.kind != WF_PATH_HELLO && hello.kind != WF_PATH_KNOCK) {
 		st = wf_fail(WEFT_PROTOCOL, "path head: a hello of kind %u", hello.kind);
 	}
 	if (st != WEFT_OK) {
 		(void)snprintf(verdict.text, sizeof(verdict.text), "%.*s", WF_PATH_TEXT_BYTES - 1,
 			       weft_last_error());
+		verdict.reason = t->guard != NULL ? WF_PATH_SECRET : 0;
 		turn_away(m, event->conn, &verdict);
 		return false;
 	}
+	if (!is_of_the_job(m, &hello, event, &verdict)) {
+		turn_away(m, event->conn, &verdict);
+		return false;
+	}
+	verdict = (struct wf_path_head){0};
 	choose(t, &hello, &verdict);
 	if (verdict.offer_count == 0 && (t->must || (hello.flags & WF_PATH_MUST) != 0)) {
 		explain_demand(t, &hello, &verdict);
@@ -294,6 +341,21 @@ accept_boot(struct wf_paths *t, struct wf_paths_conn *m, struct wf_event *event)
 	return true;
 }
 
+/* Finds the connection that was offered a path with that ticket, and is its sender's. */
+static struct wf_paths_conn *
+find_offered(struct wf_paths *t, const struct wf_path_head *ticket, const struct wf_event *event)
+{
+	for (struct wf_paths_conn *m = t->conns; m != NULL; m = m->next) {
+		if (m->state == WF_PATHS_OFFERED &&
+		    memcmp(m->meeting.ticket, ticket->id, sizeof(m->meeting.ticket)) == 0 &&
+		    wf_paths_is_sealed(m, WF_PATHS_WORD_TICKET, ticket, event->up.blob,
+				       event->up.blob_bytes)) {
+			return m;
+		}
+	}
+	return NULL;
+}
+
 /* Handles a ticket on one of the paths: it must have been issued, and is valid once. */
 static bool
 accept_fast(struct wf_paths *t, struct wf_path *path, struct wf_event *event)
@@ -308,24 +370,21 @@ accept_fast(struct wf_paths *t, struct wf_path *path, struct wf_event *event)
 		st = wf_fail(WEFT_PROTOCOL, "path head: kind %u for path %u on %s", ticket.kind,
 			     ticket.path, path->kind->name);
 	}
-	if (st == WEFT_OK && path->lost) {
-		st = wf_fail(WEFT_UNAVAILABLE, "%s", path->missing);
+	if (st == WEFT_OK) {
+		m = find_offered(t, &ticket, event);
 	}
-	for (m = st == WEFT_OK ? t->conns : NULL; m != NULL; m = m->next) {
-		if (m->state == WF_PATHS_OFFERED &&
-		    memcmp(m->meeting.ticket, ticket.id, sizeof(m->meeting.ticket)) == 0) {
-			break;
-		}
-	}
-	if (m == NULL) {
-		(void)snprintf(no.text, sizeof(no.text), "%.*s", WF_PATH_TEXT_BYTES - 1,
-			       st != WEFT_OK ? weft_last_error() : "its ticket is unknown");
-		turn_away_fast(t, event->conn, &no);
+	if (m == NULL || path->lost) {
+		bool tells = st != WEFT_OK && t->guard == NULL;
+		const char *why = m != NULL ? path->missing
+				  : tells   ? weft_last_error()
+					    : "its ticket is unknown";
+		(void)snprintf(no.text, sizeof(no.text), "%.*s", WF_PATH_TEXT_BYTES - 1, why);
+		turn_away_fast(t, m, event->conn, &no);
 		return false;
 	}
 	if (!wf_places_claim(&t->places, &m->place)) {
 		fill_full(t, &no);
-		turn_away_fast(t, event->conn, &no);
+		turn_away_fast(t, m, event->conn, &no);
 		wf_paths_conn_gone(m);
 		wf_paths_abandon(m->boot, WF_DISCONNECT_NOW);
 		m->boot = NULL;
@@ -350,6 +409,9 @@ wf_paths_accept(struct wf_paths *t, struct wf_path *path, struct wf_event *event
 	if (path != &t->path[0]) {
 		return accept_fast(t, path, event);
 	}
+	if (wf_paths_challenge(t, event)) {
+		return false;
+	}
 	struct wf_paths_conn *m = wf_paths_conn_create(t, true);
 	if (m == NULL) {
 		event->conn->user = &t->no_room;
@@ -370,7 +432,7 @@ wf_paths_answer(struct wf_conn *conn, bool accept, const void *verdict, size_t v
 				    : "answer: the connection does not wait for one");
 	}
 	uint8_t blob[WF_BLOB_ROOM];
-	struct wf_path_head head = {.kind = WF_PATH_HERE};
+	struct wf_path_head head = {.kind = WF_PATH_HERE, .flags = wf_paths_seal_flag(m)};
 	struct wf_conn *lead = m->fast != NULL ? m->fast : m->boot;
 	if (m->fast != NULL) {
 		head.path = (uint8_t)m->path->kind->path_id;
@@ -383,6 +445,8 @@ wf_paths_answer(struct wf_conn *conn, bool accept, const void *verdict, size_t v
 	if (verdict_bytes > 0) {
 		memcpy(blob + used, verdict, verdict_bytes);
 	}
+	wf_paths_seal(m, m->fast != NULL ? WF_PATHS_WORD_PATH_VERDICT : WF_PATHS_WORD_VERDICT, blob,
+		      used + verdict_bytes);
 	enum weft_status st = wf_transport_answer(lead, accept, blob, used + verdict_bytes);
 	if (st != WEFT_OK) {
 		return st;

@@ -53,6 +53,7 @@ wf_paths_conn_free(struct wf_paths_conn *m)
 	if (m->next != NULL) {
 		m->next->prev_next = m->prev_next;
 	}
+	explicit_bzero(&m->proof, sizeof(m->proof));
 	wf_free(t->transport.env, m, sizeof(*m));
 }
 
@@ -166,6 +167,7 @@ wf_paths_conn_up(struct wf_paths_conn *m, struct wf_conn *carry, struct wf_path 
 	m->conn.carrier = carry;
 	carry->shown = &m->conn;
 	m->path = path;
+	explicit_bzero(&m->proof, sizeof(m->proof)); /* nothing is sealed any more */
 	m->was_up = true;
 	m->up_ns = wf_now_ns(m->t->transport.env);
 	if (m->boot != NULL) { /* otherwise it lingers */

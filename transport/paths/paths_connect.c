@@ -7,26 +7,55 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Connects over the bootstrap with the remaining paths. */
+#define UNPROVED "its answer is not sealed with the secret of this end"
+
+/* Writes this end's hello. Returns its bytes. */
+static size_t
+write_hello(const struct wf_paths_conn *m, uint8_t blob[WF_BLOB_ROOM])
+{
+	const struct wf_paths *t = m->t;
+	struct wf_path_head head = {
+		.kind = WF_PATH_HELLO,
+		.flags = (uint8_t)((t->must ? WF_PATH_MUST : 0) | wf_paths_seal_flag(m)),
+		.paths = m->attempt.paths,
+	};
+	memcpy(head.id, t->host_id, sizeof(head.id));
+	memcpy(head.nonce, m->proof.nonce, sizeof(head.nonce));
+	(void)snprintf(head.text, sizeof(head.text), "%s", m->meeting.left_out);
+	size_t used = wf_path_encode(&head, blob);
+	memcpy(blob + used, m->meeting.hello, m->meeting.hello_bytes);
+	used += m->meeting.hello_bytes;
+	wf_paths_seal(m, WF_PATHS_WORD_HELLO, blob, used);
+	return used;
+}
+
+/* Connects over the bootstrap with the remaining paths; where the job has a secret, to be
+ * challenged first. */
 static enum weft_status
 begin(struct wf_paths_conn *m)
 {
 	struct wf_paths *t = m->t;
 	uint8_t blob[WF_BLOB_ROOM];
-	struct wf_path_head head = {
-		.kind = WF_PATH_HELLO,
-		.flags = t->must ? WF_PATH_MUST : 0,
-		.paths = m->attempt.paths,
-	};
-	memcpy(head.id, t->host_id, sizeof(head.id));
-	(void)snprintf(head.text, sizeof(head.text), "%s", m->meeting.left_out);
-	size_t used = wf_path_encode(&head, blob);
-	memcpy(blob + used, m->meeting.hello, m->meeting.hello_bytes);
+	size_t bytes = t->guard != NULL ? wf_paths_knock(m, blob) : write_hello(m, blob);
 	wf_paths_conn_state(m, WF_PATHS_BOOTING);
 	wf_paths_conn_deadline(m, m->attempt.end_ns);
 	m->path = NULL;
-	return wf_transport_connect(t->path[0].inner, &m->attempt.to, blob,
-				    used + m->meeting.hello_bytes, m, &m->boot);
+	return wf_transport_connect(t->path[0].inner, &m->attempt.to, blob, bytes, m, &m->boot);
+}
+
+/* BOOTING: the bootstrap was refused with a challenge. Connects again, with the proof. */
+static void
+prove(struct wf_paths_conn *m)
+{
+	uint8_t blob[WF_BLOB_ROOM];
+	size_t bytes = write_hello(m, blob);
+	wf_paths_changed(m->t);
+	if (wf_transport_connect(m->t->path[0].inner, &m->attempt.to, blob, bytes, m, &m->boot) !=
+	    WEFT_OK) {
+		m->boot = NULL;
+		wf_paths_conn_cause(m, WEFT_UNAVAILABLE, "%s", weft_last_error());
+		wf_paths_conn_kill(m);
+	}
 }
 
 enum weft_status
@@ -173,6 +202,15 @@ upgrade(struct wf_paths_conn *m, const struct wf_path_head *head)
 	}
 }
 
+/* Whether a verdict is from a peer with the secret; without one here, from a peer without. */
+static bool
+is_proved(const struct wf_paths_conn *m, bool on_boot, const struct wf_path_head *head,
+	  const uint8_t *blob, size_t bytes)
+{
+	enum wf_paths_word word = on_boot ? WF_PATHS_WORD_VERDICT : WF_PATHS_WORD_PATH_VERDICT;
+	return wf_paths_is_sealed(m, word, head, blob, bytes);
+}
+
 bool
 wf_paths_connect_up(struct wf_paths_conn *m, struct wf_event *event)
 {
@@ -185,6 +223,11 @@ wf_paths_connect_up(struct wf_paths_conn *m, struct wf_event *event)
 	}
 	if (wf_path_decode(event->up.blob, event->up.blob_bytes, &head, &used) != WEFT_OK) {
 		wf_paths_conn_cause(m, WEFT_PROTOCOL, "%s", weft_last_error());
+		wf_paths_conn_kill(m);
+		return false;
+	}
+	if (!is_proved(m, on_boot, &head, event->up.blob, event->up.blob_bytes)) {
+		wf_paths_conn_cause(m, WEFT_PROTOCOL, "%s", UNPROVED);
 		wf_paths_conn_kill(m);
 		return false;
 	}
@@ -230,14 +273,46 @@ explain_refusal(struct wf_paths_conn *m, const struct wf_path_head *head)
 	}
 }
 
+/* A refusal that proves nothing, from a peer with another secret, with none, or with one where this
+ * end has none. */
+static void
+explain_unproved(struct wf_paths_conn *m, const struct wf_path_head *head)
+{
+	bool here = m->t->guard != NULL;
+	if (head->kind != WF_PATH_NO) {
+		wf_paths_conn_cause(m, WEFT_PROTOCOL, "%s", UNPROVED);
+	} else if (head->reason == WF_PATH_SECRET && here) {
+		wf_paths_conn_cause(m, WEFT_REFUSED,
+				    "it has another secret than this end: compare the files of "
+				    "--secret_file at both (sha256sum), every byte counts");
+	} else if (head->reason == WF_PATH_SECRET) {
+		wf_paths_conn_cause(m, WEFT_REFUSED,
+				    "it has a secret, and this end has none: give this end "
+				    "--secret_file (WEFT_SECRET_FILE) with the same file");
+	} else if (head->reason == WF_PATH_NO_SECRET) {
+		wf_paths_conn_cause(m, WEFT_REFUSED,
+				    "it has no secret, and this end demands one: start it with "
+				    "the same --secret_file, or this end without");
+	} else {
+		wf_paths_conn_cause(m, WEFT_REFUSED,
+				    "it does not know secrets, and this end has one; it says: %s",
+				    head->text);
+	}
+}
+
 /* Reads the verdict of a refusal: the path's, or the user's. Returns false if it is neither. */
 static bool
-read_refusal(struct wf_paths_conn *m, struct wf_event *event)
+read_refusal(struct wf_paths_conn *m, bool on_boot, struct wf_event *event)
 {
 	struct wf_path_head head;
 	size_t used = 0;
 	if (wf_path_decode(event->down.blob, event->down.blob_bytes, &head, &used) != WEFT_OK) {
 		wf_paths_conn_cause(m, WEFT_PROTOCOL, "%s", weft_last_error());
+		return false;
+	}
+	bool of_secret = head.kind == WF_PATH_NO && head.reason >= WF_PATH_SECRET;
+	if (of_secret || !is_proved(m, on_boot, &head, event->down.blob, event->down.blob_bytes)) {
+		explain_unproved(m, &head);
 		return false;
 	}
 	if (head.kind == WF_PATH_HERE) {
@@ -257,11 +332,12 @@ read_refusal(struct wf_paths_conn *m, struct wf_event *event)
 /* Whether it is the user's verdict, or FULL, which means that the bootstrap has no room either;
  * otherwise only the ticket was refused. */
 static bool
-is_final_refusal(const struct wf_event *event)
+is_final_refusal(const struct wf_paths_conn *m, const struct wf_event *event)
 {
 	struct wf_path_head head;
 	size_t used = 0;
 	return wf_path_decode(event->down.blob, event->down.blob_bytes, &head, &used) == WEFT_OK &&
+	       is_proved(m, false, &head, event->down.blob, event->down.blob_bytes) &&
 	       (head.kind == WF_PATH_HERE ||
 		(head.kind == WF_PATH_NO && head.reason == WF_PATH_FULL));
 }
@@ -269,8 +345,17 @@ is_final_refusal(const struct wf_event *event)
 bool
 wf_paths_connect_refused(struct wf_paths_conn *m, struct wf_event *event)
 {
-	if (event->down.status == WEFT_REFUSED) {
-		(void)read_refusal(m, event);
+	struct wf_path_head head;
+	size_t used = 0;
+	bool is_refused = event->down.status == WEFT_REFUSED;
+	if (is_refused && m->t->guard != NULL &&
+	    wf_path_decode(event->down.blob, event->down.blob_bytes, &head, &used) == WEFT_OK &&
+	    wf_paths_accept_challenge(m, &head)) {
+		prove(m);
+		return false;
+	}
+	if (is_refused) {
+		(void)read_refusal(m, true, event);
 	}
 	wf_paths_conn_report(m, event);
 	return true;
@@ -280,12 +365,12 @@ bool
 wf_paths_connect_path_down(struct wf_paths_conn *m, struct wf_event *event)
 {
 	enum weft_status status = event->down.status;
-	bool is_final = status == WEFT_REFUSED && is_final_refusal(event);
+	bool is_final = status == WEFT_REFUSED && is_final_refusal(m, event);
 	if (is_final || m->boot != NULL) {
 		wf_paths_conn_excuse(m); /* it tells more than that the bootstrap has gone too */
 	}
 	if (is_final) {
-		(void)read_refusal(m, event);
+		(void)read_refusal(m, false, event);
 		wf_paths_conn_report(m, event);
 		return true;
 	}

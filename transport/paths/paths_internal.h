@@ -13,6 +13,7 @@
 
 #include "base/assert.h"
 #include "base/env.h"
+#include "base/mac.h"
 #include "transport/loop.h"
 #include "transport/ops.h"
 #include "transport/places.h"
@@ -113,6 +114,13 @@ struct wf_paths_meeting {
 	bool known;     /* OFFERED: the user knows the sender of the hello */
 };
 
+/* What a connection proves where the job has a secret. Written by paths_secret.c alone. */
+struct wf_paths_proof {
+	bool has_key;
+	uint8_t nonce[WF_PATH_AUTH_BYTES]; /* connecting end: its own */
+	uint8_t key[WF_MAC_BYTES];         /* of this connection */
+};
+
 /* How a connection ends. `cause` and `why` are reported in its DOWN instead of those of the inner
  * connection, if they are set; they are written by paths_conn.c alone. */
 struct wf_paths_end {
@@ -157,6 +165,7 @@ struct wf_paths_conn {
 	struct wf_paths_rails rails;
 	struct wf_paths_blame blame;
 	struct wf_paths_meeting meeting;
+	struct wf_paths_proof proof;
 	struct wf_paths_end end;
 };
 
@@ -185,6 +194,7 @@ struct wf_paths {
 	struct wf_transport_info info; /* what no inner transport counts; query adds up the rest */
 	uint64_t inner_strangers[WF_PATHS_MAX]; /* as of the last query */
 	uint8_t host_id[WF_HOST_ID_BYTES];
+	struct wf_paths_guard *guard;       /* with a secret of the job; NULL: none */
 	bool must;                          /* a fast path has to carry, or the connection fails */
 	const char *asked;                  /* name of the setting */
 	char verbs[WF_RDMA_SETTINGS_BYTES]; /* copy of opts.verbs, which is the caller's */
@@ -337,6 +347,36 @@ bool wf_paths_connect_refused(struct wf_paths_conn *m, struct wf_event *event);
 bool wf_paths_connect_path_down(struct wf_paths_conn *m, struct wf_event *event);
 /* JUDGING is over, and the peer is still there: the path failed. Connects again without it. */
 void wf_paths_connect_again(struct wf_paths_conn *m);
+
+/* paths_secret.c: the job's secret. */
+/* `secret_file`: NULL or "": none, and nothing below does anything. */
+enum weft_status wf_paths_guard_open(struct wf_paths *t, const char *secret_file);
+void wf_paths_guard_close(struct wf_paths *t);
+enum wf_paths_word {
+	WF_PATHS_WORD_HELLO,
+	WF_PATHS_WORD_VERDICT, /* on the bootstrap */
+	WF_PATHS_WORD_TICKET,
+	WF_PATHS_WORD_PATH_VERDICT,
+};
+/* The flag of heads that are going to be sealed. */
+uint8_t wf_paths_seal_flag(const struct wf_paths_conn *m);
+/* Writes the code of `bytes` bytes into the head at their beginning. Nothing without a key. */
+void wf_paths_seal(const struct wf_paths_conn *m, enum wf_paths_word word, uint8_t *blob,
+		   size_t bytes);
+/* Whether the peer has sealed them; without a secret: whether it has not. `head` is decoded of
+ * them. */
+bool wf_paths_is_sealed(const struct wf_paths_conn *m, enum wf_paths_word word,
+			const struct wf_path_head *head, const uint8_t *blob, size_t bytes);
+/* Connecting end: begins anew with a nonce. Returns the bytes of the KNOCK. */
+size_t wf_paths_knock(struct wf_paths_conn *m, uint8_t *out);
+/* Connecting end: derives the key. Returns false if it is no challenge, or none was due. */
+bool wf_paths_accept_challenge(struct wf_paths_conn *m, const struct wf_path_head *head);
+/* Accepting end: answers a KNOCK. Returns false if it is none, or there is no secret. */
+bool wf_paths_challenge(struct wf_paths *t, const struct wf_event *event);
+/* Accepting end, with a secret: whether the sender of a HELLO has proved that it has it, too; then
+ * the connection has its key. */
+bool wf_paths_admits(struct wf_paths_conn *m, const struct wf_path_head *hello, const uint8_t *blob,
+		     size_t bytes);
 
 /* paths_rails.c: the offers of one path, and which of them broke. */
 /* Copies the offers of the best path that this end may use. Returns false if there are none. */

@@ -51,6 +51,7 @@ open_inner(struct wf_paths *t, struct wf_path *path, const char *item)
 	opts.conn_max += opts.conn_max < 65536 - spare ? spare : 0;
 	opts.knows = NULL; /* this transport calls it itself, with the user's hello */
 	opts.loop = t->shares ? &t->loop : NULL;
+	opts.secret_file = NULL; /* this transport has read it */
 	enum weft_status st = path->kind->rdma ? wf_rdma_present() : WEFT_OK;
 	path->quiet = st == WEFT_UNAVAILABLE;
 	const struct wf_loop *last = t->loop.member.first;

@@ -102,9 +102,14 @@ try_offer(struct wf_paths_conn *m, unsigned idx)
 		wf_paths_conn_deadline(m, WF_NEVER);
 	}
 	uint8_t blob[WF_BLOB_ROOM];
-	struct wf_path_head ticket = {.kind = WF_PATH_TICKET, .path = offer->path};
+	struct wf_path_head ticket = {
+		.kind = WF_PATH_TICKET,
+		.flags = wf_paths_seal_flag(m),
+		.path = offer->path,
+	};
 	memcpy(ticket.id, m->meeting.ticket, sizeof(ticket.id));
 	size_t used = wf_path_encode(&ticket, blob);
+	wf_paths_seal(m, WF_PATHS_WORD_TICKET, blob, used);
 	m->fast = NULL;
 	enum weft_status st = wf_transport_connect(m->path->inner, &to, blob, used, m, &m->fast);
 	m->fast = st == WEFT_OK ? m->fast : NULL;
