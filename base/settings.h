@@ -23,7 +23,14 @@
 	X(uint64_t, path_retry, WF_OPTION_DURATION, "0", .max = 3600 * WF_NS_PER_S,                \
 	  .heading = WF_HEADING_TIME_LIMITS,                                                       \
 	  .help = "How long a path (shared memory, RDMA) that broke is not used, and twice as "    \
-		  "long after each further break. 0: 10 s.")
+		  "long after each further break. 0: 10 s.")                                       \
+	X(const char *, secret_file, WF_OPTION_STRING, "", .of_pserver = true,                     \
+	  .heading = WF_HEADING_TRANSPORT, .metavar = "FILE",                                      \
+	  .help = "File with the secret of the job, 32 to 4096 bytes, the same on all pservers "   \
+		  "and trainers. A connection then begins with a proof of both ends that they "    \
+		  "have it, and whoever has not is refused. The file has to be the user's own "    \
+		  "or root's, with mode 0400 or 0600, and no link. Every byte counts, a newline "  \
+		  "at the end, too. Data travels unencrypted: docs/security.md.")
 
 /* The values of a session's settings. */
 struct wf_session_values {

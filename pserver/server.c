@@ -296,6 +296,22 @@ wf_server_describe(const struct wf_server *server, char *out, size_t bytes)
 		trainers, opts->session.transport, opts->session.pin);
 }
 
+/* Whoever reaches the ports of a pserver without a secret is a trainer if it says so. */
+static void
+warn_open(const struct wf_server *server)
+{
+	const struct wf_session_values *values = &server->opts.values;
+	bool has_secret = values->secret_file != NULL && values->secret_file[0] != '\0';
+	if (has_secret || is_loopback(server->opts.listen.name)) {
+		return;
+	}
+	wf_log(server->env, WF_LOG_WARN,
+	       "anyone who reaches %s port %u can read and change the parameters of the job: "
+	       "there is no secret. Give pservers and trainers the same --secret_file=FILE (weft "
+	       "launch --hosts makes one), or close these ports to others",
+	       server->opts.listen.name, wf_server_port(server, 0));
+}
+
 /* The first lane whose job failed passes the cause to the others. */
 static void
 publish_cause(struct wf_server *server, const struct wf_lane_cause *cause, bool stopped)
@@ -583,6 +599,7 @@ wf_server_run(struct wf_server *server)
 {
 	enum weft_status st = WEFT_OK;
 	server->start_ns = wf_now_ns(server->env);
+	warn_open(server);
 	if (server->opts.inline_lanes) {
 		run_inline(server);
 	} else {

@@ -5,7 +5,7 @@
 
 #include "base/settings.h"
 
-#define WF_PSERVER_OPTION_MAX 44
+#define WF_PSERVER_OPTION_MAX 45
 
 struct wf_pserver_settings {
 	uint64_t max_trainers;

@@ -49,6 +49,7 @@ wf_transport_opts_set(const struct wf_session_values *values, struct wf_transpor
 	opts->verbs = values->opts.verbs;
 	opts->peer_timeout_ns = values->opts.peer_timeout_ns;
 	opts->path_retry_ns = values->path_retry;
+	opts->secret_file = values->secret_file;
 }
 
 static struct wf_transport_opts

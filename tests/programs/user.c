@@ -23,7 +23,15 @@ start(char **argv)
 	opts.trainer_id = (uint32_t)strtoul(argv[2], NULL, 10);
 	opts.num_gradient_servers = (uint32_t)strtoul(argv[3], NULL, 10);
 	opts.optimizer.method = "adam";
-	enum weft_status st = weft_session_open(&opts, &session);
+	struct weft_settings *settings = NULL;
+	enum weft_status st = weft_settings_create(WEFT_SETTINGS_SESSION, &settings);
+	const char *secret = getenv("WEFT_SECRET_FILE"); /* as weft launch gives it */
+	if (st == WEFT_OK && secret != NULL) {
+		st = weft_settings_set(settings, "secret_file", secret);
+	}
+	opts.settings = settings;
+	st = st != WEFT_OK ? st : weft_session_open(&opts, &session);
+	weft_settings_destroy(settings);
 	for (unsigned i = 0; i < TENSORS && st == WEFT_OK; i++) {
 		char name[8];
 		(void)snprintf(name, sizeof(name), "t%u", i);

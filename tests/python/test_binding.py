@@ -3,6 +3,7 @@
 
 import os
 import subprocess
+import tempfile
 import threading
 from unittest import mock
 
@@ -108,6 +109,9 @@ class Settings(support.Case):
         with mock.patch.dict(os.environ, WEFT_PATH_RETRY="2h"):
             self.refused(["path_retry=2h", "WEFT_PATH_RETRY"])
             weft.init(path_retry="20ms")
+        weft.close()
+        with tempfile.NamedTemporaryFile() as empty:
+            self.refused(["secret_file " + empty.name, "too few bytes"], secret_file=empty.name)
 
     def test_texts_have_the_units_of_the_command_line(self):
         said = dict(WEFT_CONNECT_TIMEOUT="1.5s", WEFT_PEER_TIMEOUT="20ms", WEFT_STEP_TIMEOUT="2m")

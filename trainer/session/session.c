@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/digest.h"
 #include "base/role.h"
+#include "base/secret.h"
 #include "kernels/kernels.h"
 #include "kernels/optimizer.h"
 #include "transport/rdma.h"
@@ -83,6 +84,19 @@ read_opts(const struct weft_session_opts *given, struct wf_session_values *out)
 			     : st;
 }
 
+/* The transport reads it when the session is sealed; a file that is none is refused at once. */
+static enum weft_status
+check_secret(const char *file)
+{
+	if (file == NULL || file[0] == '\0') {
+		return WEFT_OK;
+	}
+	struct wf_secret *secret = NULL;
+	enum weft_status st = wf_secret_open(file, &secret);
+	wf_secret_close(secret);
+	return st;
+}
+
 static enum weft_status
 check_opts(const struct wf_session_values *values)
 {
@@ -102,7 +116,8 @@ check_opts(const struct wf_session_values *values)
 		st = wf_greeting_check(opts);
 	}
 	struct wf_verbs_settings unused;
-	return st == WEFT_OK ? wf_verbs_settings_parse(opts->verbs, &unused) : st;
+	st = st == WEFT_OK ? wf_verbs_settings_parse(opts->verbs, &unused) : st;
+	return st == WEFT_OK ? check_secret(values->secret_file) : st;
 }
 
 /* Lane i of a pserver listens on its port + i. */

@@ -174,10 +174,11 @@ texts_are_found_where_they_stand(void **state)
 			text[i] == &values.opts.optimizer.schedule_args ||
 			text[i] == &values.opts.transport || text[i] == &values.opts.pin ||
 			text[i] == &values.opts.numerics ||
-			text[i] == &values.opts.tcp_congestion || text[i] == &values.opts.verbs;
+			text[i] == &values.opts.tcp_congestion || text[i] == &values.opts.verbs ||
+			text[i] == &values.secret_file;
 	}
-	assert_int_equal(seen, 10);
-	assert_int_equal(count, 10);
+	assert_int_equal(seen, 11);
+	assert_int_equal(count, 11);
 }
 
 static void
@@ -209,6 +210,7 @@ settings_are_set_and_read_by_name(void **state)
 		{"dense_mode", "bounded", "sync", NULL},
 		{"connect-timeout", "2m", "5m", NULL},
 		{"path_retry", "250ms", "0s", NULL},
+		{"secret_file", "/run/weft/secret", "", NULL},
 	};
 	struct weft_settings *settings;
 	assert_int_equal(weft_settings_create(WEFT_SETTINGS_SESSION, &settings), WEFT_OK);
@@ -307,11 +309,13 @@ values_without_a_field_go_by_name(void **state)
 	wf_session_defaults(&from);
 	wf_session_defaults(&to);
 	from.path_retry = 12345678;
+	from.secret_file = "s";
 	from.opts.port = 99; /* has a field, and stays where it is */
 	assert_int_equal(weft_settings_create(WEFT_SETTINGS_SESSION, &settings), WEFT_OK);
 	assert_int_equal(wf_settings_set_named(settings, &from), WEFT_OK);
 	assert_int_equal(wf_settings_apply(settings, WEFT_SETTINGS_SESSION, &to), WEFT_OK);
 	assert_true(to.path_retry == 12345678);
+	assert_string_equal(to.secret_file, "s");
 	assert_int_equal(to.opts.port, 7164);
 	weft_settings_destroy(settings);
 }
