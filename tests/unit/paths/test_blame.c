@@ -113,6 +113,18 @@ upgrading(const char *host, bool peer_is_there)
 	return m;
 }
 
+/* Which peer it was is said once, whoever said it first. */
+static void
+a_cause_names_the_peer_once(void **state)
+{
+	struct wf_paths_conn bare = upgrading("a:1", true);
+	struct wf_paths_conn named = upgrading("a:1", true);
+	wf_paths_conn_cause(&bare, WEFT_LOST, "the line broke");
+	wf_paths_conn_cause(&named, WEFT_LOST, "a:1: the line broke");
+	assert_string_equal(bare.end.why, "a:1: the line broke");
+	assert_string_equal(named.end.why, "a:1: the line broke");
+}
+
 /* Its time is over at this end. */
 static void
 a_silent_path_is_to_blame_while_the_peer_is_there(void **state)
@@ -237,6 +249,7 @@ main(void)
 		TEST(a_place_that_was_taken_over_is_not_forgiven),
 		TEST(a_rail_that_broke_is_left_out_by_itself),
 		TEST(why_paths_were_left_out_is_told_of_each),
+		TEST(a_cause_names_the_peer_once),
 		TEST(a_silent_path_is_to_blame_while_the_peer_is_there),
 		TEST(a_path_that_says_that_it_is_silent_is_to_blame_while_the_peer_is_there),
 		TEST(what_ended_the_bootstrap_is_the_cause_unless_the_path_says_it_itself),
