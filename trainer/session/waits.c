@@ -60,7 +60,10 @@ describe_absent(const struct wf_core *core, char *out, size_t bytes)
 			char who[WF_REASON_BYTES];
 			wf_link_describe(link, who, sizeof(who));
 			(void)snprintf(out, bytes, "%.160s is not there, last error: %.160s", who,
-				       link->retry.why[0] != '\0' ? link->retry.why : "none yet");
+				       link->retry.why[0] != '\0'
+					       ? link->retry.why
+					       : "none yet, nothing answers: a firewall, or the "
+						 "port of another server?");
 			return true;
 		}
 	}

@@ -237,6 +237,40 @@ shake_whole(struct wf_tcp_conn *c)
 	}
 }
 
+/* Whether what listens there is no pserver: a frame of weft begins with "WEFT". Known servers are
+ * named by what they send first; the others are quoted. */
+static bool
+is_foreign(struct wf_tcp_conn *c)
+{
+	static const struct {
+		const char *first, *server;
+	} known[] = {
+		{"HTTP/", "an HTTP server"},
+		{"SSH-", "an SSH server"},
+		{"-ERR", "a Redis server"},
+		{"\x15\x03", "a TLS server"},
+	};
+	static const char ours[] = "WEFT";
+	char text[WF_WHY_BYTES];
+	size_t bytes = c->shake_got < WF_HEAD_BYTES ? c->shake_got : WF_HEAD_BYTES;
+
+	if (c->life.incoming || memcmp(c->shake, ours, bytes < 4 ? bytes : 4) == 0) {
+		return false;
+	}
+	const char *server = "another server";
+	for (size_t i = 0; i < WF_ARRAY_COUNT(known); i++) {
+		size_t length = strlen(known[i].first);
+		if (bytes >= length && memcmp(c->shake, known[i].first, length) == 0) {
+			server = known[i].server;
+		}
+	}
+	wf_peer_text(c->shake, bytes, text);
+	wf_life_down(&c->life, WEFT_PROTOCOL,
+		     "this is the port of %s, not of a weft pserver; it answered \"%.60s\"", server,
+		     text);
+	return true;
+}
+
 /* Reads at most to the end of the frame. Returns the bytes read. */
 static uint32_t
 shake_recv(struct wf_tcp_conn *c)
@@ -266,7 +300,7 @@ void
 wf_tcp_shake_read(struct wf_tcp_conn *c)
 {
 	while (c->life.state == WF_LIFE_SHAKING && c->rx.readable) {
-		if (shake_recv(c) == 0) {
+		if (shake_recv(c) == 0 || is_foreign(c)) {
 			return;
 		}
 		if (c->shake_got == WF_HEAD_BYTES && c->shake_need == WF_HEAD_BYTES) {

@@ -368,7 +368,13 @@ who_answers_a_hello_with_something_else_is_told_apart(void **state)
 	static const char http[] = "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n"
 				   "Connection: close\r\nServer: something\r\n\r\n";
 	uint8_t frame[WF_HEAD_BYTES];
-	ends_as(http, sizeof(http), WEFT_PROTOCOL, "magic");
+	ends_as(http, sizeof(http), WEFT_PROTOCOL, "port of an HTTP server, not of a weft pserver");
+	ends_as("SSH-2.0-x\r\n", 11, WEFT_PROTOCOL,
+		"an SSH server, not of a weft pserver; it "
+		"answered \"SSH-2.0-x??\"");
+	ends_as("\x15\x03\x01", 3, WEFT_PROTOCOL, "a TLS server");
+	ends_as("-ERR", 4, WEFT_PROTOCOL, "a Redis server");
+	ends_as("W\n", 2, WEFT_PROTOCOL, "the port of another server");
 	ends_as(frame, raw_frame(frame, WF_TCP_HELLO, NULL, 0), WEFT_PROTOCOL, "first frame");
 	ends_as(frame, raw_frame(frame, WF_TCP_CLOSE, NULL, 0), WEFT_UNAVAILABLE, "closed");
 	ends_as(NULL, 0, WEFT_TIMEOUT, "not answered");
