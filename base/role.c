@@ -28,3 +28,19 @@ wf_role_name_process(const char *role)
 	snprintf(name, sizeof(name), "%s %s", role, rank);
 	prctl(PR_SET_NAME, name);
 }
+
+enum weft_status
+wf_role_check_job_name(const char *name)
+{
+	static const char letters[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+	size_t bytes = name != NULL ? strspn(name, letters) : 0;
+
+	if (name == NULL || (name[bytes] == '\0' && bytes < WF_JOB_NAME_BYTES && name[0] != '-')) {
+		return WEFT_OK;
+	}
+	return wf_fail(WEFT_INVALID,
+		       "job_name: must be at most %d letters, digits, '.', '_' and '-', and not "
+		       "begin with '-'",
+		       WF_JOB_NAME_BYTES - 1);
+}

@@ -52,7 +52,7 @@ struct stopper {
 
 static const struct wf_help_group groups[] = {
 	{"Ports and addresses", "port ports_num ports_num_for_sparse listen"},
-	{"Job", "num_gradient_servers max_trainers once ready_file"},
+	{"Job", "num_gradient_servers max_trainers once ready_file job_name"},
 	{"Memory", "max_shard_bytes inbox_bytes slot_count"},
 	{.title = WF_HEADING_TRANSPORT},
 	{WF_HEADING_TIME_LIMITS, "stall_timeout"},
@@ -186,6 +186,10 @@ check(const struct command *command)
 	const struct wf_pserver_settings *set = &command->set;
 	uint64_t ports = set->session.ports_num + set->session.ports_num_for_sparse;
 
+	enum weft_status st = wf_role_check_job_name(set->job_name);
+	if (st != WEFT_OK) {
+		return st;
+	}
 	if (set->use_gpu && wf_options_origin(&command->options, "use_gpu") == WF_ORIGIN_ARGUMENT) {
 		return wf_fail(WEFT_UNSUPPORTED,
 			       "--use_gpu=true: there is no GPU code, and parameters are in host "

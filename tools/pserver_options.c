@@ -60,6 +60,14 @@ static const struct wf_option own[] = {
 	 .help = "Write the address of the first lane to this file when all lanes listen, as "
 		 "--pservers of a trainer accepts it, and remove the file at the end. If systemd "
 		 "waits for it (Type=notify), it is notified as well."},
+	{.name = "job_name",
+	 .type = WF_OPTION_STRING,
+	 .offset = FIELD(job_name),
+	 .metavar = "NAME",
+	 .means = "name of the job",
+	 .help = "A name of the job, at most 63 letters, digits, dots, underscores and dashes. It "
+		 "stands in the log and on the command line in lists of processes; nothing else "
+		 "depends on it."},
 	{.name = "slot_count",
 	 .type = WF_OPTION_U64,
 	 .offset = FIELD(slot_count),

@@ -5,13 +5,14 @@
 
 #include "base/settings.h"
 
-#define WF_PSERVER_OPTION_MAX 45
+#define WF_PSERVER_OPTION_MAX 46
 
 struct wf_pserver_settings {
 	uint64_t max_trainers;
 	const char *listen; /* NULL: loopback, or the address of --nics */
 	bool once;
 	const char *ready_file; /* NULL: none */
+	const char *job_name;   /* NULL or "": none */
 	uint64_t slot_count;
 	uint64_t max_shard_bytes;
 	uint64_t inbox_bytes; /* 0: all */

@@ -50,3 +50,17 @@ port=$(free_ports)
 PADDLE_INIT_LOCAL=1 WEFT_SEQUENTIAL=1 expect 0 "$WEFT" launch --local --trainers=2 --port="$port" \
 	-- train linear --num_passes=1
 [ "$(grep -c ' is here over ' last.err)" -eq 2 ] || fail "not two trainers came to the pserver"
+
+# The name of a job is in the logs and command lines of its processes, and is printable.
+port=$(free_ports)
+WEFT_JOB_NAME=from.environment expect 0 "$WEFT" launch --local --trainers=2 --port="$port" \
+	--job_name=night-7_b -- train linear --num_passes=1
+[ "$(grep -c 'understood job_name=night-7_b (argument) name of the job' last.err)" -eq 3 ] ||
+	fail "the name of the job is not in three logs"
+for name in "a b" "-x" "$(printf 'a\033')" 0123456789012345678901234567890123456789012345678901234567890123; do
+	expect 64 "$WEFT" pserver --job_name="$name"
+	says last.err "job_name: must be at most 63 letters"
+	expect 64 "$WEFT" train linear --sequential --job_name="$name"
+done
+expect 0 env -i WEFT_JOB_NAME=x "$WEFT" env
+says last.out "WEFT_JOB_NAME"

@@ -345,6 +345,14 @@ static const struct wf_option own[] = {
 	 .min = 1,
 	 .help = "Save every N passes.",
 	 .means = "passes from one save to the next"},
+	{.name = "job_name",
+	 .type = WF_OPTION_STRING,
+	 .offset = AT(job_name),
+	 .metavar = "NAME",
+	 .help = "A name of the job, at most 63 letters, digits, dots, underscores and dashes. It "
+		 "stands in the log of each process and on its command line in lists of "
+		 "processes; nothing else depends on it.",
+	 .means = "name of the job"},
 	{.name = "start_pass",
 	 .type = WF_OPTION_U64,
 	 .offset = AT(start_pass),

@@ -8,7 +8,7 @@
 /* In the order in which a user needs them. */
 static const struct wf_help_group groups[] = {
 	{"Job", "pservers port ports_num ports_num_for_sparse num_gradient_servers trainer_id "
-		"sequential local"},
+		"job_name sequential local"},
 	{"Training", "num_passes batch_size trainer_count seed test_period validate baseline"},
 	{"Data and model", "data format hidden embedding vocabulary nearest closed_form"},
 	{WF_HEADING_OPTIMIZER,

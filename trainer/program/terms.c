@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/role.h"
 #include "base/settings.h"
 #include "base/status.h"
 #include "trainer/program/job.h"
@@ -133,6 +134,10 @@ check_tables(const struct wf_run *job)
 static enum weft_status
 check_gone(const struct wf_train_opts *opts)
 {
+	enum weft_status st = wf_role_check_job_name(opts->job_name);
+	if (st != WEFT_OK) {
+		return st;
+	}
 	if (opts->use_gpu) {
 		return wf_fail(WEFT_INVALID, "use_gpu=True: weft computes on CPUs only; leave the "
 					     "option out, or give use_gpu=False");

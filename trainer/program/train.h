@@ -61,6 +61,7 @@ struct wf_train_opts {
 	const char *save_dir;        /* NULL or "": nothing is saved */
 	uint64_t saving_period;      /* passes; 0: never */
 	uint64_t start_pass;         /* continue after the saved pass before this one; 0: begin */
+	const char *job_name;        /* NULL or "": none */
 	const char *init_model_path; /* NULL or "": none */
 	const char *load_missing_parameter_strategy; /* "fail", "rand", "zero"; NULL: fail */
 	bool save_only_one;
