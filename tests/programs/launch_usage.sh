@@ -32,6 +32,9 @@ expect 64 "$WEFT" launch --local -- train linear --num_pases=1
 says last.err "did you mean --num_passes"
 expect 64 "$WEFT" launch --local -- train linear --trainer_id=1
 says last.err "--trainer_id=1 after --"
+expect 64 "$WEFT" launch --local --trainer-id=0 -- train linear
+says last.err "--trainer-id=0: launch numbers the trainers itself"
+expect 64 "$WEFT" launch --local --trainer_id 0 -- sh
 expect 64 "$WEFT" launch --local --trainers=2 --num_gradient_servers=3 -- train linear
 says last.err "--num_gradient_servers=3" "--trainers=2"
 expect 64 "$WEFT" launch --local --port=65535 --pservers=2 -- train linear

@@ -24,7 +24,8 @@ struct wf_program_options {
 void wf_program_options_init(struct wf_program_options *set);
 
 /* Reads the options, and checks what each may be and what two of them rule together. argv[0] is not
- * looked at. WEFT_INVALID, WEFT_IO: as of wf_options_parse and wf_session_rules_check. */
+ * looked at. WEFT_INVALID, WEFT_IO: as of wf_options_parse and wf_session_rules_check; WEFT_INVALID
+ * also for an empty text, which a variable cannot hand on. */
 enum weft_status wf_program_options_parse(struct wf_program_options *set, int argc,
 					  char *const *argv) WEFT_MUST_CHECK;
 
@@ -36,6 +37,7 @@ void wf_program_options_export(const struct wf_program_options *set, struct wf_a
  * Finds a program as a shell does: a name with a slash is a path, another one is looked up in the
  * folders of PATH.
  * @param out [bytes] the path
- * @return WEFT_OK; WEFT_INVALID: there is no such program, or it cannot be executed
+ * @return WEFT_OK; WEFT_INVALID: there is no such program, it cannot be executed, or it is a script
+ *         whose interpreter does not exist
  */
 enum weft_status wf_program_find(const char *name, char *out, size_t bytes) WEFT_MUST_CHECK;

@@ -42,6 +42,17 @@ same_name(const char *argument, const char *pattern)
 	return *argument == '\0' || *argument == '=';
 }
 
+static bool
+is_given_by_launch(const char *argument)
+{
+	for (size_t i = 0; i < WF_ARRAY_COUNT(given_by_launch); i++) {
+		if (same_name(argument, given_by_launch[i])) {
+			return true;
+		}
+	}
+	return false;
+}
+
 /* Refuses an unknown option, with the text of the parser that has a suggestion, if one has. */
 static enum weft_status
 refuse_unknown(const struct wf_split_tables *tables, const struct wf_options *trainer,
@@ -84,6 +95,11 @@ split_option(const struct wf_split_tables *tables, const struct wf_options *trai
 
 	if (!own && !pserver && !trainer) {
 		return refuse_unknown(tables, trainer_table, argv[0]);
+	}
+	if (!own && is_given_by_launch(argv[0])) {
+		return wf_fail(WEFT_INVALID,
+			       "%.80s: launch numbers the trainers itself, from 0; leave it out",
+			       argv[0]);
 	}
 	if (own && same_name(argv[0], "--config=")) {
 		pserver = trainer = true; /* one file, a section for each */
@@ -132,14 +148,11 @@ split_train(char **argv, struct wf_split *out)
 		return wf_fail(WEFT_INVALID, "'-- train' needs a model, as in: -- train linear");
 	}
 	for (char **i = argv + 2; *i != NULL; i++) {
-		for (size_t g = 0; g < WF_ARRAY_COUNT(given_by_launch); g++) {
-			if (same_name(*i, given_by_launch[g])) {
-				return wf_fail(
-					WEFT_INVALID,
-					"%s after --: launch gives this to the "
-					"trainers itself; leave it out, or change it before --",
-					*i);
-			}
+		if (is_given_by_launch(*i)) {
+			return wf_fail(WEFT_INVALID,
+				       "%s after --: launch gives this to the trainers itself; "
+				       "leave it out, or change it before --",
+				       *i);
 		}
 		wf_args_borrow(&out->trainer, *i);
 	}

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -439,6 +440,55 @@ no_setting_of_a_program_is_cut(void **state)
 	}
 }
 
+static void
+a_program_gets_no_empty_variable(void **state)
+{
+	static struct wf_program_options set;
+	char train[] = "train";
+	char empty[] = "--pin=";
+	char given[] = "--pin=off";
+	char *argv[] = {train, empty, given, NULL};
+
+	(void)state;
+	wf_program_options_init(&set);
+	assert_int_equal(wf_program_options_parse(&set, 2, argv), WEFT_INVALID);
+	assert_non_null(strstr(weft_last_error(), "--pin=: a program gets its settings by"));
+	assert_int_equal(wf_program_options_parse(&set, 3, argv), WEFT_OK);
+	assert_int_equal(wf_program_options_parse(&set, 1, argv), WEFT_OK);
+}
+
+/* A script with this text, which may be executed: what finding it says; "": it is found. */
+static const char *
+find_script(const char *text)
+{
+	char path[] = "/tmp/weft_scriptXXXXXX";
+	char found[64];
+	int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	assert_int_equal(fchmod(fd, 0700), 0);
+	close(fd);
+	enum weft_status st = wf_program_find(path, found, sizeof(found));
+	unlink(path);
+	return st == WEFT_OK ? "" : weft_last_error();
+}
+
+static void
+a_script_is_refused_by_its_interpreter_s_name(void **state)
+{
+	(void)state;
+	assert_string_equal(find_script("#!/bin/sh\n"), "");
+	assert_string_equal(find_script("#! \t/bin/sh -e\n"), "");
+	assert_string_equal(find_script("#!"), "");
+	assert_string_equal(find_script(""), "");
+	assert_string_equal(find_script("no script"), "");
+	assert_non_null(strstr(find_script("#!/no/such/python -u\nx"),
+			       "names the interpreter /no/such/python, which does not exist"));
+	assert_non_null(strstr(find_script("#!/bin/sh\r\n"),
+			       "interpreter /bin/sh, which is followed by a carriage return"));
+}
+
 /* ---- seating ---- */
 
 static void
@@ -524,6 +574,8 @@ main(void)
 		cmocka_unit_test(any_other_command_is_a_program_with_settings_of_a_session),
 		cmocka_unit_test(a_program_gets_the_job_by_variables),
 		cmocka_unit_test(no_setting_of_a_program_is_cut),
+		cmocka_unit_test(a_program_gets_no_empty_variable),
+		cmocka_unit_test(a_script_is_refused_by_its_interpreter_s_name),
 		cmocka_unit_test(pservers_stand_side_by_side_and_trainers_know_them_all),
 		cmocka_unit_test(each_process_gets_a_list_of_its_own),
 		cmocka_unit_test(every_status_has_the_exit_code_that_scripts_rely_on),
