@@ -1,80 +1,59 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of MNIST's format. zlib inflates compressed files and passes others through. A header is
- * trusted only as far as a file of that size can hold what it announces. Thread: the caller's. */
+/* Files of MNIST's format. A header is trusted only as far as a file of that size can hold what it
+ * announces. Thread: the caller's. */
 #include "trainer/readers/idx.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <zlib.h>
-
 #include "base/assert.h"
+#include "trainer/readers/input.h"
 
 #define TYPE_U8 0x08u
-#define RATIO_MAX 1032u /* the most bytes that one byte of deflated data can become */
-
-struct reading {
-	const char *path;
-	gzFile from;
-	uint64_t file_bytes;
-};
 
 static enum weft_status
-refuse(const struct reading *reading, const char *what)
+refuse(const char *path, const char *what)
 {
-	return wf_fail(WEFT_DATA, "%s: %s", reading->path, what);
+	return wf_fail(WEFT_DATA, "%s: %s", path, what);
 }
 
-/* Exactly `count` bytes, fewer than 2 GiB. */
+/* Exactly `count` bytes. */
 static enum weft_status
-read_bytes(struct reading *reading, void *bytes, size_t count)
+read_bytes(struct wf_input *input, const char *path, void *bytes, size_t count)
 {
-	int code = Z_OK;
-	int got = gzread(reading->from, bytes, (unsigned)count);
+	size_t got = 0;
 
-	if (got >= 0 && (size_t)got == count) {
-		return WEFT_OK;
+	enum weft_status st = wf_input_read(input, bytes, count, &got);
+	if (st == WEFT_OK && got < count) {
+		return refuse(path, "ends too early: it is truncated");
 	}
-	const char *why = gzerror(reading->from, &code);
-	if (code == Z_ERRNO) {
-		return wf_fail_errno(WEFT_IO, errno, "%s: cannot be read", reading->path);
-	}
-	if (code == Z_MEM_ERROR) {
-		return wf_fail(WEFT_NOMEM, "%s: no memory to decompress with", reading->path);
-	}
-	if (code != Z_OK && code != Z_BUF_ERROR) {
-		return wf_fail(WEFT_DATA, "%s: is damaged (%.100s)", reading->path, why);
-	}
-	return refuse(reading, "ends too early: it is truncated");
+	return st;
 }
 
-/* No bytes are left, and the checksum of a compressed file is right. */
+/* No bytes are left, and the checksum of a packed file is right. */
 static enum weft_status
-read_end(struct reading *reading)
+read_end(struct wf_input *input, const char *path)
 {
 	uint8_t more;
-	int code = Z_OK;
-	int got = gzread(reading->from, &more, 1);
+	size_t got = 0;
 
-	if (got > 0) {
-		return refuse(reading, "has more bytes than its header gives");
+	enum weft_status st = wf_input_read(input, &more, 1, &got);
+	if (st == WEFT_OK && got > 0) {
+		return refuse(path, "has more bytes than its header gives");
 	}
-	(void)gzerror(reading->from, &code);
-	return code == Z_OK ? WEFT_OK : refuse(reading, "is truncated, or damaged at its end");
+	return st;
 }
 
 static enum weft_status
-read_header(struct reading *reading, unsigned dims, struct wf_idx *out)
+read_header(struct wf_input *input, const char *path, unsigned dims, struct wf_idx *out)
 {
 	uint8_t head[4 + 4 * WF_IDX_DIMS_MAX];
 	uint64_t count = 1;
 
-	enum weft_status st = read_bytes(reading, head, 4 + 4 * (size_t)dims);
+	enum weft_status st = read_bytes(input, path, head, 4 + 4 * (size_t)dims);
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -82,7 +61,7 @@ read_header(struct reading *reading, unsigned dims, struct wf_idx *out)
 		return wf_fail(WEFT_DATA,
 			       "%s: begins with %02x %02x %02x %02x; an idx file of bytes in %u "
 			       "dimensions begins with 00 00 08 %02x",
-			       reading->path, head[0], head[1], head[2], head[3], dims, dims);
+			       path, head[0], head[1], head[2], head[3], dims, dims);
 	}
 	for (unsigned i = 0; i < dims; i++) {
 		const uint8_t *at = head + 4 + 4 * (size_t)i;
@@ -91,12 +70,12 @@ read_header(struct reading *reading, unsigned dims, struct wf_idx *out)
 		count *= out->dim[i];
 		if (count == 0 || count > WF_IDX_BYTES_MAX) {
 			return wf_fail(WEFT_DATA, "%s: its header gives 0 bytes, or more than %u",
-				       reading->path, WF_IDX_BYTES_MAX);
+				       path, WF_IDX_BYTES_MAX);
 		}
 	}
-	if (count / RATIO_MAX > reading->file_bytes) {
+	if (count > wf_input_bytes_max(input)) {
 		return refuse(
-			reading,
+			path,
 			"its header gives more bytes than it can hold: it is truncated or damaged");
 	}
 	out->dims = dims;
@@ -105,21 +84,22 @@ read_header(struct reading *reading, unsigned dims, struct wf_idx *out)
 }
 
 static enum weft_status
-read_file(struct wf_env *env, struct reading *reading, unsigned dims, struct wf_idx *out)
+read_file(struct wf_env *env, struct wf_input *input, const char *path, unsigned dims,
+	  struct wf_idx *out)
 {
 	struct wf_idx idx = {0};
 
-	enum weft_status st = read_header(reading, dims, &idx);
+	enum weft_status st = read_header(input, path, dims, &idx);
 	if (st != WEFT_OK) {
 		return st;
 	}
 	idx.byte = wf_zalloc(env, idx.count);
 	if (idx.byte == NULL) {
-		return wf_fail(WEFT_NOMEM, "%s: %zu bytes", reading->path, idx.count);
+		return wf_fail(WEFT_NOMEM, "%s: %zu bytes", path, idx.count);
 	}
-	st = read_bytes(reading, idx.byte, idx.count);
+	st = read_bytes(input, path, idx.byte, idx.count);
 	if (st == WEFT_OK) {
-		st = read_end(reading);
+		st = read_end(input, path);
 	}
 	if (st != WEFT_OK) {
 		wf_idx_fini(env, &idx);
@@ -129,43 +109,18 @@ read_file(struct wf_env *env, struct reading *reading, unsigned dims, struct wf_
 	return WEFT_OK;
 }
 
-/* Not blocking: what lies there might be a pipe. */
-static enum weft_status
-open_file(const char *path, int *fd, uint64_t *bytes)
-{
-	struct stat info;
-	int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-
-	if (file < 0) {
-		return wf_fail_errno(WEFT_IO, errno, "%s: cannot be opened", path);
-	}
-	if (fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) {
-		close(file);
-		return wf_fail(WEFT_IO, "%s: is not a regular file", path);
-	}
-	*fd = file;
-	*bytes = (uint64_t)info.st_size;
-	return WEFT_OK;
-}
-
 enum weft_status
 wf_idx_read(struct wf_env *env, const char *path, unsigned dims, struct wf_idx *out)
 {
-	struct reading reading = {.path = path};
-	int fd = -1;
+	struct wf_input *input;
 
 	WF_ASSERT(dims >= 1 && dims <= WF_IDX_DIMS_MAX);
-	enum weft_status st = open_file(path, &fd, &reading.file_bytes);
+	enum weft_status st = wf_input_open(env, path, &input);
 	if (st != WEFT_OK) {
 		return st;
 	}
-	reading.from = gzdopen(fd, "rb");
-	if (reading.from == NULL) {
-		close(fd);
-		return wf_fail(WEFT_NOMEM, "%s: no memory to decompress with", path);
-	}
-	st = read_file(env, &reading, dims, out);
-	(void)gzclose(reading.from); /* nothing was written through it */
+	st = read_file(env, input, path, dims, out);
+	wf_input_close(input);
 	return st;
 }
 

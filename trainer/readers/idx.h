@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* idx: arrays of bytes as MNIST's files have them: two zero bytes, type 0x08, number of dimensions,
- * each of these as a big-endian u32, the bytes; packed with gzip or not. Files are held to that to
+ * each of these as a big-endian u32, the bytes; packed (input.h) or not. Files are held to that to
  * the byte. Thread: any. */
 #pragma once
 

@@ -2,76 +2,86 @@
 /* Files in memory, lines, fields, numbers. Thread: the caller's. */
 #include "trainer/readers/text.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/assert.h"
+#include "trainer/readers/input.h"
 
 #define SHOWN_BYTES 24u /* of a bad value, in an error text */
+#define SPARE_BYTES 2u  /* a zero byte, and room in which the end of a file shows */
 
+/* Room for twice as much as there is, at most for what a text may have and one byte. */
 static enum weft_status
-read_all(int fd, const char *path, struct wf_text *text)
+grow(struct wf_env *env, struct wf_text *text)
 {
-	size_t got = 0;
+	const size_t most = (size_t)WF_TEXT_BYTES_MAX + SPARE_BYTES;
+	const size_t alloc = 2 * text->alloc_bytes < most ? 2 * text->alloc_bytes : most;
 
-	while (got < text->count) {
-		ssize_t n = read(fd, text->bytes + got, text->count - got);
-		if (n < 0 && errno == EINTR) {
-			continue;
-		}
-		if (n < 0) {
-			return wf_fail_errno(WEFT_IO, errno, "%s: read", path);
-		}
-		if (n == 0) {
-			return wf_fail(
-				WEFT_IO,
-				"%s: became shorter while it was read: %zu of %zu bytes are left",
-				path, got, text->count);
-		}
-		got += (size_t)n;
+	if (text->count > WF_TEXT_BYTES_MAX) {
+		return wf_fail(WEFT_DATA,
+			       "%s: has more than %u bytes, unpacked; at most these are "
+			       "read",
+			       text->path, WF_TEXT_BYTES_MAX);
 	}
+	char *bytes = wf_zalloc(env, alloc);
+	if (bytes == NULL) {
+		return wf_fail(WEFT_NOMEM, "%s: %zu bytes", text->path, alloc);
+	}
+	memcpy(bytes, text->bytes, text->count);
+	wf_free(env, text->bytes, text->alloc_bytes);
+	text->bytes = bytes;
+	text->alloc_bytes = alloc;
 	return WEFT_OK;
 }
 
+/* What a plain file has is known; of a packed one four times its size is a first guess. */
 static enum weft_status
-read_open(struct wf_env *env, int fd, const char *path, struct wf_text *text)
+read_input(struct wf_env *env, struct wf_input *input, struct wf_text *text)
 {
-	struct stat about;
+	const uint64_t file_bytes = wf_input_file_bytes(input);
+	uint64_t guess = wf_input_bytes_max(input);
+	size_t got = 1;
 
-	if (fstat(fd, &about) != 0) {
-		return wf_fail_errno(WEFT_IO, errno, "%s: stat", path);
+	if (file_bytes > WF_TEXT_BYTES_MAX) {
+		return wf_fail(WEFT_DATA, "%s: has %llu bytes; at most %u are read", text->path,
+			       (unsigned long long)file_bytes, WF_TEXT_BYTES_MAX);
 	}
-	if (!S_ISREG(about.st_mode)) {
-		return wf_fail(WEFT_IO, "%s: is not a regular file", path);
-	}
-	if ((uint64_t)about.st_size > WF_TEXT_BYTES_MAX) {
-		return wf_fail(WEFT_DATA, "%s: has %lld bytes; at most %u are read", path,
-			       (long long)about.st_size, WF_TEXT_BYTES_MAX);
-	}
-	text->count = (size_t)about.st_size;
-	text->alloc_bytes = text->count + 1;
+	guess = guess < 4 * file_bytes ? guess : 4 * file_bytes;
+	guess = guess < WF_TEXT_BYTES_MAX ? guess : WF_TEXT_BYTES_MAX;
+	text->alloc_bytes = (size_t)guess + SPARE_BYTES;
 	text->bytes = wf_zalloc(env, text->alloc_bytes);
 	if (text->bytes == NULL) {
-		return wf_fail(WEFT_NOMEM, "%s: %zu bytes", path, text->alloc_bytes);
+		return wf_fail(WEFT_NOMEM, "%s: %zu bytes", text->path, text->alloc_bytes);
 	}
-	return read_all(fd, path, text);
+	while (got > 0) {
+		enum weft_status st =
+			text->count + 1 == text->alloc_bytes ? grow(env, text) : WEFT_OK;
+		if (st == WEFT_OK) {
+			st = wf_input_read(input, text->bytes + text->count,
+					   text->alloc_bytes - 1 - text->count, &got);
+		}
+		if (st != WEFT_OK) {
+			return st;
+		}
+		text->count += got;
+	}
+	return WEFT_OK;
 }
 
 enum weft_status
 wf_text_read(struct wf_env *env, const char *path, struct wf_text *out)
 {
 	struct wf_text text = {.path = path};
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0) {
-		return wf_fail_errno(WEFT_IO, errno, "%s: open", path);
+	struct wf_input *input;
+
+	enum weft_status st = wf_input_open(env, path, &input);
+	if (st != WEFT_OK) {
+		return st;
 	}
-	enum weft_status st = read_open(env, fd, path, &text);
-	close(fd);
+	st = read_input(env, input, &text);
+	wf_input_close(input);
 	if (st != WEFT_OK) {
 		wf_text_fini(env, &text);
 		return st;

@@ -20,8 +20,8 @@ struct wf_text {
 	size_t alloc_bytes;
 };
 
-/* Reads a whole file. WEFT_DATA: more than WF_TEXT_BYTES_MAX; WEFT_IO: file and the system's
- * reason; WEFT_NOMEM. */
+/* Reads a whole file, unpacked (input.h). WEFT_DATA: more than WF_TEXT_BYTES_MAX, or as of
+ * wf_input_read; WEFT_IO: file and the system's reason; WEFT_NOMEM. */
 enum weft_status wf_text_read(struct wf_env *env, const char *path,
 			      struct wf_text *out) WEFT_MUST_CHECK;
 void wf_text_fini(struct wf_env *env, struct wf_text *text); /* accepts a zeroed one */

@@ -181,13 +181,16 @@ a_packed_file_that_is_cut_or_damaged_is_refused(void **state)
 	assert_non_null(file);
 	const size_t count = fread(bytes, 1, sizeof(bytes), file);
 	assert_int_equal(fclose(file), 0);
-	/* From behind the header of gzip, of which zlib may take bytes for a plain file's. */
-	for (size_t cut = 10; cut < count; cut++) {
+	for (size_t cut = 0; cut < count; cut++) {
 		put(scene, 0, false, bytes, cut);
 		char plain[128];
 		path_of(scene, 0, false, plain);
 		assert_refused(wf_idx_read(scene->env, plain, 3, &idx), WEFT_DATA, plain);
 	}
+	memset(bytes + count, 0, 2);
+	put(scene, 0, false, bytes, count + 2);
+	path_of(scene, 0, false, path);
+	assert_refused(wf_idx_read(scene->env, path, 3, &idx), WEFT_DATA, "more bytes follow");
 	bytes[count - 6] ^= 1; /* of the checksum */
 	put(scene, 0, false, bytes, count);
 	path_of(scene, 0, false, path);

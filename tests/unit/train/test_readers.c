@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "trainer/readers/csv.h"
 #include "trainer/readers/dataset.h"
 
@@ -123,6 +124,59 @@ a_file_beyond_the_limit_is_refused_unread(void **state)
 }
 
 static void
+a_packed_text_is_what_it_was(void **state)
+{
+	static const char *const names[] = {"rows.gz", "members.gz", "rows.zst", "frames.zst"};
+	const char *fixtures = getenv("WEFT_FIXTURES");
+	struct wf_text plain;
+	char path[512];
+
+	fixtures = fixtures == NULL ? "tests/fixtures/inputs" : fixtures;
+	snprintf(path, sizeof(path), "%s/rows.csv", fixtures);
+	assert_ok(wf_text_read(*state, path, &plain));
+	assert_int_equal(plain.count, 2380);
+	for (size_t i = 0; i < WF_ARRAY_COUNT(names); i++) {
+		struct wf_text text;
+		snprintf(path, sizeof(path), "%s/%s", fixtures, names[i]);
+		assert_ok(wf_text_read(*state, path, &text));
+		assert_int_equal(text.count, plain.count);
+		assert_memory_equal(text.bytes, plain.bytes, plain.count + 1);
+		wf_text_fini(*state, &text);
+	}
+	wf_text_fini(*state, &plain);
+}
+
+/* A frame of zstd without a size, window of 128 KiB, of blocks of 128 KiB zeros: 64 MiB, or a byte
+ * more in one more block. */
+static void
+a_packed_text_beyond_the_limit_is_refused(void **state)
+{
+	enum { BLOCKS = WF_TEXT_BYTES_MAX / (128 << 10) };
+	static char frame[6 + 4 * (BLOCKS + 1)] = {0x28, (char)0xb5, 0x2f, (char)0xfd, 0, 0x38};
+	struct wf_text text;
+
+	for (unsigned over = 0; over < 2; over++) {
+		const unsigned blocks = BLOCKS + over;
+		for (unsigned block = 0; block < blocks; block++) {
+			const uint32_t bytes = block == BLOCKS ? 1 : 128u << 10;
+			const uint32_t head = bytes << 3 | 1u << 1 | (block + 1 == blocks);
+			frame[6 + 4 * block] = (char)(head & 0xff);
+			frame[7 + 4 * block] = (char)(head >> 8 & 0xff);
+			frame[8 + 4 * block] = (char)(head >> 16);
+		}
+		write_file(frame, 6 + 4 * blocks);
+		if (over == 0) {
+			assert_ok(wf_text_read(*state, scratch, &text));
+			assert_int_equal(text.count, WF_TEXT_BYTES_MAX);
+			wf_text_fini(*state, &text);
+		} else {
+			assert_refused(wf_text_read(*state, scratch, &text), WEFT_DATA,
+				       "has more than 67108864 bytes, unpacked");
+		}
+	}
+}
+
+static void
 random_bytes_are_refused_or_read_never_worse(void **state)
 {
 	static const char alphabet[] = "0123456789.,-+e\n\r a\xff";
@@ -234,6 +288,8 @@ main(void)
 		cmocka_unit_test(a_zero_byte_is_no_number),
 		cmocka_unit_test(files_that_cannot_be_read_are_named),
 		cmocka_unit_test(a_file_beyond_the_limit_is_refused_unread),
+		cmocka_unit_test(a_packed_text_is_what_it_was),
+		cmocka_unit_test(a_packed_text_beyond_the_limit_is_refused),
 		cmocka_unit_test(random_bytes_are_refused_or_read_never_worse),
 		cmocka_unit_test(housing_is_506_rows_scaled_over_the_whole_file),
 		cmocka_unit_test(digits_are_1797_rows_of_64_pixels),
