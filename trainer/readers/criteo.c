@@ -11,6 +11,13 @@
 #define ROW_BYTES_MIN (1 + COLUMNS - 1 + 1) /* a label, tabs, newline */
 #define CATEGORY_DIGITS 8u
 
+#define SMALL_COUNTS 1024u
+
+struct state {
+	struct wf_bags *bags;
+	float squashed[SMALL_COUNTS]; /* of counts that have come; 0: not yet, or of 0 */
+};
+
 static enum weft_status
 read_label(const struct wf_field *field, struct wf_bags *bags)
 {
@@ -29,19 +36,49 @@ squash(double count)
 	return (float)(count < 0 ? -value : value);
 }
 
+/* Most counts are small and come again. */
+static float
+squash_again(struct state *state, double count)
+{
+	if (!(count > 0.0 && count < (double)SMALL_COUNTS)) {
+		return squash(count);
+	}
+	float *squashed = &state->squashed[(unsigned)count];
+	if (*squashed == 0.0f) {
+		*squashed = squash(count);
+	}
+	return *squashed;
+}
+
 static enum weft_status
-read_count(const struct wf_field *field, struct wf_bags *bags)
+read_count(const struct wf_field *field, struct state *state)
 {
 	static const struct wf_number_rule rule = {
 		.min = INT32_MIN, .max = INT32_MAX, .is_whole = true};
 	unsigned idx = field->column - 2;
-	float *x = bags->x + bags->rows * bags->features;
+	float *x = state->bags->x + state->bags->rows * state->bags->features;
 	double count = 0.0;
 
 	enum weft_status st = field->count == 0 ? WEFT_OK : wf_field_number(field, &rule, &count);
-	x[idx] = squash(count);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	x[idx] = squash_again(state, count);
 	x[COUNTS + idx] = field->count == 0 ? 1.0f : 0.0f;
-	return st;
+	return WEFT_OK;
+}
+
+/* Without a branch: which digits come is chance. */
+static bool
+is_hexadecimal(const char *at, size_t count)
+{
+	bool is_hexadecimal = true;
+
+	for (size_t i = 0; i < count; i++) {
+		const unsigned char c = (unsigned char)at[i];
+		is_hexadecimal &= (unsigned char)(c - '0') <= 9 || (unsigned char)(c - 'a') <= 5;
+	}
+	return is_hexadecimal;
 }
 
 static enum weft_status
@@ -49,14 +86,9 @@ read_category(const struct wf_field *field, struct wf_bags *bags)
 {
 	uint32_t slot = field->column - 2 - COUNTS;
 
-	if (field->count != 0 && field->count != CATEGORY_DIGITS) {
+	if (field->count != 0 &&
+	    (field->count != CATEGORY_DIGITS || !is_hexadecimal(field->at, CATEGORY_DIGITS))) {
 		return wf_field_refuse(field, "is not a category of 8 hexadecimal digits");
-	}
-	for (size_t i = 0; i < field->count; i++) {
-		char c = field->at[i];
-		if (!(c >= '0' && c <= '9') && !(c >= 'a' && c <= 'f')) {
-			return wf_field_refuse(field, "is not a category of 8 hexadecimal digits");
-		}
 	}
 	wf_bags_add(bags, wf_slot_key(slot, field->at, field->count), 1.0f);
 	wf_bags_end_slot(bags, slot);
@@ -64,8 +96,9 @@ read_category(const struct wf_field *field, struct wf_bags *bags)
 }
 
 static enum weft_status
-read_line(struct wf_cut *cut, struct wf_bags *bags)
+read_line(struct wf_cut *cut, struct state *state)
 {
+	struct wf_bags *bags = state->bags;
 	enum weft_status st = wf_bags_begin_row(bags, cut);
 
 	while (st == WEFT_OK && cut->column < COLUMNS) {
@@ -77,7 +110,7 @@ read_line(struct wf_cut *cut, struct wf_bags *bags)
 		if (field.column == 1) {
 			st = read_label(&field, bags);
 		} else if (field.column <= 1 + COUNTS) {
-			st = read_count(&field, bags);
+			st = read_count(&field, state);
 		} else {
 			st = read_category(&field, bags);
 		}
@@ -94,13 +127,14 @@ wf_criteo_parse(struct wf_env *env, const struct wf_text *text, struct wf_bags *
 	static const struct wf_bags_limits limits = {.row_bytes_min = ROW_BYTES_MIN};
 	struct wf_cut cut = {.text = text, .separator = '\t'};
 	struct wf_bags bags = {.slots = CATEGORIES, .features = 2 * COUNTS, .classes = 2};
+	struct state state = {.bags = &bags};
 
 	enum weft_status st = wf_bags_init(env, text, &limits, &bags);
 	if (st != WEFT_OK) {
 		return st;
 	}
 	while (st == WEFT_OK && wf_cut_line(&cut)) {
-		st = read_line(&cut, &bags);
+		st = read_line(&cut, &state);
 	}
 	if (st != WEFT_OK) {
 		wf_bags_fini(env, &bags);

@@ -155,28 +155,79 @@ looks_like_number(const struct wf_field *field)
 	return field->count > 0 && field->count <= WF_NUMBER_BYTES_MAX;
 }
 
-enum weft_status
-wf_field_number(const struct wf_field *field, const struct wf_number_rule *rule, double *out)
+/* Most numbers are short: their digits and the power of ten are exact as f64, so that one division
+ * rounds as strtod does. false: this one is not, or it is no number. */
+static bool
+parse_short(const struct wf_field *field, double *out)
+{
+	static const double tenth[] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+				       1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+	const char *end = field->at + field->count;
+	const char *at = field->at;
+	uint64_t digits = 0;
+	size_t count = 0;
+	size_t fraction = 0;
+
+	const bool has_sign = at < end && (*at == '-' || *at == '+');
+	at += has_sign;
+	if (end - at > (ptrdiff_t)WF_ARRAY_COUNT(tenth)) { /* 15 digits and a point */
+		return false;
+	}
+	for (; at < end && *at >= '0' && *at <= '9'; at++, count++) {
+		digits = 10 * digits + (uint64_t)(*at - '0');
+	}
+	if (at < end && *at == '.') {
+		for (at++; at < end && *at >= '0' && *at <= '9'; at++, count++, fraction++) {
+			digits = 10 * digits + (uint64_t)(*at - '0');
+		}
+	}
+	if (at < end || count == 0 || count >= WF_ARRAY_COUNT(tenth)) {
+		return false;
+	}
+	const double value = (double)digits / tenth[fraction];
+	*out = has_sign && field->at[0] == '-' ? -value : value;
+	return true;
+}
+
+static enum weft_status
+refuse_number(const struct wf_field *field, const struct wf_number_rule *rule, const char *why)
+{
+	char text[192];
+	snprintf(text, sizeof(text), "%s%.120s", why, rule->remedy == NULL ? "" : rule->remedy);
+	return wf_field_refuse(field, text);
+}
+
+/* false: it is no number. */
+static bool
+parse_long(const struct wf_field *field, double *out)
 {
 	char copy[WF_NUMBER_BYTES_MAX + 1];
 	char *end = NULL;
 
 	if (!looks_like_number(field)) {
-		return wf_field_refuse(field, "is not a decimal number");
+		return false;
 	}
 	memcpy(copy, field->at, field->count);
 	copy[field->count] = '\0';
-	double value = strtod(copy, &end);
-	if (end != copy + field->count) {
-		return wf_field_refuse(field, "is not a decimal number");
+	*out = strtod(copy, &end);
+	return end == copy + field->count;
+}
+
+enum weft_status
+wf_field_number(const struct wf_field *field, const struct wf_number_rule *rule, double *out)
+{
+	double value = 0.0;
+
+	if (!parse_short(field, &value) && !parse_long(field, &value)) {
+		return refuse_number(field, rule, "is not a decimal number");
 	}
 	if (!(value >= rule->min && value <= rule->max)) {
 		char why[64];
 		snprintf(why, sizeof(why), "is not within %g..%g", rule->min, rule->max);
-		return wf_field_refuse(field, why);
+		return refuse_number(field, rule, why);
 	}
 	if (rule->is_whole && (double)(long long)value != value) {
-		return wf_field_refuse(field, "is not a whole number");
+		return refuse_number(field, rule, "is not a whole number");
 	}
 	*out = value;
 	return WEFT_OK;

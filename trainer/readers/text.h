@@ -43,7 +43,8 @@ bool wf_field_is(const struct wf_field *field, const char *text);
 /* What a number may be. */
 struct wf_number_rule {
 	double min, max;
-	bool is_whole; /* no fraction */
+	bool is_whole;      /* no fraction */
+	const char *remedy; /* end of each refusal; NULL: "" */
 };
 
 /* A decimal number: digits with sign, point and exponent, nothing else. */

@@ -103,6 +103,52 @@ a_zero_byte_is_no_number(void **state)
 		       "line 1, column 2: \"b?\"");
 }
 
+/* Whatever is short is computed, not handed to strtod: the bits are the same. */
+static void
+numbers_are_rounded_as_strtod_does(void **state)
+{
+	static const char *const some[] = {"0",
+					   "-0",
+					   "+7",
+					   "-.5",
+					   "5.",
+					   "0.1",
+					   "000.30",
+					   "999999999999999",
+					   "1e-3",
+					   "-1.5E2",
+					   "0.30000000000000004",
+					   "123456789012345678",
+					   "0.000000000000001",
+					   "9007199254740993"};
+	static const struct wf_number_rule any = {.min = -1e300, .max = 1e300};
+	uint64_t x = test_seed();
+
+	for (unsigned i = 0; i < 20000; i++) {
+		char number[WF_NUMBER_BYTES_MAX + 1];
+		x = x * 6364136223846793005u + 1442695040888963407u;
+		const unsigned digits = 1 + (unsigned)(x >> 60);
+		const unsigned point = (unsigned)(x >> 56 & 15);
+		unsigned count = 0;
+		if (x >> 55 & 1) {
+			number[count++] = '-';
+		}
+		for (unsigned digit = 0; digit < digits; digit++) {
+			if (digit == point) {
+				number[count++] = '.';
+			}
+			number[count++] = (char)('0' + (x >> (3 * digit)) % 10);
+		}
+		number[count] = '\0';
+		const char *text = i < WF_ARRAY_COUNT(some) ? some[i] : number;
+		const struct wf_field field = {.at = text, .count = strlen(text), .path = "made"};
+		double value = 7.0;
+		const double want = strtod(text, NULL);
+		assert_ok(wf_field_number(&field, &any, &value));
+		assert_memory_equal(&value, &want, sizeof(value));
+	}
+}
+
 static void
 files_that_cannot_be_read_are_named(void **state)
 {
@@ -286,6 +332,7 @@ main(void)
 		cmocka_unit_test(values_come_row_by_row),
 		cmocka_unit_test(malformed_files_are_refused_by_line_column_and_value),
 		cmocka_unit_test(a_zero_byte_is_no_number),
+		cmocka_unit_test(numbers_are_rounded_as_strtod_does),
 		cmocka_unit_test(files_that_cannot_be_read_are_named),
 		cmocka_unit_test(a_file_beyond_the_limit_is_refused_unread),
 		cmocka_unit_test(a_packed_text_is_what_it_was),
