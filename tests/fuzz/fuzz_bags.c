@@ -56,12 +56,18 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	parse_function *function = functions[data[0] % WF_ARRAY_COUNT(functions)];
 	enum weft_status st = function(&heap.env, &text, &bags);
 	WF_ASSERT(heap.asked_bytes <= AMPLIFICATION_MAX * bytes + ALLOWANCE_BYTES);
+	const bool is_set = st == WEFT_OK;
+	if (is_set) {
+		st = wf_bags_split("input", &bags);
+	}
 	if (st == WEFT_OK) {
 		check_set(&bags);
-		wf_bags_fini(&heap.env, &bags);
 	} else {
 		WF_ASSERT(st == WEFT_DATA);
 		WF_ASSERT(strncmp(weft_last_error(), "input: ", 7) == 0);
+	}
+	if (is_set) {
+		wf_bags_fini(&heap.env, &bags);
 	}
 	WF_ASSERT(heap.out_bytes == 0);
 	free(text.bytes);

@@ -16,7 +16,7 @@ wf_bags_init(struct wf_env *env, const struct wf_text *text, const struct wf_bag
 	size_t rows_max = (text->count + 1) / limits->row_bytes_min;
 
 	WF_ASSERT(bags->slots >= 1 && bags->rows == 0);
-	lines = lines > limits->header_lines ? lines - limits->header_lines : 0;
+	lines -= limits->has_headers ? wf_text_first_line_count(text) : 0;
 	bags->row_alloc = lines < rows_max ? lines : rows_max;
 	bags->entry_alloc =
 		limits->entries_max > 0 ? limits->entries_max : bags->row_alloc * bags->slots;
@@ -53,7 +53,7 @@ enum weft_status
 wf_bags_begin_row(const struct wf_bags *bags, const struct wf_cut *cut)
 {
 	if (bags->rows == bags->row_alloc) {
-		return wf_fail(WEFT_DATA, "%s: line %zu: is too short to be a row", cut->text->path,
+		return wf_fail(WEFT_DATA, "%s: line %zu: is too short to be a row", cut->path,
 			       cut->line);
 	}
 	return WEFT_OK;
@@ -89,13 +89,11 @@ wf_bags_end_row(struct wf_bags *bags)
 }
 
 enum weft_status
-wf_bags_finish(struct wf_env *env, const struct wf_text *text, struct wf_bags *bags)
+wf_bags_split(const char *path, struct wf_bags *bags)
 {
 	if (bags->rows < ROWS_MIN) {
-		size_t rows = bags->rows;
-		wf_bags_fini(env, bags);
-		return wf_fail(WEFT_DATA, "%s: has %zu rows; at least %u are needed", text->path,
-			       rows, ROWS_MIN);
+		return wf_fail(WEFT_DATA, "%s: has %zu rows; at least %u are needed", path,
+			       bags->rows, ROWS_MIN);
 	}
 	bags->train_rows = bags->rows * 4 / 5;
 	return WEFT_OK;
@@ -112,9 +110,18 @@ wf_bags_read(struct wf_env *env, const char *path,
 	if (st != WEFT_OK) {
 		return st;
 	}
-	st = parse(env, &text, out);
+	struct wf_bags bags = {0};
+	st = parse(env, &text, &bags);
 	wf_text_fini(env, &text);
-	return st;
+	if (st == WEFT_OK) {
+		st = wf_bags_split(path, &bags);
+	}
+	if (st != WEFT_OK) {
+		wf_bags_fini(env, &bags);
+		return st;
+	}
+	*out = bags;
+	return WEFT_OK;
 }
 
 static void

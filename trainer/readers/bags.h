@@ -19,7 +19,7 @@ struct wf_bags {
 	uint32_t features; /* columns of x; may be 0 */
 	uint32_t classes;  /* y is one of 0..classes-1 */
 	size_t rows;
-	size_t train_rows; /* the first ones; 0 < train_rows < rows */
+	size_t train_rows; /* the first ones, once split: 0 < train_rows < rows */
 	uint32_t *first;   /* [rows * slots + 1]: bag row * slots + slot has the entries
 			      first[bag] .. first[bag + 1] - 1 */
 	size_t entries;    /* of all bags */
@@ -34,7 +34,8 @@ struct wf_bags {
 
 /* Each reader returns WEFT_OK, and wf_bags_fini ends `out`; WEFT_DATA: file, line, column, value;
  * WEFT_IO; WEFT_NOMEM. All split 80/20 in file order. The *_parse functions read a text that is
- * already in memory. README.md describes each format and the use of its columns. */
+ * already in memory, of any number of rows; they do not split it. README.md describes each format
+ * and the use of its columns. */
 
 /* birdstrikes.csv: 8 slots of one entry, 2 dense features; y is 1 where there was damage. */
 enum weft_status wf_strikes_read(struct wf_env *env, const char *path,
@@ -52,6 +53,8 @@ enum weft_status wf_libsvm_read(struct wf_env *env, const char *path,
 				struct wf_bags *out) WEFT_MUST_CHECK;
 enum weft_status wf_libsvm_parse(struct wf_env *env, const struct wf_text *text,
 				 struct wf_bags *out) WEFT_MUST_CHECK;
+/* Splits the rows of a set. WEFT_DATA: `path` has too few. */
+enum weft_status wf_bags_split(const char *path, struct wf_bags *bags) WEFT_MUST_CHECK;
 void wf_bags_fini(struct wf_env *env, struct wf_bags *bags); /* accepts a zeroed one */
 
 /* Key of a value in a slot: the digest (base/digest.h) of the slot as u64 and the value as a

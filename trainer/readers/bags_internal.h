@@ -7,8 +7,8 @@
 
 struct wf_bags_limits {
 	size_t row_bytes_min; /* of the shortest line that is a row, line feed included */
-	size_t header_lines;
-	size_t entries_max; /* 0: one for each slot */
+	bool has_headers;     /* the first line of each file is no row */
+	size_t entries_max;   /* 0: one for each slot */
 };
 
 /* Allocates for as many rows as the text can hold; slots, features and classes are set. */
@@ -23,9 +23,6 @@ void wf_bags_add(struct wf_bags *bags, uint64_t key, float weight);
 /* The bag `slot` of the row that is being filled is full. */
 void wf_bags_end_slot(struct wf_bags *bags, uint32_t slot);
 void wf_bags_end_row(struct wf_bags *bags);
-/* Splits the rows, and checks that neither side is empty; on failure the set is gone. */
-enum weft_status wf_bags_finish(struct wf_env *env, const struct wf_text *text,
-				struct wf_bags *bags) WEFT_MUST_CHECK;
 /* Reads a file and parses it. */
 enum weft_status wf_bags_read(struct wf_env *env, const char *path,
 			      enum weft_status (*parse)(struct wf_env *env,

@@ -140,11 +140,8 @@ wf_criteo_parse(struct wf_env *env, const struct wf_text *text, struct wf_bags *
 		wf_bags_fini(env, &bags);
 		return st;
 	}
-	st = wf_bags_finish(env, text, &bags);
-	if (st == WEFT_OK) {
-		*out = bags;
-	}
-	return st;
+	*out = bags;
+	return WEFT_OK;
 }
 
 enum weft_status

@@ -80,13 +80,21 @@ is_letter(uint32_t point)
 static enum weft_status
 refuse(const struct scan *scan, size_t at, size_t bytes, const char *why)
 {
-	const struct wf_field field = {
-		.at = scan->text->bytes + at,
+	const struct wf_text *text = scan->text;
+	struct wf_field field = {
+		.at = text->bytes + at,
 		.count = bytes,
-		.path = scan->text->path,
+		.path = text->path,
 		.line = scan->line,
 		.column = (unsigned)(at - scan->line_start) + 1,
 	};
+	size_t before = 0; /* lines before the piece */
+
+	for (size_t i = 0; i < text->piece_count && text->piece[i].at <= at; i++) {
+		field.path = text->piece[i].path;
+		field.line = scan->line - before + text->piece[i].line - 1;
+		before += text->piece[i].lines;
+	}
 	return wf_field_refuse(&field, why);
 }
 

@@ -103,7 +103,7 @@ read_line(struct wf_cut *cut, struct state *state)
 		const struct wf_field field = {
 			.at = cut->at,
 			.count = (size_t)((stop == NULL ? cut->end : stop) - cut->at),
-			.path = cut->text->path,
+			.path = cut->path,
 			.line = cut->line,
 			.column = ++column,
 		};
@@ -149,11 +149,8 @@ wf_libsvm_parse(struct wf_env *env, const struct wf_text *text, struct wf_bags *
 		wf_bags_fini(env, &bags);
 		return st;
 	}
-	st = wf_bags_finish(env, text, &bags);
-	if (st == WEFT_OK) {
-		*out = bags;
-	}
-	return st;
+	*out = bags;
+	return WEFT_OK;
 }
 
 enum weft_status

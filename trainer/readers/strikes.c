@@ -114,11 +114,14 @@ read_lines(const struct wf_text *text, struct wf_bags *bags)
 	struct wf_cut cut = {.text = text, .separator = ','};
 	enum weft_status st = WEFT_OK;
 
-	if (!wf_cut_line(&cut)) {
+	if (text->count == 0) {
 		return wf_fail(WEFT_DATA, "%s: line 1: has no header", text->path);
 	}
-	st = wf_cut_header(&cut, header);
 	while (st == WEFT_OK && wf_cut_line(&cut)) {
+		if (cut.line == 1) {
+			st = wf_cut_header(&cut, header);
+			continue;
+		}
 		st = wf_bags_begin_row(bags, &cut);
 		for (unsigned column = 0; st == WEFT_OK && column < COLUMNS; column++) {
 			struct wf_field field;
@@ -139,7 +142,7 @@ wf_strikes_parse(struct wf_env *env, const struct wf_text *text, struct wf_bags 
 {
 	static const struct wf_bags_limits limits = {
 		.row_bytes_min = ROW_BYTES_MIN,
-		.header_lines = 1,
+		.has_headers = true,
 	};
 	struct wf_bags bags = {.slots = 8, .features = FEATURE_COUNT, .classes = 2};
 
@@ -152,11 +155,8 @@ wf_strikes_parse(struct wf_env *env, const struct wf_text *text, struct wf_bags 
 		wf_bags_fini(env, &bags);
 		return st;
 	}
-	st = wf_bags_finish(env, text, &bags);
-	if (st == WEFT_OK) {
-		*out = bags;
-	}
-	return st;
+	*out = bags;
+	return WEFT_OK;
 }
 
 enum weft_status

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files in memory, lines, fields, numbers. Thread: the caller's. */
+/* Texts in memory, lines, fields, numbers. Thread: the caller's. */
 #include "trainer/readers/text.h"
 
 #include <stdio.h>
@@ -110,6 +110,17 @@ wf_text_line_count(const struct wf_text *text)
 		lines++;
 	}
 	return lines;
+}
+
+size_t
+wf_text_first_line_count(const struct wf_text *text)
+{
+	size_t count = text->piece == NULL && text->count > 0;
+
+	for (size_t i = 0; i < text->piece_count; i++) {
+		count += text->piece[i].line == 1;
+	}
+	return count;
 }
 
 /* A value as an error text may carry it: printable, bounded. */
@@ -246,6 +257,15 @@ wf_cut_line(struct wf_cut *cut)
 	const char *stop = memchr(start, '\n', (size_t)(end - start));
 	cut->next = stop == NULL ? cut->text->count : (size_t)(stop + 1 - cut->text->bytes);
 	stop = stop == NULL ? end : stop;
+	if (cut->line == 0) {
+		cut->path = cut->text->path;
+	}
+	if (cut->piece < cut->text->piece_count &&
+	    cut->text->piece[cut->piece].at == (size_t)(start - cut->text->bytes)) {
+		cut->path = cut->text->piece[cut->piece].path;
+		cut->line = cut->text->piece[cut->piece].line - 1;
+		cut->piece++;
+	}
 	cut->at = start;
 	cut->end = stop > start && stop[-1] == '\r' ? stop - 1 : stop;
 	cut->line++;
@@ -261,7 +281,7 @@ wf_cut_field(struct wf_cut *cut, unsigned columns, struct wf_field *out)
 	struct wf_field field = {
 		.at = cut->at,
 		.count = (size_t)((stop == NULL ? cut->end : stop) - cut->at),
-		.path = cut->text->path,
+		.path = cut->path,
 		.line = cut->line,
 		.column = ++cut->column,
 	};
@@ -286,7 +306,7 @@ wf_cut_header(struct wf_cut *cut, const char *header)
 	struct wf_field field = {
 		.at = cut->at,
 		.count = (size_t)(cut->end - cut->at),
-		.path = cut->text->path,
+		.path = cut->path,
 		.line = cut->line,
 		.column = 1,
 	};

@@ -13,11 +13,23 @@
 #define WF_TEXT_BYTES_MAX (64u << 20)
 #define WF_NUMBER_BYTES_MAX 31u /* of a number, in a file */
 
+/* Whole lines of a text that follow each other in one file. */
+struct wf_text_piece {
+	const char *path; /* lent */
+	size_t at;        /* of the first one in the text */
+	size_t line;      /* its number in the file */
+	size_t lines;     /* how many there are */
+	size_t file;      /* whose they are, as the text's maker counts its files */
+};
+
 struct wf_text {
 	const char *path; /* for error texts; lent */
 	char *bytes;      /* [count], and a zero byte after them; readers may write to it */
 	size_t count;
 	size_t alloc_bytes;
+	/* [piece_count] lent; they cover the text. NULL: it is one whole file. */
+	const struct wf_text_piece *piece;
+	size_t piece_count;
 };
 
 /* Reads a whole file, unpacked (input.h). WEFT_DATA: more than WF_TEXT_BYTES_MAX, or as of
@@ -27,6 +39,8 @@ enum weft_status wf_text_read(struct wf_env *env, const char *path,
 void wf_text_fini(struct wf_env *env, struct wf_text *text); /* accepts a zeroed one */
 /* How many lines there are; the last one may lack its line feed. */
 size_t wf_text_line_count(const struct wf_text *text);
+/* How many of them are the first of a file. */
+size_t wf_text_first_line_count(const struct wf_text *text);
 
 struct wf_field {
 	const char *at;
@@ -56,8 +70,10 @@ struct wf_cut {
 	const struct wf_text *text;
 	char separator;
 	size_t next;          /* where the next line starts */
-	const char *at, *end; /* the rest of this line, without line feed or carriage return */
-	size_t line;          /* 0 before the first one */
+	size_t piece;         /* pieces that have begun */
+	const char *path;     /* file of this line, */
+	size_t line;          /* and its number there; 0 before the first one */
+	const char *at, *end; /* the rest of it, without line feed or carriage return */
 	unsigned column;      /* number of fields read from it */
 };
 

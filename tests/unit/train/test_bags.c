@@ -27,6 +27,12 @@ parse(parse_function *function, struct wf_env *env, const char *bytes, struct wf
 	struct wf_text text = text_of_bytes(env, bytes, strlen(bytes));
 	enum weft_status st = function(env, &text, out);
 	wf_text_fini(env, &text);
+	if (st == WEFT_OK) {
+		st = wf_bags_split("made.txt", out);
+		if (st != WEFT_OK) {
+			wf_bags_fini(env, out);
+		}
+	}
 	return st;
 }
 
@@ -353,6 +359,41 @@ files_are_read_by_name(void **state)
 	assert_refused(wf_libsvm_read(*state, "/dev/zero", &bags), WEFT_IO, "regular file");
 }
 
+/* Two files, one of them from its first line on: headers are where a file begins, and refusals name
+ * the file and its own line. */
+static void
+a_text_may_consist_of_pieces_of_files(void **state)
+{
+	static const char good[] = STRIKE STRIKE STRIKES_HEADER STRIKE STRIKE STRIKE;
+	static const char bad[] = STRIKE STRIKE STRIKES_HEADER STRIKE "A,B\n";
+	struct wf_text_piece piece[] = {
+		{.path = "part-0", .line = 41, .lines = 2},
+		{.path = "part-1", .at = 2 * strlen(STRIKE), .line = 1, .lines = 4},
+	};
+	struct wf_bags bags;
+	struct wf_text text = text_of_bytes(*state, good, strlen(good));
+	text.piece = piece;
+	text.piece_count = 2;
+	assert_int_equal(wf_text_first_line_count(&text), 1);
+	assert_ok(wf_strikes_parse(*state, &text, &bags));
+	assert_int_equal(bags.rows, 5);
+	wf_bags_fini(*state, &bags);
+	piece[1].line = 7; /* then the header is no row */
+	assert_refused(wf_strikes_parse(*state, &text, &bags), WEFT_DATA, "part-1: line 7");
+	piece[0].line = 1; /* and a row is no header */
+	assert_refused(wf_strikes_parse(*state, &text, &bags), WEFT_DATA, "part-0: line 1, column");
+	wf_text_fini(*state, &text);
+
+	piece[0].line = 41;
+	piece[1].line = 1;
+	text = text_of_bytes(*state, bad, strlen(bad));
+	text.piece = piece;
+	text.piece_count = 2;
+	assert_refused(wf_strikes_parse(*state, &text, &bags), WEFT_DATA,
+		       "part-1: line 3: has 2 of 14 columns");
+	wf_text_fini(*state, &text);
+}
+
 int
 main(void)
 {
@@ -369,6 +410,7 @@ main(void)
 		cmocka_unit_test(a_gathered_batch_is_the_rows_asked_for),
 		cmocka_unit_test(too_little_memory_is_said_and_none_is_lost),
 		cmocka_unit_test(files_are_read_by_name),
+		cmocka_unit_test(a_text_may_consist_of_pieces_of_files),
 	};
 	return cmocka_run_group_tests(tests, open_env, close_env);
 }
