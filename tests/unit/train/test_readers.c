@@ -22,9 +22,24 @@ write_file(const char *text, size_t bytes)
 	assert_int_equal(fclose(file), 0);
 }
 
+static enum weft_status
+read_csv(struct wf_env *env, const char *path, const struct wf_csv_format *format,
+	 struct wf_csv *out)
+{
+	struct wf_text text = {0};
+	enum weft_status st = wf_text_read(env, path, &text);
+	if (st == WEFT_OK) {
+		st = wf_csv_parse(env, &text, format, out);
+		wf_text_fini(env, &text);
+	}
+	return st;
+}
+
 static const struct wf_csv_format two_columns = {
 	.header = "a,b",
+	.separator = ',',
 	.columns = 2,
+	.target_column = 1,
 	.feature = {.min = -10, .max = 10},
 	.target = {.min = 0, .max = 3, .is_whole = true},
 };
@@ -33,7 +48,7 @@ static enum weft_status
 read_text(struct wf_env *env, const char *text, struct wf_csv *out)
 {
 	write_file(text, strlen(text));
-	return wf_csv_read(env, scratch, &two_columns, out);
+	return read_csv(env, scratch, &two_columns, out);
 }
 
 static void
@@ -94,12 +109,12 @@ a_zero_byte_is_no_number(void **state)
 {
 	struct wf_csv csv;
 	write_file("a,b\n1\0,2\n", 9);
-	assert_refused(wf_csv_read(*state, scratch, &two_columns, &csv), WEFT_DATA,
+	assert_refused(read_csv(*state, scratch, &two_columns, &csv), WEFT_DATA,
 		       "line 2, column 1: \"1?\"");
 	/* The header's text ends where the line has the zero byte: nothing after it is looked at.
 	 */
 	write_file("a,b\0\n1,2\n", 9);
-	assert_refused(wf_csv_read(*state, scratch, &two_columns, &csv), WEFT_DATA,
+	assert_refused(read_csv(*state, scratch, &two_columns, &csv), WEFT_DATA,
 		       "line 1, column 2: \"b?\"");
 }
 
@@ -153,10 +168,10 @@ static void
 files_that_cannot_be_read_are_named(void **state)
 {
 	struct wf_csv csv;
-	assert_refused(wf_csv_read(*state, "/nonexistent/file", &two_columns, &csv), WEFT_IO,
+	assert_refused(read_csv(*state, "/nonexistent/file", &two_columns, &csv), WEFT_IO,
 		       "/nonexistent/file");
-	assert_refused(wf_csv_read(*state, "/", &two_columns, &csv), WEFT_IO, "/: ");
-	assert_refused(wf_csv_read(*state, "/dev/zero", &two_columns, &csv), WEFT_IO,
+	assert_refused(read_csv(*state, "/", &two_columns, &csv), WEFT_IO, "/: ");
+	assert_refused(read_csv(*state, "/dev/zero", &two_columns, &csv), WEFT_IO,
 		       "not a regular file");
 }
 
@@ -166,7 +181,7 @@ a_file_beyond_the_limit_is_refused_unread(void **state)
 	struct wf_csv csv;
 	write_file("a,b\n", 4);
 	assert_int_equal(truncate(scratch, (off_t)WF_TEXT_BYTES_MAX + 1), 0);
-	assert_refused(wf_csv_read(*state, scratch, &two_columns, &csv), WEFT_DATA, "at most");
+	assert_refused(read_csv(*state, scratch, &two_columns, &csv), WEFT_DATA, "at most");
 }
 
 static void
@@ -239,7 +254,7 @@ random_bytes_are_refused_or_read_never_worse(void **state)
 		}
 		struct wf_csv csv;
 		write_file(text, bytes);
-		enum weft_status st = wf_csv_read(*state, scratch, &two_columns, &csv);
+		enum weft_status st = read_csv(*state, scratch, &two_columns, &csv);
 		if (st == WEFT_OK) {
 			assert_true(csv.rows >= 1);
 			wf_csv_fini(*state, &csv);

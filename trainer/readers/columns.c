@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tables of numbers as users have them: CSV with a header of any width. The header of the first
+ * file says how fields are separated, how many there are, and which is the target. Thread: the
+ * caller's. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "trainer/readers/dataset_internal.h"
+
+#define VALUE_MAX 1e30 /* so that it is finite as f32 */
+
+static const char separators[] = ",;\t";
+static const char byte_order_mark[] = "\xef\xbb\xbf"; /* as Excel begins files */
+
+struct head {
+	char *line; /* a copy of the header; ends with wf_free */
+	size_t line_bytes;
+	char separator;
+	unsigned columns;
+	unsigned target_column;
+};
+
+/* --- the header --- */
+
+/* A name in the header, without its quotes. */
+struct name {
+	struct wf_field field;
+	const char *next; /* behind its separator; NULL: it is the last one */
+};
+
+static enum weft_status
+refuse_line(const struct wf_cut *cut, const char *why)
+{
+	return wf_fail(WEFT_DATA, "%s: line %zu: %s", cut->path, cut->line, why);
+}
+
+/* `column` counts from 1. */
+static enum weft_status
+cut_name(const struct wf_cut *cut, const char *at, unsigned column, struct name *out)
+{
+	const bool is_quoted = at < cut->end && at[0] == '"';
+	const char *quote = is_quoted ? wf_csv_closing_quote(at + 1, cut->end) : NULL;
+	const char *from = quote == NULL ? at : quote + 1;
+	const char *stop = memchr(from, cut->separator, (size_t)(cut->end - from));
+	const char *end = stop == NULL ? cut->end : stop;
+	struct wf_field field = {.at = at,
+				 .count = (size_t)(end - at),
+				 .path = cut->path,
+				 .line = cut->line,
+				 .column = column};
+
+	if (is_quoted && (quote == NULL || quote + 1 != end)) {
+		return wf_field_refuse(&field, "does not end with its closing quote");
+	}
+	if (is_quoted) {
+		field.at = at + 1;
+		field.count = (size_t)(quote - field.at);
+	}
+	if (field.count == 0) {
+		return wf_field_refuse(&field, "is no name; a column without one, such as the "
+					       "index that pandas writes, has to be left out");
+	}
+	*out = (struct name){.field = field, .next = stop == NULL ? NULL : stop + 1};
+	return WEFT_OK;
+}
+
+/* The one separator that the header has outside of quotes. */
+static enum weft_status
+find_separator(struct wf_cut *cut)
+{
+	for (const char *at = cut->at; at < cut->end; at++) {
+		if (*at == '"') {
+			const char *quote = wf_csv_closing_quote(at + 1, cut->end);
+			at = quote == NULL ? cut->end - 1 : quote;
+		} else if (*at != '\0' && strchr(separators, *at) != NULL) {
+			if (cut->separator != '\0' && cut->separator != *at) {
+				return refuse_line(cut, "has two of comma, semicolon and tab; a "
+							"name with one in it has to be quoted");
+			}
+			cut->separator = *at;
+		}
+	}
+	return cut->separator != '\0'
+		       ? WEFT_OK
+		       : refuse_line(cut, "is no header of at least two names with commas, "
+					  "semicolons or tabs between them");
+}
+
+/* Whether a line is a row already: a table without a header. */
+static bool
+is_number(const struct wf_field *field)
+{
+	for (size_t i = 0; i < field->count; i++) {
+		if (strchr("0123456789.+-eE", field->at[i]) == NULL || field->at[i] == '\0') {
+			return false;
+		}
+	}
+	return field->at[0] != 'e' && field->at[0] != 'E';
+}
+
+static enum weft_status
+parse_names(const struct wf_cut *cut, const char *target, struct head *head)
+{
+	const bool is_last = target == NULL || target[0] == '\0';
+	unsigned found = 0;
+	unsigned numbers = 0;
+	struct name name = {.next = cut->at};
+
+	while (name.next != NULL) {
+		enum weft_status st = cut_name(cut, name.next, head->columns + 1, &name);
+		if (st != WEFT_OK) {
+			return st;
+		}
+		if (head->columns == WF_CSV_COLUMNS_MAX) {
+			return wf_field_refuse(&name.field, "is one column too many: 4096 are "
+							    "read");
+		}
+		if (!is_last && wf_field_is(&name.field, target)) {
+			head->target_column = head->columns;
+			found++;
+		}
+		numbers += is_number(&name.field);
+		head->columns++;
+	}
+	if (numbers == head->columns) {
+		return refuse_line(cut, "is no header, its fields are numbers; write the names of "
+					"the columns above it");
+	}
+	if (is_last) {
+		head->target_column = head->columns - 1;
+	} else if (found != 1) {
+		return wf_fail(WEFT_DATA,
+			       "%s: line %zu: has %u columns named %.80s; target needs "
+			       "one",
+			       cut->path, cut->line, found, target);
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+parse_head(struct wf_env *env, const struct wf_text *text, const char *target, struct head *out)
+{
+	struct wf_cut cut = {.text = text};
+	struct head head = {0};
+
+	if (!wf_cut_line(&cut)) {
+		return wf_fail(WEFT_DATA, "%s: line 1: has no header", text->path);
+	}
+	head.line_bytes = (size_t)(cut.end - cut.at) + 1;
+	head.line = wf_zalloc(env, head.line_bytes);
+	if (head.line == NULL) {
+		return wf_fail(WEFT_NOMEM, "%s: %zu bytes", text->path, head.line_bytes);
+	}
+	memcpy(head.line, cut.at, head.line_bytes - 1);
+	if ((size_t)(cut.end - cut.at) >= sizeof(byte_order_mark) - 1 &&
+	    memcmp(cut.at, byte_order_mark, sizeof(byte_order_mark) - 1) == 0) {
+		cut.at += sizeof(byte_order_mark) - 1;
+	}
+	enum weft_status st = find_separator(&cut);
+	if (st == WEFT_OK) {
+		head.separator = cut.separator;
+		st = parse_names(&cut, target, &head);
+	}
+	if (st != WEFT_OK) {
+		wf_free(env, head.line, head.line_bytes);
+		return st;
+	}
+	*out = head;
+	return WEFT_OK;
+}
+
+/* --- the rows --- */
+
+/* Classes are 0 .. the largest target. */
+static enum weft_status
+count_classes(const struct wf_text *text, struct wf_dataset *dataset)
+{
+	uint32_t classes = 0;
+
+	for (size_t row = 0; row < dataset->rows; row++) {
+		const uint32_t class = (uint32_t)dataset->y[row];
+		classes = class >= classes ? class + 1 : classes;
+	}
+	if (classes < 2) {
+		return wf_fail(WEFT_DATA,
+			       "%s: the target is 0 in every row; there have to be at "
+			       "least two classes",
+			       text->path);
+	}
+	dataset->classes = classes;
+	return WEFT_OK;
+}
+
+static enum weft_status
+set_features(const struct wf_text *text, const struct wf_columns_opts *opts,
+	     const struct wf_csv *csv, unsigned target_column, struct wf_dataset *dataset)
+{
+	enum weft_status st = WEFT_OK;
+
+	for (unsigned column = 0; st == WEFT_OK && column < csv->columns; column++) {
+		const unsigned feature = column < target_column ? column : column - 1;
+		if (column == target_column) {
+			continue;
+		}
+		if (opts->is_scaled) {
+			st = wf_dataset_scale_column(csv, text->path, column, feature, dataset);
+			continue;
+		}
+		for (size_t row = 0; row < csv->rows; row++) {
+			dataset->x[row * dataset->features + feature] =
+				(float)csv->value[row * csv->columns + column];
+		}
+	}
+	return st;
+}
+
+static enum weft_status
+fill(struct wf_env *env, const struct wf_text *text, const struct wf_columns_opts *opts,
+     const struct wf_csv *csv, unsigned target_column, struct wf_dataset *out)
+{
+	struct wf_dataset dataset;
+
+	enum weft_status st = wf_dataset_init(env, csv, text->path, target_column, &dataset);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	st = set_features(text, opts, csv, target_column, &dataset);
+	if (st == WEFT_OK && opts->has_classes) {
+		st = count_classes(text, &dataset);
+	}
+	if (st != WEFT_OK) {
+		wf_dataset_fini(env, &dataset);
+		return st;
+	}
+	*out = dataset;
+	return WEFT_OK;
+}
+
+enum weft_status
+wf_columns_parse(struct wf_env *env, const struct wf_text *text, const struct wf_columns_opts *opts,
+		 struct wf_dataset *out)
+{
+	struct head head = {0};
+	struct wf_csv csv;
+
+	enum weft_status st = parse_head(env, text, opts->target, &head);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	const struct wf_csv_format format = {
+		.header = head.line,
+		.separator = head.separator,
+		.has_quotes = true,
+		.columns = head.columns,
+		.target_column = head.target_column,
+		.feature = {.min = -VALUE_MAX, .max = VALUE_MAX},
+		.target = {.min = opts->has_classes ? 0 : -VALUE_MAX,
+			   .max = opts->has_classes ? WF_COLUMNS_CLASSES_MAX - 1 : VALUE_MAX,
+			   .is_whole = opts->has_classes,
+			   .remedy = opts->has_classes ? "; classes are numbered from 0: give each "
+							 "a number, as pandas.factorize does"
+						       : NULL},
+	};
+	st = wf_csv_parse(env, text, &format, &csv);
+	if (st == WEFT_OK) {
+		st = fill(env, text, opts, &csv, head.target_column, out);
+		wf_csv_fini(env, &csv);
+	}
+	wf_free(env, head.line, head.line_bytes);
+	return st;
+}
+
+enum weft_status
+wf_columns_read(struct wf_env *env, const char *path, const struct wf_columns_opts *opts,
+		struct wf_dataset *out)
+{
+	struct wf_text text = {0};
+	enum weft_status st = wf_text_read(env, path, &text);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	st = wf_columns_parse(env, &text, opts, out);
+	wf_text_fini(env, &text);
+	return st;
+}
