@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* input: the bytes of one file as a stream, unpacked on the way. Whether the file is plain or
- * packed with gzip or zstd is recognised by its first bytes, never by its name.
- * Memory does not depend on the file: 128 KiB, zlib's 40 KiB, and for zstd the window that a frame
- * asks for, at most WF_INPUT_ZSTD_WINDOW_LOG.
+ * packed with gzip or zstd, or RecordIO, is recognised by its first bytes, never by its name.
+ * Memory does not depend on the file: 128 KiB, zlib's 40 KiB, for zstd the window that a frame asks
+ * for, at most WF_INPUT_ZSTD_WINDOW_LOG, and for RecordIO a chunk, stored and unpacked
+ * (recordio.h). Each record of RecordIO is a line: a line feed is added, unless it ends in one.
  *
  * A file is exactly what its format says, to its last byte: several gzip members or zstd frames may
  * follow each other, and nothing else. Checksums are verified where the format has them, which is
@@ -41,7 +42,7 @@ enum weft_status wf_input_read(struct wf_input *input, void *bytes, size_t room,
 			       size_t *got) WEFT_MUST_CHECK;
 void wf_input_close(struct wf_input *input); /* accepts NULL */
 
-/* "plain", "gzip", "zstd". */
+/* "plain", "gzip", "recordio", "zstd". */
 const char *wf_input_format(const struct wf_input *input);
 /* Of the file itself, when it was opened. */
 uint64_t wf_input_file_bytes(const struct wf_input *input);

@@ -38,6 +38,7 @@ struct wf_input {
 };
 
 extern const struct wf_input_ops wf_input_gzip_ops;
+extern const struct wf_input_ops wf_input_recordio_ops;
 extern const struct wf_input_ops wf_input_zstd_ops;
 
 /* Stored bytes that are in the chunk and not consumed. */
