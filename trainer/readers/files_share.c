@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which files of a set are a trainer's, by the numbers in their names or by their places, and
+ * whether a numbered set is whole. Thread: the caller's. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "trainer/readers/files.h"
+
+#define DIGITS_MIN 5u /* of "%05d" */
+#define DIGITS_MAX 9u
+
+/* A name cut up: stem-NUMBER-of-LAST.extension, or without "-of-LAST". */
+struct numbered {
+	struct wf_file *file;
+	size_t place;      /* in the set */
+	size_t stem_bytes; /* before the dash */
+	uint32_t number;
+	uint32_t of;           /* as it stands there, if */
+	bool has_of;           /* it does */
+	const char *extension; /* from its dot, or "" */
+	size_t kind_bytes;     /* of the extension, without .gz or .zst at its end */
+};
+
+/* Digits as "%05d" writes them. 0: there are none; else how many. */
+static size_t
+parse_digits(const char *at, uint32_t *out)
+{
+	const size_t count = strspn(at, "0123456789");
+	uint32_t value = 0;
+
+	if (count < DIGITS_MIN || count > DIGITS_MAX || (count > DIGITS_MIN && at[0] == '0')) {
+		return 0;
+	}
+	for (size_t i = 0; i < count; i++) {
+		value = 10 * value + (uint32_t)(at[i] - '0');
+	}
+	*out = value;
+	return count;
+}
+
+/* Some files of a set may be packed, and others not. */
+static size_t
+kind_bytes(const char *extension)
+{
+	static const char *const packed[] = {".gz", ".zst"};
+	const size_t count = strlen(extension);
+
+	for (unsigned i = 0; i < WF_ARRAY_COUNT(packed); i++) {
+		const size_t end = strlen(packed[i]);
+		if (count >= end && strcmp(extension + count - end, packed[i]) == 0) {
+			return count - end;
+		}
+	}
+	return count;
+}
+
+/* The number behind the dash at `dash`, and what may follow it. */
+static bool
+parse_at(const char *dash, struct numbered *out)
+{
+	const size_t number_digits = parse_digits(dash + 1, &out->number);
+	const char *at = dash + 1 + number_digits;
+
+	if (number_digits == 0) {
+		return false;
+	}
+	out->has_of = strncmp(at, "-of-", 4) == 0;
+	if (out->has_of) {
+		const size_t digits = parse_digits(at + 4, &out->of);
+		at += 4 + digits;
+		if (digits == 0) {
+			return false;
+		}
+	}
+	if (!out->has_of && number_digits != DIGITS_MIN) {
+		return false; /* a date, say */
+	}
+	out->extension = at;
+	out->kind_bytes = kind_bytes(at);
+	return at[0] == '\0' || at[0] == '.';
+}
+
+/* false: the file has no number at the end of its name. */
+static bool
+parse_name(struct wf_file *file, size_t place, struct numbered *out)
+{
+	const char *slash = strrchr(file->path, '/');
+
+	/* The first that fits: the dash of "-of-" comes later. */
+	for (const char *dash = strchr(slash == NULL ? file->path : slash, '-'); dash != NULL;
+	     dash = strchr(dash + 1, '-')) {
+		struct numbered numbered = {0};
+		if (parse_at(dash, &numbered)) {
+			numbered.file = file;
+			numbered.place = place;
+			numbered.stem_bytes = (size_t)(dash - file->path);
+			*out = numbered;
+			return true;
+		}
+	}
+	return false;
+}
+
+static int
+by_group(const struct numbered *a, const struct numbered *b)
+{
+	if (a->stem_bytes != b->stem_bytes) {
+		return a->stem_bytes < b->stem_bytes ? -1 : 1;
+	}
+	const int order = memcmp(a->file->path, b->file->path, a->stem_bytes);
+	if (order != 0) {
+		return order;
+	}
+	if (a->of != b->of) {
+		return a->of < b->of ? -1 : 1;
+	}
+	if (a->kind_bytes != b->kind_bytes) {
+		return a->kind_bytes < b->kind_bytes ? -1 : 1;
+	}
+	return memcmp(a->extension, b->extension, a->kind_bytes);
+}
+
+static int
+by_number(const void *left, const void *right)
+{
+	const struct numbered *a = left;
+	const struct numbered *b = right;
+	const int order = by_group(a, b);
+	return order != 0 ? order : (a->number > b->number) - (a->number < b->number);
+}
+
+static int
+by_path(const void *left, const void *right)
+{
+	const struct numbered *a = left;
+	const struct numbered *b = right;
+	return strcmp(a->file->path, b->file->path);
+}
+
+/* The files of one group, sorted by number. */
+static enum weft_status
+check_group(const struct numbered *first, size_t count)
+{
+	uint32_t want = 0;
+
+	while (want < count && first[want].number == want) {
+		want++;
+	}
+	/* `of` is the number of files here, the highest number in sets of the original. */
+	if (want == count && (want == first->of || want == (uint64_t)first->of + 1)) {
+		return WEFT_OK;
+	}
+	const char *path = first->file->path;
+	if (want < count && first[want].number < want) {
+		return wf_fail(WEFT_DATA, "%s: is there twice, packed and not: %s",
+			       first[want].file->path, first[want - 1].file->path);
+	}
+	if (want == count && want > first->of) {
+		return wf_fail(WEFT_DATA,
+			       "%s: is one file too many: by their names there are %" PRIu32,
+			       first[count - 1].file->path, first->of);
+	}
+	return wf_fail(WEFT_DATA,
+		       "%.*s-%05" PRIu32 "-of-%05" PRIu32
+		       "%s: is missing; name the files one by one to do without it",
+		       (int)first->stem_bytes, path, want, first->of, first->extension);
+}
+
+enum weft_status
+wf_files_check_whole(struct wf_env *env, const struct wf_files *files)
+{
+	struct numbered *list = wf_zalloc_array(env, files->count, sizeof(*list));
+	enum weft_status st = WEFT_OK;
+	size_t count = 0;
+
+	if (list == NULL) {
+		return wf_fail(WEFT_NOMEM, "list of %zu files", files->count);
+	}
+	for (size_t i = 0; i < files->count; i++) {
+		struct wf_file *file = &files->file[i];
+		if (file->is_found && parse_name(file, i, &list[count]) && list[count].has_of) {
+			count++;
+		}
+	}
+	qsort(list, count, sizeof(*list), by_number);
+	for (size_t first = 0; st == WEFT_OK && first < count;) {
+		size_t end = first + 1;
+		while (end < count && by_group(&list[first], &list[end]) == 0) {
+			end++;
+		}
+		st = check_group(&list[first], end - first);
+		first = end;
+	}
+	wf_free(env, list, files->count * sizeof(*list));
+	return st;
+}
+
+enum weft_status
+wf_files_owners(struct wf_env *env, const struct wf_files *files, uint32_t trainers, uint32_t *out)
+{
+	struct numbered *list = wf_zalloc_array(env, files->count, sizeof(*list));
+	bool has_numbers = true;
+
+	if (list == NULL) {
+		return wf_fail(WEFT_NOMEM, "list of %zu files", files->count);
+	}
+	for (size_t i = 0; i < files->count; i++) {
+		if (!parse_name(&files->file[i], i, &list[i])) {
+			list[i] = (struct numbered){.file = &files->file[i], .place = i};
+			has_numbers = false;
+		}
+	}
+	qsort(list, files->count, sizeof(*list), by_path);
+	for (size_t i = 0; i < files->count; i++) {
+		const uint64_t number = has_numbers ? list[i].number : i;
+		out[list[i].place] = (uint32_t)(number % trainers);
+	}
+	wf_free(env, list, files->count * sizeof(*list));
+	return WEFT_OK;
+}
+
+enum weft_status
+wf_files_keep(struct wf_env *env, struct wf_files *files, uint32_t trainer, uint32_t trainers)
+{
+	const size_t all = files->count;
+	uint32_t *owner;
+	size_t kept = 0;
+
+	WF_ASSERT(trainer < trainers && files->count > 0);
+	enum weft_status st = wf_files_check_whole(env, files);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	owner = wf_zalloc_array(env, all, sizeof(*owner));
+	if (owner == NULL) {
+		return wf_fail(WEFT_NOMEM, "list of %zu files", all);
+	}
+	st = wf_files_owners(env, files, trainers, owner);
+	for (size_t i = 0; st == WEFT_OK && i < all; i++) {
+		if (owner[i] == trainer) {
+			files->file[kept++] = files->file[i];
+		} else {
+			wf_free(env, files->file[i].path, strlen(files->file[i].path) + 1);
+		}
+	}
+	wf_free(env, owner, all * sizeof(*owner));
+	if (st == WEFT_OK) {
+		files->count = kept;
+	}
+	if (st == WEFT_OK && kept == 0) {
+		st = wf_fail(WEFT_DATA,
+			     "none of the %zu files of the set is trainer %" PRIu32 "'s: %" PRIu32
+			     " trainers share them by number",
+			     all, trainer, trainers);
+	}
+	return st;
+}
