@@ -6,50 +6,40 @@
 
 #define ENTRIES_MAX (1u << 22) /* keys of a batch, repetitions counted */
 
-/* Rows that row_number has room for. */
+/* Rows of the largest batch of any trainer. Of a shared set that is trainer 0's: its share is never
+ * smaller than another's. */
 static size_t
-row_numbers(const struct wf_run *job)
+largest_batch(const struct wf_run *job)
 {
-	return job->batches.rows_max > WF_COMPUTE_TEST_ROWS ? job->batches.rows_max
-							    : WF_COMPUTE_TEST_ROWS;
+	const struct wf_shard_opts shard = wf_run_shard(job, 0);
+	size_t most = 0;
+
+	for (uint32_t i = 0; i < job->set_count; i++) {
+		const size_t rows = wf_shard_share(&shard, job->set[i].source.train_rows);
+		most = rows > most ? rows : most;
+	}
+	return shard.batch_size != 0 && shard.batch_size < most ? (size_t)shard.batch_size : most;
 }
 
-enum weft_status
-wf_run_shard(const struct wf_run *job, uint32_t trainer, struct wf_shard *out)
-{
-	return wf_shard_init(job->env,
-			     &(struct wf_shard_opts){
-				     .train_rows = job->source.train_rows,
-				     .trainer = trainer,
-				     .trainers = (uint32_t)job->opts->session.num_gradient_servers,
-				     .batch_size = job->opts->batch_size,
-			     },
-			     out);
-}
-
-/* The largest batch is trainer 0's: its shard is never smaller than another's. */
 enum weft_status
 wf_run_batches_init(struct wf_run *job)
 {
-	struct wf_shard shard;
-	enum weft_status st = wf_run_shard(job, 0, &shard);
-	if (st != WEFT_OK) {
-		return st;
+	for (uint32_t i = 0; i < job->set_count; i++) {
+		if (job->set[i].is_streamed && job->opts->batch_size == 0) {
+			return wf_fail(WEFT_INVALID,
+				       "batch_size=0: all rows of a trainer are a batch, and there "
+				       "are more than are in memory at a time; give a batch_size, "
+				       "or a larger --data_window");
+		}
 	}
-	job->batches.rows_max = shard.batch_rows;
-	wf_shard_fini(job->env, &shard);
-	job->batches.entries_max = job->batches.rows_max * job->source.row_entries_max;
+	job->batches.rows_max = largest_batch(job);
+	job->batches.entries_max = job->batches.rows_max * job->source->row_entries_max;
 	if (job->batches.entries_max > ENTRIES_MAX) {
 		return wf_fail(WEFT_INVALID,
 			       "batch_size=%" PRIu64 ": %zu rows of up to %zu keys are more than "
 			       "%u keys; give a smaller batch_size",
 			       job->opts->batch_size, job->batches.rows_max,
-			       job->source.row_entries_max, ENTRIES_MAX);
-	}
-	const size_t rows = row_numbers(job);
-	job->batches.row_number = wf_zalloc_array(job->env, rows, sizeof(*job->batches.row_number));
-	if (job->batches.row_number == NULL) {
-		return wf_fail(WEFT_NOMEM, "a batch of %zu rows", rows);
+			       job->source->row_entries_max, ENTRIES_MAX);
 	}
 	for (unsigned t = 0; t < job->model.table_count; t++) {
 		const size_t count = job->batches.entries_max * job->model.table[t].width;
@@ -88,21 +78,33 @@ wf_run_batches_fini(struct wf_run *job)
 			job->batches.entries_max * job->model.table[t].width * sizeof(float));
 	}
 	wf_free(job->env, job->batches.entry_click, job->batches.entries_max * sizeof(float));
-	wf_free(job->env, job->batches.row_number,
-		row_numbers(job) * sizeof(*job->batches.row_number));
 }
 
 enum weft_status
 wf_run_batch_init(const struct wf_run *job, struct wf_bag_batch *out)
 {
-	return wf_source_batch_init(job->env, &job->source, job->batches.rows_max, out);
+	return wf_source_batch_init(job->env, job->source, job->batches.rows_max, out);
 }
 
-void
-wf_run_gather(const struct wf_run *job, const struct wf_shard *shard, size_t at,
-	      struct wf_bag_batch *out)
+/* One process that plays several trainers has other work for its CPUs than a thread for each. */
+bool
+wf_run_reads_ahead(const struct wf_run *job)
 {
-	size_t rows = wf_shard_rows(shard, at, job->batches.row_number);
+	const bool is_one = !job->is_sequential || job->opts->session.num_gradient_servers == 1;
 
-	wf_source_gather(&job->source, job->batches.row_number, rows, out);
+	return is_one && job->opts->session.progress == WEFT_PROGRESS_THREAD;
+}
+
+enum weft_status
+wf_run_feed_init(const struct wf_run *job, uint32_t trainer, struct wf_feed *out)
+{
+	const struct wf_shard_opts shard = wf_run_shard(job, trainer);
+	const struct wf_feed_opts feed = {
+		.set = wf_run_set_of(job, trainer),
+		.shard = &shard,
+		.rows_max = job->batches.rows_max,
+		.ahead_until = wf_run_reads_ahead(job) ? job->opts->num_passes : 0,
+	};
+
+	return wf_feed_init(job->env, &feed, out);
 }

@@ -309,15 +309,49 @@ static const struct wf_option own[] = {
 	{.name = "data",
 	 .type = WF_OPTION_STRING,
 	 .offset = AT(data),
-	 .metavar = "FILE",
-	 .help = "Train on this file, or folder of idx files, instead of the data that come "
-		 "with weft."},
+	 .metavar = "FILES",
+	 .help = "Train on these files instead of the data that come with weft: names of "
+		 "files, folders, patterns such as 'part-*' and list files (NAME.list, one "
+		 "name in a line), with commas between them. Plain text, gzip and zstd are "
+		 "recognised by their content. With --format=idx: a folder."},
+	{.name = "train_list",
+	 .type = WF_OPTION_STRING,
+	 .offset = AT(train_list),
+	 .metavar = "FILES",
+	 .help = "The original's name for --data.",
+	 .means = "the data to train on, as --data"},
+	{.name = "test_list",
+	 .type = WF_OPTION_STRING,
+	 .offset = AT(test_list),
+	 .metavar = "FILES",
+	 .help = "mlp, ctr: test on these files, named as in --data, and train on all rows of "
+		 "--data. Without this the last fifth of the rows is tested on.",
+	 .means = "the data to test on"},
+	{.name = "data_split",
+	 .type = WF_OPTION_CHOICE,
+	 .offset = AT(data_split),
+	 .initial = "rows",
+	 .choices = "rows|files|mine",
+	 .help = "What --data names: rows is data that all trainers share, of which trainer i "
+		 "of N trains on the rows i, i + N, ...; files is the same list for all "
+		 "trainers, of which trainer i reads whole files: those whose number at the "
+		 "end of the name, or whose place in the sorted list, is i modulo N; mine is "
+		 "data that this trainer alone has, and {trainer} in --data stands for its "
+		 "number."},
+	{.name = "data_window",
+	 .type = WF_OPTION_BYTES,
+	 .offset = AT(data_window),
+	 .initial = "0",
+	 .help = "ctr: data with at most this many bytes of text stays in memory; more is read "
+		 "in each pass in windows of this size, in which rows are shuffled. A trainer "
+		 "needs about six times as much memory, trainer 0, which tests, twice that. 0: "
+		 "64MiB, and windows of 8MiB."},
 	{.name = "format",
 	 .type = WF_OPTION_CHOICE,
 	 .offset = AT(format),
 	 .initial = "strikes",
 	 .choices = "strikes|libsvm|criteo|idx",
-	 .help = "ctr: the format of the file: strikes is that of birdstrikes.csv, libsvm "
+	 .help = "ctr: the format of the files: strikes is that of birdstrikes.csv, libsvm "
 		 "is LIBSVM with two classes, criteo is Criteo's tab-separated lines. mlp: "
 		 "idx is a folder with the four files of MNIST; without --data it is "
 		 "Fashion-MNIST from Debian's dataset-fashion-mnist."},

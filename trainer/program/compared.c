@@ -7,30 +7,72 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "base/assert.h"
+#define DATA_BYTES 128u
+
+/* What is read. Of a set that all trainers share that is its content, wherever it lies; of whole
+ * files, which each trainer reads a part of, what all see: their names and sizes. */
+static enum weft_status
+describe_data(const struct wf_run *job, char *out, size_t bytes)
+{
+	const struct wf_set *set = &job->set[0];
+	const bool is_streamed = set->is_streamed;
+	uint64_t digest = set->digest;
+	int used = 0;
+
+	if (job->split == WF_SPLIT_MINE) {
+		snprintf(out, bytes,
+			 " data_split=mine data_window=%" PRIu64 " features=%" PRIu32 ",%" PRIu32,
+			 job->opts->data_window, job->source->features, job->source->slots);
+		return WEFT_OK;
+	}
+	if (job->split == WF_SPLIT_FILES) {
+		snprintf(out, bytes,
+			 " data_split=files data_window=%" PRIu64 " data_files=%zu,%016" PRIx64,
+			 job->opts->data_window, set->listed_count, set->listed_digest);
+		return WEFT_OK;
+	}
+	if (is_streamed) {
+		used = snprintf(out, bytes, " data_window=%zu", set->window_bytes);
+	} else {
+		enum weft_status st = wf_source_digest(job->env, job->source, &digest);
+		if (st != WEFT_OK) {
+			return st;
+		}
+	}
+	snprintf(out + used, bytes - (size_t)used, " data=%zu,%016" PRIx64, job->source->rows,
+		 digest);
+	return WEFT_OK;
+}
 
 enum weft_status
 wf_run_compared(const struct wf_run *job, char *out)
 {
 	const struct wf_train_opts *opts = job->opts;
-	uint64_t digest = 0;
-	enum weft_status st = wf_source_digest(job->env, &job->source, &digest);
+	char data[DATA_BYTES];
+	enum weft_status st = describe_data(job, data, sizeof(data));
 	if (st != WEFT_OK) {
 		return st;
 	}
 	/* A setting that changes the ones after it precedes them: the first difference is the one
 	 * that is reported. */
-	int used = snprintf(out, WF_COMPARED_BYTES,
-			    "model=%s seed=%" PRIu64 " batch_size=%" PRIu64 " start_pass=%" PRIu64
-			    " num_passes=%" PRIu64 " validate=%s",
-			    job->kind->name, job->seed, opts->batch_size, opts->start_pass,
-			    opts->num_passes, opts->validate ? "true" : "false");
-	if (job->source.kind == WF_SOURCE_WORDS) {
+	int used =
+		snprintf(out, WF_COMPARED_BYTES,
+			 "model=%s seed=%" PRIu64 " batch_size=%" PRIu64 " start_pass=%" PRIu64
+			 " num_passes=%" PRIu64 " validate=%s test_list=%s",
+			 job->kind->name, job->seed, opts->batch_size, opts->start_pass,
+			 opts->num_passes, opts->validate ? "true" : "false",
+			 opts->test_list != NULL && opts->test_list[0] != '\0' ? "true" : "false");
+	if (job->source->kind == WF_SOURCE_WORDS) {
 		used += snprintf(out + used, WF_COMPARED_BYTES - (size_t)used,
 				 " vocabulary=%" PRIu64, opts->vocabulary);
 	}
-	used += snprintf(out + used, WF_COMPARED_BYTES - (size_t)used, " data=%zu,%016" PRIx64,
-			 job->source.rows, digest);
-	WF_ASSERT(used < (int)WF_COMPARED_BYTES);
+	used += snprintf(out + used, WF_COMPARED_BYTES - (size_t)used, "%s", data);
+	if (used >= (int)WF_COMPARED_BYTES) {
+		return wf_fail(
+			WEFT_INVALID,
+			"seed, batch_size, start_pass, num_passes and data_window have too many "
+			"digits together: trainers compare at most %u characters",
+			WF_COMPARED_BYTES - 1);
+	}
 	return WEFT_OK;
 }

@@ -5,13 +5,16 @@
 
 #include "base/assert.h"
 #include "base/digest.h"
+#include "trainer/models/auc.h"
 #include "trainer/program/job.h"
 
 struct wf_exam {
 	struct wf_digest *digest;
+	struct wf_walk walk; /* over the test rows */
 	struct wf_bag_batch rows;
+	uint32_t number[WF_COMPUTE_TEST_ROWS]; /* of the batch being made */
 	/* Of a model with tables. */
-	struct wf_key_list keys;         /* all that the data has */
+	struct wf_key_list keys;         /* whose rows the digest covers */
 	float *row[WF_MODEL_TABLES_MAX]; /* [wf_run_lookup_max, width] */
 	uint32_t *place;                 /* [wf_run_lookup_max] 0, 1, 2, ... */
 };
@@ -19,7 +22,40 @@ struct wf_exam {
 uint32_t
 wf_run_lookup_max(const struct wf_run *job)
 {
-	return (uint32_t)(WF_COMPUTE_TEST_ROWS * job->source.row_entries_max);
+	return (uint32_t)(WF_COMPUTE_TEST_ROWS * job->source->row_entries_max);
+}
+
+/* Over the test rows. `ahead_until` as of wf_stream_open. */
+static enum weft_status
+open_walk(const struct wf_run *job, uint64_t ahead_until, struct wf_walk *out)
+{
+	return job->has_test_set
+		       ? wf_walk_init(job->env, &job->test_set, WF_PART_ALL, ahead_until, out)
+		       : wf_walk_init(job->env, &job->set[0], WF_PART_TEST, ahead_until, out);
+}
+
+/* All keys of a streamed set would be more than memory has room for. */
+static enum weft_status
+list_keys(struct wf_run *job, struct wf_exam *exam)
+{
+	struct wf_walk walk;
+	struct wf_block block;
+
+	if (!job->set[0].is_streamed) {
+		return wf_source_list_keys(job->env, job->source, &exam->keys);
+	}
+	/* The walk of tests would keep its blocks until the first test. */
+	enum weft_status st = open_walk(job, 0, &walk);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	wf_walk_begin(&walk, job->seed, 0);
+	st = wf_walk_next(&walk, &block);
+	if (st == WEFT_OK) {
+		st = wf_source_list_keys(job->env, block.source, &exam->keys);
+	}
+	wf_walk_fini(&walk);
+	return st;
 }
 
 static enum weft_status
@@ -40,7 +76,7 @@ alloc_tables_memory(struct wf_run *job, struct wf_exam *exam)
 	for (uint32_t i = 0; i < most; i++) {
 		exam->place[i] = i;
 	}
-	return wf_source_list_keys(job->env, &job->source, &exam->keys);
+	return list_keys(job, exam);
 }
 
 enum weft_status
@@ -51,10 +87,13 @@ wf_exam_create(struct wf_run *job, struct wf_exam **out)
 	if (exam == NULL) {
 		return wf_fail(WEFT_NOMEM, "test: %zu bytes", sizeof(*exam));
 	}
-	enum weft_status st = wf_digest_create(job->env, &exam->digest);
+	/* Nothing is read for the next test before it begins: most of the time is training. */
+	enum weft_status st = open_walk(job, wf_run_reads_ahead(job) ? 1 : 0, &exam->walk);
 	if (st == WEFT_OK) {
-		st = wf_source_batch_init(job->env, &job->source, WF_COMPUTE_TEST_ROWS,
-					  &exam->rows);
+		st = wf_digest_create(job->env, &exam->digest);
+	}
+	if (st == WEFT_OK) {
+		st = wf_source_batch_init(job->env, job->source, WF_COMPUTE_TEST_ROWS, &exam->rows);
 	}
 	if (st == WEFT_OK && job->model.table_count > 0) {
 		st = alloc_tables_memory(job, exam);
@@ -80,21 +119,23 @@ wf_exam_destroy(struct wf_run *job, struct wf_exam *exam)
 	wf_free(job->env, exam->place, most * sizeof(*exam->place));
 	wf_key_list_fini(job->env, &exam->keys);
 	wf_bag_batch_fini(job->env, &exam->rows);
+	wf_walk_fini(&exam->walk);
 	wf_digest_destroy(exam->digest);
 	wf_free(job->env, exam, sizeof(*exam));
 }
 
-/* Rows `first` .. `first + count - 1` of the source with what the tables have for them; each entry
- * has a copy of its row. */
+/* `count` rows of a source from `first` on with what the tables have for them; each entry has a
+ * copy of its row. */
 static enum weft_status
-make_batch(struct wf_run *job, const struct wf_view *view, size_t first, size_t count)
+make_batch(struct wf_run *job, const struct wf_view *view, const struct wf_source *source,
+	   size_t first, size_t count)
 {
 	struct wf_exam *exam = job->exam;
 
 	for (size_t i = 0; i < count; i++) {
-		job->batches.row_number[i] = (uint32_t)(first + i);
+		exam->number[i] = (uint32_t)(first + i);
 	}
-	wf_source_gather(&job->source, job->batches.row_number, count, &exam->rows);
+	wf_source_gather(source, exam->number, count, &exam->rows);
 	if (job->model.table_count == 0) {
 		return WEFT_OK;
 	}
@@ -106,34 +147,82 @@ make_batch(struct wf_run *job, const struct wf_view *view, size_t first, size_t 
 	return st;
 }
 
-enum weft_status
-wf_exam_test(struct wf_run *job, const struct wf_view *view, float *score, double *out)
+/* What a test counts up, over all of its blocks. */
+struct marks {
+	double sum;
+	size_t rows;
+	struct wf_auc_row *auc; /* [auc_max] of the first rows */
+	size_t auc_max;
+};
+
+static void
+add_scores(const struct wf_bag_batch *rows, const float *score, struct marks *marks)
+{
+	for (size_t i = 0; i < rows->rows && marks->rows + i < marks->auc_max; i++) {
+		marks->auc[marks->rows + i] =
+			(struct wf_auc_row){.score = score[i], .y = rows->y[i]};
+	}
+	marks->rows += rows->rows;
+}
+
+static enum weft_status
+test_piece(struct wf_run *job, const struct wf_view *view, const struct wf_source *source,
+	   const struct wf_piece *piece, struct marks *marks)
 {
 	struct wf_exam *exam = job->exam;
-	const struct wf_source *source = &job->source;
-	double sum = 0.0;
+	float score[WF_COMPUTE_TEST_ROWS];
 
-	for (size_t first = source->train_rows; first < source->rows;
-	     first += WF_COMPUTE_TEST_ROWS) {
-		const size_t left = source->rows - first;
+	for (size_t at = 0; at < piece->count; at += WF_COMPUTE_TEST_ROWS) {
+		const size_t left = piece->count - at;
 		struct wf_batch batch = {
 			.rows = &exam->rows,
-			.score = score == NULL ? NULL : score + (first - source->train_rows),
+			.score = marks->auc == NULL ? NULL : score,
 		};
 		for (unsigned t = 0; t < job->model.table_count; t++) {
 			batch.row[t] = exam->row[t];
 			batch.place[t] = exam->place;
 		}
 		enum weft_status st =
-			make_batch(job, view, first,
+			make_batch(job, view, source, piece->first + at,
 				   left < WF_COMPUTE_TEST_ROWS ? left : WF_COMPUTE_TEST_ROWS);
 		if (st != WEFT_OK) {
 			return st;
 		}
-		sum += wf_compute_test(job->compute, &batch, view->param);
+		marks->sum += wf_compute_test(job->compute, &batch, view->param);
+		add_scores(&exam->rows, score, marks);
 	}
-	*out = sum / (double)(source->rows - source->train_rows);
 	return WEFT_OK;
+}
+
+size_t
+wf_exam_rows(const struct wf_run *job)
+{
+	return job->has_test_set ? job->test_set.source.rows
+				 : job->source->rows - job->source->train_rows;
+}
+
+enum weft_status
+wf_exam_test(struct wf_run *job, const struct wf_view *view, struct wf_auc_row *auc, size_t auc_max,
+	     double *out)
+{
+	struct wf_exam *exam = job->exam;
+	struct marks marks = {.auc = auc, .auc_max = auc_max};
+	struct wf_block block;
+
+	wf_walk_begin(&exam->walk, job->seed, 0);
+	enum weft_status st = wf_walk_next(&exam->walk, &block);
+	while (st == WEFT_OK && block.rows > 0) {
+		for (size_t i = 0; st == WEFT_OK && i < block.piece_count; i++) {
+			st = test_piece(job, view, block.source, &block.piece[i], &marks);
+		}
+		if (st == WEFT_OK) {
+			st = wf_walk_next(&exam->walk, &block);
+		}
+	}
+	if (st == WEFT_OK) {
+		*out = marks.sum / (double)marks.rows;
+	}
+	return st;
 }
 
 static enum weft_status

@@ -30,7 +30,7 @@ struct fabric {
 	uint64_t samples; /* of all trainers, in the passes that have ended */
 	uint64_t slices_answered, slices_discarded; /* of this one, likewise; not of sync */
 	struct wf_stragglers stragglers;            /* trainer 0, with stats_period */
-	struct wf_shard shard;
+	struct wf_feed feed;
 	struct wf_remote_tables tables;
 	struct wf_remote_batch batch[2]; /* the one being computed, and the next */
 	unsigned now;                    /* which of them is which */
@@ -186,7 +186,7 @@ start(struct fabric *fabric)
 	struct wf_run *job = fabric->job;
 
 	enum weft_status st =
-		wf_run_shard(job, (uint32_t)job->opts->session.trainer_id, &fabric->shard);
+		wf_run_feed_init(job, (uint32_t)job->opts->session.trainer_id, &fabric->feed);
 	for (unsigned i = 0; st == WEFT_OK && i < WF_ARRAY_COUNT(fabric->batch); i++) {
 		st = wf_run_batch_init(job, &fabric->batch[i].rows);
 	}
@@ -333,15 +333,14 @@ save_pass(struct fabric *fabric)
 	return WEFT_OK;
 }
 
-/* The batch after `done` batches of this pass, and its rows on their way. None may be left. */
+/* The next batch of this pass, and its rows on their way. It has no rows if none is left. */
 static enum weft_status
-begin_batch(struct fabric *fabric, uint64_t done, struct wf_remote_batch *batch)
+begin_batch(struct fabric *fabric, struct wf_remote_batch *batch)
 {
-	if (done >= wf_shard_batch_count(&fabric->shard)) {
-		return WEFT_OK;
-	}
-	wf_run_gather(fabric->job, &fabric->shard, (size_t)done, &batch->rows);
-	return wf_remote_batch_pull(&fabric->tables, batch);
+	enum weft_status st = wf_feed_next(&fabric->feed, &batch->rows);
+
+	return st == WEFT_OK && batch->rows.rows > 0 ? wf_remote_batch_pull(&fabric->tables, batch)
+						     : st;
 }
 
 /* All tensors' gradients, and all answers. */
@@ -372,7 +371,7 @@ step_with_rows(struct fabric *fabric, struct wf_tally *tally)
 		st = weft_step(fabric->session, now->rows.rows, 0.0);
 	}
 	if (st == WEFT_OK) {
-		st = begin_batch(fabric, job->batch + 1, next);
+		st = begin_batch(fabric, next);
 	}
 	if (st != WEFT_OK) {
 		return st;
@@ -393,12 +392,12 @@ step_dense(struct fabric *fabric, struct wf_tally *tally)
 	struct wf_bag_batch *rows = &fabric->batch[0].rows;
 	const struct wf_batch batch = {.rows = rows};
 
-	wf_run_gather(job, &fabric->shard, (size_t)job->batch, rows);
 	double cost = wf_compute_gradient(job->compute, &batch, (const float *const *)fabric->param,
 					  fabric->grad);
 	tally->cost += cost;
 	tally->samples += (double)rows->rows;
-	return weft_exchange(fabric->session, rows->rows, cost);
+	enum weft_status st = weft_exchange(fabric->session, rows->rows, cost);
+	return st == WEFT_OK ? wf_feed_next(&fabric->feed, rows) : st;
 }
 
 static enum weft_status
@@ -410,11 +409,9 @@ run_pass(struct fabric *fabric)
 	struct wf_tally tally = {0};
 
 	job->batch = 0;
-	wf_shard_shuffle(&fabric->shard, job->seed, job->pass);
-	const size_t batches = wf_shard_batch_count(&fabric->shard);
-	enum weft_status st =
-		has_tables ? begin_batch(fabric, 0, &fabric->batch[fabric->now]) : WEFT_OK;
-	while (st == WEFT_OK && job->batch < batches) {
+	wf_feed_begin(&fabric->feed, job->seed, job->pass);
+	enum weft_status st = begin_batch(fabric, &fabric->batch[fabric->now]);
+	while (st == WEFT_OK && fabric->batch[fabric->now].rows.rows > 0) {
 		st = has_tables ? step_with_rows(fabric, &tally) : step_dense(fabric, &tally);
 		if (st == WEFT_OK) {
 			st = wf_run_batch_done(job, &tally, &view,
@@ -446,6 +443,22 @@ run_pass(struct fabric *fabric)
 	return weft_barrier(fabric->session);
 }
 
+/* Data that differs is refused by pservers, which do not know what trainers do with it. */
+static enum weft_status
+hint_at_split(const struct wf_run *job, enum weft_status st)
+{
+	const struct wf_error why = *wf_error_record();
+
+	if (st != WEFT_MISMATCH || job->split != WF_SPLIT_ROWS ||
+	    strstr(why.text, "has data=") == NULL) {
+		return st;
+	}
+	return wf_fail(st,
+		       "%s; where each trainer has data of its own, give all of them "
+		       "--data_split=mine",
+		       why.text);
+}
+
 /* Ends the session. The first failure is reported, not its consequences. */
 static enum weft_status
 end_session(struct fabric *fabric, enum weft_status st)
@@ -468,7 +481,7 @@ finish(struct fabric *fabric, enum weft_status st)
 	if (watch != NULL) {
 		watch->ends();
 	}
-	st = end_session(fabric, st);
+	st = hint_at_split(fabric->job, end_session(fabric, st));
 	if (watch != NULL) {
 		watch->over(st);
 	}
@@ -505,6 +518,6 @@ wf_run_run_fabric(struct wf_run *job)
 			wf_model_tensor_count(&job->model, t) * sizeof(float));
 	}
 	wf_stragglers_fini(job->env, &fabric.stragglers);
-	wf_shard_fini(job->env, &fabric.shard);
+	wf_feed_fini(&fabric.feed);
 	return st;
 }

@@ -10,7 +10,9 @@ static const struct wf_help_group groups[] = {
 	{"Job", "pservers port ports_num ports_num_for_sparse num_gradient_servers trainer_id "
 		"job_name sequential local"},
 	{"Training", "num_passes batch_size trainer_count seed test_period validate baseline"},
-	{"Data and model", "data format hidden embedding vocabulary nearest closed_form"},
+	{"Data and model",
+	 "data train_list test_list data_split data_window format hidden embedding vocabulary "
+	 "nearest closed_form"},
 	{WF_HEADING_OPTIMIZER,
 	 "optimizer learning_method learning_rate learning_rate_schedule learning_rate_decay_a "
 	 "learning_rate_decay_b learning_rate_args momentum adam_beta1 adam_beta2 adam_epsilon "
@@ -58,7 +60,10 @@ const struct wf_help wf_train_help = {
 		    "  weft train mlp --sequential --num_passes=9 --save_dir=out --start_pass=5\n"
 		    "  weft train mlp --sequential --format=idx --num_passes=3 --hidden=256\n"
 		    "  weft train linear --closed_form\n"
-		    "  weft train ctr --sequential --format=libsvm --data=a9a",
+		    "  weft train ctr --sequential --format=libsvm --data=a9a\n"
+		    "  weft train ctr --pservers=10.0.0.1 --num_gradient_servers=2 \\\n"
+		    "             --trainer_id=0 --format=criteo --data='day-*.gz' "
+		    "--data_split=files",
 	.list_title = "Models",
 	.print_list = print_models,
 	.group = groups,

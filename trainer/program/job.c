@@ -2,11 +2,8 @@
 /* Setting up and taking down a run, and its lines. Thread: the run's. */
 #include "trainer/program/job.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/assert.h"
 #include "base/settings.h"
@@ -15,67 +12,18 @@
 
 #define LINE_BYTES 160
 
-/* The data of a model that the system has, not weft. */
-static enum weft_status
-find_other(const struct wf_kind *kind, const char **out)
-{
-	if (access(kind->other_data, F_OK) != 0) {
-		return wf_fail_errno(WEFT_IO, errno,
-				     "%s: install Debian's %s, or name the folder with --data=DIR",
-				     kind->other_data, kind->other_package);
-	}
-	*out = kind->other_data;
-	return WEFT_OK;
-}
-
-static enum weft_status
-read_data(struct wf_run *job)
-{
-	const struct wf_train_opts *opts = job->opts;
-	char path[WF_DATA_PATH_BYTES];
-	struct wf_source_opts source = {
-		.path = opts->data,
-		.format = opts->format,
-		.vocabulary = opts->vocabulary,
-		.is_validating = opts->validate,
-	};
-
-	const bool is_given = opts->data != NULL && opts->data[0] != '\0';
-	const char *other = job->kind->other_format;
-	if (!is_given && other != NULL && opts->format != NULL &&
-	    strcmp(opts->format, other) == 0) {
-		enum weft_status st = find_other(job->kind, &source.path);
-		if (st != WEFT_OK) {
-			return st;
-		}
-	} else if (!is_given) {
-		const char *format = job->kind->data_format;
-		if (format != NULL && strcmp(opts->format, format) != 0) {
-			return wf_fail(WEFT_INVALID,
-				       "format=%s: weft comes with no such file; give --data=FILE",
-				       opts->format);
-		}
-		enum weft_status st = wf_data_find(job->kind->data_file, path);
-		if (st != WEFT_OK) {
-			return st;
-		}
-		source.path = path;
-	}
-	return job->kind->read(job->env, &source, &job->source);
-}
-
 static enum weft_status
 make_model(struct wf_run *job)
 {
 	const struct wf_model_opts model_opts = {
-		.features = job->source.features,
-		.classes = job->source.classes,
+		.features = job->source->features,
+		.classes = job->source->classes,
 		.hidden = job->opts->hidden == NULL ? job->kind->hidden : job->opts->hidden,
-		.slots = job->source.slots,
+		.slots = job->source->slots,
 		.embedding = (uint32_t)job->opts->embedding,
 		.kernels = job->kernels,
 	};
-	if (job->source.kind == WF_SOURCE_WORDS && job->opts->embedding == 0) {
+	if (job->source->kind == WF_SOURCE_WORDS && job->opts->embedding == 0) {
 		return wf_fail(WEFT_INVALID, "embedding=0: ngram needs rows of at least 1 value");
 	}
 	enum weft_status st = job->kind->init(&model_opts, &job->model);
@@ -100,7 +48,8 @@ start_compute(struct wf_run *job)
 						  .pin = job->pin},
 			&job->compute);
 	}
-	return st == WEFT_OK ? wf_exam_create(job, &job->exam) : st;
+	const bool is_tester = job->is_sequential || job->opts->session.trainer_id == 0;
+	return st == WEFT_OK && is_tester ? wf_exam_create(job, &job->exam) : st;
 }
 
 enum weft_status
@@ -120,7 +69,7 @@ wf_run_init(struct wf_run *job, const struct wf_train_opts *opts, struct wf_env 
 		st = wf_run_terms_read(job);
 	}
 	if (st == WEFT_OK) {
-		st = read_data(job);
+		st = wf_run_open_data(job);
 	}
 	if (st == WEFT_OK && !opts->closed_form) {
 		st = wf_run_open_saving(job);
@@ -146,7 +95,7 @@ wf_run_fini(struct wf_run *job)
 	wf_compute_destroy(job->compute);
 	wf_pin_destroy(job->pin);
 	wf_run_batches_fini(job);
-	wf_source_fini(job->env, &job->source);
+	wf_run_close_data(job);
 }
 
 enum weft_status
@@ -167,7 +116,7 @@ wf_run_batch_done(struct wf_run *job, const struct wf_tally *tally, const struct
 	if (!is_reporter || opts->test_period == 0 || job->batch % opts->test_period != 0) {
 		return WEFT_OK;
 	}
-	enum weft_status st = wf_exam_test(job, view, NULL, &test);
+	enum weft_status st = wf_exam_test(job, view, NULL, 0, &test);
 	if (st == WEFT_OK) {
 		wf_log(job->env, WF_LOG_INFO, "pass %" PRIu64 " batch %" PRIu64 " test %.8g",
 		       job->pass, job->batch, test);
@@ -189,7 +138,7 @@ wf_run_report(struct wf_run *job, const struct wf_tally *tally, const struct wf_
 	uint64_t digest = 0;
 
 	WF_ASSERT(tally->samples > 0.0);
-	enum weft_status st = wf_exam_test(job, view, NULL, &job->test);
+	enum weft_status st = wf_exam_test(job, view, NULL, 0, &job->test);
 	if (st == WEFT_OK) {
 		st = wf_exam_digest(job, view, &digest);
 	}

@@ -8,11 +8,11 @@
 #include "kernels/kernels.h"
 #include "kernels/rows.h"
 #include "trainer/program/compute.h"
+#include "trainer/program/feed.h"
 #include "trainer/program/kind.h"
-#include "trainer/program/shard.h"
-#include "trainer/program/source.h"
 #include "trainer/program/train.h"
 
+struct wf_auc_row;
 struct wf_exam;
 struct wf_saved_folder;
 
@@ -31,10 +31,8 @@ struct wf_run_terms {
 
 /* Memory for a batch: batches.c. */
 struct wf_run_batches {
-	size_t rows_max;    /* of the largest batch of any trainer */
-	size_t entries_max; /* the most that it can have; 0 without tables */
-	/* [larger of rows_max, WF_COMPUTE_TEST_ROWS] of a batch being made */
-	uint32_t *row_number;
+	size_t rows_max;                        /* of the largest batch of any trainer */
+	size_t entries_max;                     /* the most that it can have; 0 without tables */
 	float *entry_grad[WF_MODEL_TABLES_MAX]; /* [entries_max, width] of the batch computed */
 	float *entry_click; /* [entries_max] likewise, for scores; NULL: there are none */
 };
@@ -59,7 +57,14 @@ struct wf_run {
 	bool is_sequential;
 	uint64_t seed;
 
-	struct wf_source source;
+	enum wf_split split;
+	/* [set_count] this trainer's; in a sequential run, if they have sets of their own, all
+	 * trainers'. */
+	struct wf_set *set;
+	uint32_t set_count;
+	const struct wf_source *source; /* what is known of all rows of the first one */
+	struct wf_set test_set;         /* of --test_list, */
+	bool has_test_set;              /* if it is given and this process tests */
 	struct wf_model model;
 	struct wf_pin *pin; /* places 0.. of the compute threads, then the progress thread's */
 	struct wf_compute *compute;
@@ -108,20 +113,27 @@ enum weft_status wf_run_report(struct wf_run *job, const struct wf_tally *tally,
  * together. */
 enum weft_status wf_run_terms_read(struct wf_run *job) WEFT_MUST_CHECK;
 
+/* data.c. Opens the sets that the options name. WEFT_INVALID: option, value, remedy; otherwise as
+ * wf_set_open, with the trainer whose data it is. close accepts what is half open. */
+enum weft_status wf_run_open_data(struct wf_run *job) WEFT_MUST_CHECK;
+void wf_run_close_data(struct wf_run *job);
+/* What a trainer has. */
+const struct wf_set *wf_run_set_of(const struct wf_run *job, uint32_t trainer);
+struct wf_shard_opts wf_run_shard(const struct wf_run *job, uint32_t trainer);
+
 /* batches.c */
 /* Allocates for the largest batch, once data and model are known. fini accepts what is half
  * initialised. */
 enum weft_status wf_run_batches_init(struct wf_run *job) WEFT_MUST_CHECK;
 void wf_run_batches_fini(struct wf_run *job);
-/* Shard of a trainer, with the job's batch size. */
-enum weft_status wf_run_shard(const struct wf_run *job, uint32_t trainer,
-			      struct wf_shard *out) WEFT_MUST_CHECK;
+/* Whether a thread reads streamed data while this one computes. */
+bool wf_run_reads_ahead(const struct wf_run *job);
+/* The batches of a trainer; ends with wf_feed_fini, also if this fails. */
+enum weft_status wf_run_feed_init(const struct wf_run *job, uint32_t trainer,
+				  struct wf_feed *out) WEFT_MUST_CHECK;
 /* Memory for a batch of any trainer; ends with wf_bag_batch_fini. */
 enum weft_status wf_run_batch_init(const struct wf_run *job,
 				   struct wf_bag_batch *out) WEFT_MUST_CHECK;
-/* Puts batch number `at` of a shard together. */
-void wf_run_gather(const struct wf_run *job, const struct wf_shard *shard, size_t at,
-		   struct wf_bag_batch *out);
 /* batches.entry_click, where there are scores: 1 for each key of a row of the positive class, else
  * 0. */
 void wf_run_fill_clicks(const struct wf_run *job, const struct wf_bag_batch *rows);
@@ -130,12 +142,15 @@ void wf_run_fill_clicks(const struct wf_run *job, const struct wf_bag_batch *row
 uint32_t wf_run_lookup_max(const struct wf_run *job);
 enum weft_status wf_exam_create(struct wf_run *job, struct wf_exam **out) WEFT_MUST_CHECK;
 void wf_exam_destroy(struct wf_run *job, struct wf_exam *exam); /* accepts NULL */
-/* The model's test figure, a mean over the test rows. `score` [test rows] receives that of each
- * row, or is NULL. */
-enum weft_status wf_exam_test(struct wf_run *job, const struct wf_view *view, float *score,
-			      double *out) WEFT_MUST_CHECK;
-/* Over the dense tensors and, of a model with tables, over the rows of all keys that the data has,
- * tables in order of their names, keys ascending. */
+/* The rows that it is tested on. */
+size_t wf_exam_rows(const struct wf_run *job);
+/* The model's test figure, a mean over the test rows. `auc` [auc_max] receives score and class of
+ * the first rows; NULL with 0. */
+enum weft_status wf_exam_test(struct wf_run *job, const struct wf_view *view,
+			      struct wf_auc_row *auc, size_t auc_max, double *out) WEFT_MUST_CHECK;
+/* Over the dense tensors and, of a model with tables, over the rows of keys, tables in order of
+ * their names, keys ascending: all keys that the data has, or, if that is streamed, those of the
+ * first block of the test rows. */
 enum weft_status wf_exam_digest(struct wf_run *job, const struct wf_view *view,
 				uint64_t *out) WEFT_MUST_CHECK;
 

@@ -16,10 +16,11 @@ struct wf_kind {
 	const char *other_format;  /* a --format whose data the system may have; NULL: none */
 	const char *other_data;    /* where, */
 	const char *other_package; /* and what brings it */
+	bool can_stream;           /* a set may be larger than memory */
+	const char *whole; /* what it does with all rows of a set, in a message; NULL: nothing */
 	bool has_closed_form;
 	bool has_tables;
-	enum weft_status (*read)(struct wf_env *env, const struct wf_source_opts *opts,
-				 struct wf_source *out);
+	wf_source_reader *read;
 	enum weft_status (*init)(const struct wf_model_opts *opts, struct wf_model *out);
 	/* Settings that neither command line nor environment gives. */
 	uint64_t num_passes;

@@ -11,7 +11,8 @@
 #define LINE_BYTES 256
 #define NEAREST 5u /* words named beside each */
 #define NEAREST_DEFAULT "whale,ship,captain,sea,black,he"
-#define PROJ 0u /* ngram's only table */
+#define AUC_ROWS_MAX (4u << 20) /* 32 MiB */
+#define PROJ 0u                 /* ngram's only table */
 
 /* The number of a word; UINT32_MAX: it is not in the vocabulary. */
 static uint32_t
@@ -32,7 +33,7 @@ fetch_rows(struct wf_run *job, const struct wf_view *view, float *out)
 {
 	const uint32_t most = wf_run_lookup_max(job);
 	const uint32_t width = job->model.table[PROJ].width;
-	const uint32_t vocabulary = job->source.words.vocabulary;
+	const uint32_t vocabulary = job->source->words.vocabulary;
 	uint64_t key[WF_COMPUTE_TEST_ROWS];
 	const uint32_t step = most < WF_COMPUTE_TEST_ROWS ? most : WF_COMPUTE_TEST_ROWS;
 
@@ -105,7 +106,7 @@ find_nearest(const struct wf_words *words, const float *row, uint32_t width, uin
 static enum weft_status
 print_nearest(struct wf_run *job, const float *row, uint32_t word)
 {
-	const struct wf_words *words = &job->source.words;
+	const struct wf_words *words = &job->source->words;
 	struct neighbour nearest[NEAREST];
 	char line[LINE_BYTES];
 
@@ -126,7 +127,7 @@ print_all_nearest(struct wf_run *job, const float *row)
 
 	while (*at != '\0') {
 		const size_t bytes = strcspn(at, ",");
-		uint32_t word = number_of(&job->source.words, at, bytes);
+		uint32_t word = number_of(&job->source->words, at, bytes);
 		if (word != UINT32_MAX) {
 			enum weft_status st = print_nearest(job, row, word);
 			if (st != WEFT_OK) {
@@ -135,7 +136,7 @@ print_all_nearest(struct wf_run *job, const float *row)
 		} else if (job->opts->nearest != NULL) {
 			wf_log(job->env, WF_LOG_WARN,
 			       "nearest: %.*s is not among the %u words of the vocabulary",
-			       (int)bytes, at, job->source.words.vocabulary);
+			       (int)bytes, at, job->source->words.vocabulary);
 		}
 		at += bytes + (at[bytes] == ',');
 	}
@@ -145,11 +146,11 @@ print_all_nearest(struct wf_run *job, const float *row)
 static enum weft_status
 measure_words(struct wf_run *job, const struct wf_view *view)
 {
-	const size_t count = (size_t)job->source.words.vocabulary * job->model.table[PROJ].width;
+	const size_t count = (size_t)job->source->words.vocabulary * job->model.table[PROJ].width;
 	float *row = wf_zalloc_array(job->env, count, sizeof(*row));
 
 	if (row == NULL) {
-		return wf_fail(WEFT_NOMEM, "rows of %u words", job->source.words.vocabulary);
+		return wf_fail(WEFT_NOMEM, "rows of %u words", job->source->words.vocabulary);
 	}
 	enum weft_status st = fetch_rows(job, view, row);
 	if (st == WEFT_OK) {
@@ -162,25 +163,20 @@ measure_words(struct wf_run *job, const struct wf_view *view)
 static enum weft_status
 measure_classes(struct wf_run *job, const struct wf_view *view)
 {
-	const struct wf_source *source = &job->source;
-	const size_t count = source->rows - source->train_rows;
+	const size_t rows = wf_exam_rows(job);
+	const size_t count = rows < AUC_ROWS_MAX ? rows : AUC_ROWS_MAX;
 	struct wf_auc_row *row = wf_zalloc_array(job->env, count, sizeof(*row));
-	float *score = wf_zalloc_array(job->env, count, sizeof(*score));
 	double test = 0.0;
 
-	enum weft_status st = row == NULL || score == NULL
-				      ? wf_fail(WEFT_NOMEM, "scores of %zu rows", count)
-				      : wf_exam_test(job, view, score, &test);
-	for (size_t i = 0; st == WEFT_OK && i < count; i++) {
-		row[i] = (struct wf_auc_row){
-			.score = score[i],
-			.y = source->bags.y[source->train_rows + i],
-		};
-	}
+	enum weft_status st = row == NULL ? wf_fail(WEFT_NOMEM, "scores of %zu rows", count)
+					  : wf_exam_test(job, view, row, count, &test);
 	if (st == WEFT_OK) {
 		job->auc = wf_auc(row, count);
 	}
-	wf_free(job->env, score, count * sizeof(*score));
+	if (st == WEFT_OK && count < rows) {
+		wf_log(job->env, WF_LOG_INFO, "auc: of the first %zu of %zu test rows", count,
+		       rows);
+	}
 	wf_free(job->env, row, count * sizeof(*row));
 	return st;
 }
@@ -188,7 +184,7 @@ measure_classes(struct wf_run *job, const struct wf_view *view)
 enum weft_status
 wf_run_measure(struct wf_run *job, const struct wf_view *view)
 {
-	switch (job->source.kind) {
+	switch (job->source->kind) {
 	case WF_SOURCE_WORDS:
 		return measure_words(job, view);
 	case WF_SOURCE_BAGS:

@@ -17,7 +17,7 @@
 #include "trainer/program/saving.h"
 
 struct member {
-	struct wf_shard shard;
+	struct wf_feed feed;
 	float *grad[WF_MODEL_TENSORS_MAX];
 	uint64_t samples;      /* of this step; 0: out of data */
 	struct wf_tally tally; /* of this pass */
@@ -113,7 +113,7 @@ run_init(struct run *run)
 	enum weft_status st = alloc_memory(run);
 
 	for (uint32_t i = 0; st == WEFT_OK && i < run->member_count; i++) {
-		st = wf_run_shard(job, i, &run->member[i].shard);
+		st = wf_run_feed_init(job, i, &run->member[i].feed);
 	}
 	if (st == WEFT_OK) {
 		st = wf_digest_create(job->env, &run->digest);
@@ -152,14 +152,15 @@ run_fini(struct run *run)
 	wf_bag_batch_fini(env, &run->rows);
 	wf_digest_destroy(run->digest);
 	for (uint32_t i = 0; run->member != NULL && i < run->member_count; i++) {
-		wf_shard_fini(env, &run->member[i].shard);
+		wf_feed_fini(&run->member[i].feed);
 	}
 	wf_free(env, run->member, run->member_count * sizeof(*run->member));
 	wf_free(env, run->slice_grad, run->member_count * sizeof(*run->slice_grad));
 	wf_free(env, run->memory, run->memory_bytes);
 }
 
-/* One trainer's batch: its cost, and its gradients where the step finds them. */
+/* Of the batch that one trainer has put together: its cost, and its gradients where the step finds
+ * them. */
 static enum weft_status
 compute_batch(struct run *run, uint32_t trainer, double *cost)
 {
@@ -167,7 +168,6 @@ compute_batch(struct run *run, uint32_t trainer, double *cost)
 	struct member *member = &run->member[trainer];
 	struct wf_batch batch = {.rows = &run->rows};
 
-	wf_run_gather(job, &member->shard, job->batch, &run->rows);
 	memcpy(batch.entry_grad, job->batches.entry_grad, sizeof(batch.entry_grad));
 	if (run->tables != NULL) {
 		enum weft_status st = wf_local_tables_pull(run->tables, &batch);
@@ -195,10 +195,13 @@ compute_step(struct run *run, uint64_t *out)
 		struct member *member = &run->member[i];
 		double cost = 0.0;
 		member->samples = 0;
-		if (run->job->batch >= wf_shard_batch_count(&member->shard)) {
+		enum weft_status st = wf_feed_next(&member->feed, &run->rows);
+		if (st == WEFT_OK && run->rows.rows == 0) {
 			continue;
 		}
-		enum weft_status st = compute_batch(run, i, &cost);
+		if (st == WEFT_OK) {
+			st = compute_batch(run, i, &cost);
+		}
 		if (st != WEFT_OK) {
 			return st;
 		}
@@ -420,7 +423,7 @@ run_pass(struct run *run)
 	job->batch = 0;
 	run->skipped = 0;
 	for (uint32_t i = 0; i < run->member_count; i++) {
-		wf_shard_shuffle(&run->member[i].shard, job->seed, job->pass);
+		wf_feed_begin(&run->member[i].feed, job->seed, job->pass);
 		run->member[i].tally = (struct wf_tally){0};
 	}
 	enum weft_status st = run_steps(run);

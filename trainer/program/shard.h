@@ -1,34 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shard: which training rows a trainer sees, and in which order. Trainer i of N has rows i, i + N,
- * i + 2N, ... of the training rows; each pass visits them in a new order, drawn from seed, pass and
+/* shard: which rows of a block a trainer trains on, and in which order. Of a set that all trainers
+ * share, trainer i of N has the rows i, i + N, i + 2N, ... of the set; a set of its own it has
+ * whole. Each pass visits the rows of a block in a new order, drawn from seed, pass, block and
  * trainer alone, so that a sequential run sees the same batches. Thread: the owner's. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
+#include "trainer/program/set.h"
 
-#include "base/env.h"
+struct wf_shard_opts {
+	uint32_t trainer;    /* whose order it is */
+	uint32_t idx, count; /* it has the rows whose number % count == idx */
+	uint64_t batch_size; /* 0: all rows of the shard */
+};
 
 struct wf_shard {
-	uint32_t trainer, trainers;
-	uint32_t *order;   /* [count] place within the shard: row trainer + order[i] * trainers */
+	struct wf_shard_opts opts;
+	uint32_t *order; /* [count] rows of the block's source */
+	size_t order_alloc;
 	size_t count;      /* rows of this shard; may be 0 */
 	size_t batch_rows; /* of every batch but the last */
 };
 
-struct wf_shard_opts {
-	size_t train_rows;          /* below UINT32_MAX */
-	uint32_t trainer, trainers; /* trainer < trainers */
-	uint64_t batch_size;        /* 0: all rows of the shard */
-};
-
-/* WEFT_NOMEM */
-enum weft_status wf_shard_init(struct wf_env *env, const struct wf_shard_opts *opts,
-			       struct wf_shard *out) WEFT_MUST_CHECK;
+/* The rows among `rows`, counted from 0, that are a shard's. */
+size_t wf_shard_share(const struct wf_shard_opts *opts, size_t rows);
+/* An empty shard, which ends with wf_shard_fini. */
+void wf_shard_init(const struct wf_shard_opts *opts, struct wf_shard *out);
 void wf_shard_fini(struct wf_env *env, struct wf_shard *shard); /* accepts a zeroed one */
-/* Draws the order of a pass. */
-void wf_shard_shuffle(struct wf_shard *shard, uint64_t seed, uint64_t pass);
-/* Batches in a pass; 0 if there are no rows. */
+/* Draws the order of a block in a pass. WEFT_NOMEM. */
+enum weft_status wf_shard_draw(struct wf_env *env, struct wf_shard *shard,
+			       const struct wf_block *block, uint64_t seed,
+			       uint64_t pass) WEFT_MUST_CHECK;
+/* Batches in the block; 0 if there are no rows. */
 size_t wf_shard_batch_count(const struct wf_shard *shard);
-/* The numbers of a batch's rows, row [batch_rows]; returns how many it has. */
+/* A batch's rows, row [batch_rows]; returns how many it has. */
 size_t wf_shard_rows(const struct wf_shard *shard, size_t batch, uint32_t *row);

@@ -15,6 +15,9 @@ static enum weft_status
 finish(struct wf_env *env, const struct wf_source_opts *opts, struct wf_source *source,
        struct wf_source *out)
 {
+	if (opts->is_whole) {
+		source->train_rows = source->rows;
+	}
 	if (opts->is_validating) {
 		source->rows = source->train_rows;
 		source->train_rows = source->rows * 4 / 5;
@@ -44,11 +47,18 @@ finish_dataset(struct wf_env *env, const struct wf_source_opts *opts,
 	return finish(env, opts, &source, out);
 }
 
+static bool
+has_format(const struct wf_source_opts *opts, const char *format)
+{
+	return opts->format != NULL && strcmp(opts->format, format) == 0;
+}
+
 enum weft_status
 wf_source_read_housing(struct wf_env *env, const struct wf_source_opts *opts, struct wf_source *out)
 {
 	struct wf_dataset dataset;
-	enum weft_status st = wf_housing_read(env, opts->path, &dataset);
+	enum weft_status st = opts->text != NULL ? wf_housing_parse(env, opts->text, &dataset)
+						 : wf_housing_read(env, opts->path, &dataset);
 	return st == WEFT_OK ? finish_dataset(env, opts, &dataset, out) : st;
 }
 
@@ -56,9 +66,11 @@ enum weft_status
 wf_source_read_digits(struct wf_env *env, const struct wf_source_opts *opts, struct wf_source *out)
 {
 	struct wf_dataset dataset;
-	const bool is_folder = opts->format != NULL && strcmp(opts->format, "idx") == 0;
-	enum weft_status st = is_folder ? wf_images_read(env, opts->path, &dataset)
-					: wf_digits_read(env, opts->path, &dataset);
+	const bool is_folder = has_format(opts, "idx");
+
+	enum weft_status st = is_folder            ? wf_images_read(env, opts->path, &dataset)
+			      : opts->text != NULL ? wf_digits_parse(env, opts->text, &dataset)
+						   : wf_digits_read(env, opts->path, &dataset);
 	return st == WEFT_OK ? finish_dataset(env, opts, &dataset, out) : st;
 }
 
@@ -68,14 +80,17 @@ read_bags(struct wf_env *env, const struct wf_source_opts *opts, struct wf_bags 
 	static const struct {
 		const char *format;
 		enum weft_status (*read)(struct wf_env *env, const char *path, struct wf_bags *out);
+		enum weft_status (*parse)(struct wf_env *env, const struct wf_text *text,
+					  struct wf_bags *out);
 	} readers[] = {
-		{"strikes", wf_strikes_read},
-		{"libsvm", wf_libsvm_read},
-		{"criteo", wf_criteo_read},
+		{"strikes", wf_strikes_read, wf_strikes_parse},
+		{"libsvm", wf_libsvm_read, wf_libsvm_parse},
+		{"criteo", wf_criteo_read, wf_criteo_parse},
 	};
 	for (size_t i = 0; i < WF_ARRAY_COUNT(readers); i++) {
 		if (strcmp(readers[i].format, opts->format) == 0) {
-			return readers[i].read(env, opts->path, out);
+			return opts->text != NULL ? readers[i].parse(env, opts->text, out)
+						  : readers[i].read(env, opts->path, out);
 		}
 	}
 	return wf_fail(WEFT_INVALID, "format=%.40s: must be strikes, libsvm or criteo",
@@ -88,7 +103,11 @@ wf_source_read_bags(struct wf_env *env, const struct wf_source_opts *opts, struc
 	struct wf_source source = {.kind = WF_SOURCE_BAGS};
 
 	enum weft_status st = read_bags(env, opts, &source.bags);
+	if (st == WEFT_OK && opts->text != NULL && !opts->is_whole) {
+		st = wf_bags_split(opts->path, &source.bags);
+	}
 	if (st != WEFT_OK) {
+		wf_bags_fini(env, &source.bags);
 		return st;
 	}
 	source.features = source.bags.features;
@@ -98,6 +117,21 @@ wf_source_read_bags(struct wf_env *env, const struct wf_source_opts *opts, struc
 	source.rows = source.bags.rows;
 	source.train_rows = source.bags.train_rows;
 	return finish(env, opts, &source, out);
+}
+
+/* The set owns its text, which is a copy. */
+static enum weft_status
+parse_words(struct wf_env *env, const struct wf_source_opts *opts, struct wf_words *out)
+{
+	struct wf_text copy = *opts->text;
+
+	copy.alloc_bytes = copy.count + 1;
+	copy.bytes = wf_zalloc(env, copy.alloc_bytes);
+	if (copy.bytes == NULL) {
+		return wf_fail(WEFT_NOMEM, "%s: %zu bytes", copy.path, copy.alloc_bytes);
+	}
+	memcpy(copy.bytes, opts->text->bytes, copy.count);
+	return wf_words_parse(env, &copy, (uint32_t)opts->vocabulary, out);
 }
 
 enum weft_status
@@ -110,7 +144,9 @@ wf_source_read_words(struct wf_env *env, const struct wf_source_opts *opts, stru
 			       opts->vocabulary, WF_WORDS_VOCABULARY_MAX);
 	}
 	enum weft_status st =
-		wf_words_read(env, opts->path, (uint32_t)opts->vocabulary, &source.words);
+		opts->text != NULL
+			? parse_words(env, opts, &source.words)
+			: wf_words_read(env, opts->path, (uint32_t)opts->vocabulary, &source.words);
 	if (st != WEFT_OK) {
 		return st;
 	}

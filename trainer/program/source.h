@@ -22,7 +22,7 @@ struct wf_source {
 	uint64_t key_count;     /* keys are 0 .. key_count - 1; 0: any u64 */
 	size_t row_entries_max; /* of the row that has most */
 	size_t rows;
-	size_t train_rows; /* the first ones; 0 < train_rows < rows */
+	size_t train_rows; /* the first ones; > 0 */
 
 	/* The member of its kind is set, the others are zeroed. */
 	struct wf_dataset dataset;
@@ -31,24 +31,26 @@ struct wf_source {
 };
 
 struct wf_source_opts {
-	const char *path;
+	const char *path; /* for error texts, and a folder of idx files */
+	/* What is read; lent for the call, and readers may write to it. NULL: the file `path`. */
+	struct wf_text *text;
 	const char *format; /* of keyed features: "strikes", "libsvm", "criteo"; of digits: "idx" */
 	uint64_t vocabulary; /* the most words, "unknown" included */
 	/* Do not use the test rows: train on four fifths of the training rows, test on the rest.
 	 * The vocabulary is still that of all training rows. */
 	bool is_validating;
+	bool is_whole; /* there are other test rows: all of these are for training */
 };
+
+typedef enum weft_status wf_source_reader(struct wf_env *env, const struct wf_source_opts *opts,
+					  struct wf_source *out);
 
 /* Each: WEFT_OK, and `out` ends with wf_source_fini; WEFT_DATA, WEFT_IO, WEFT_NOMEM as of the
  * readers; WEFT_INVALID: format. */
-enum weft_status wf_source_read_housing(struct wf_env *env, const struct wf_source_opts *opts,
-					struct wf_source *out) WEFT_MUST_CHECK;
-enum weft_status wf_source_read_digits(struct wf_env *env, const struct wf_source_opts *opts,
-				       struct wf_source *out) WEFT_MUST_CHECK;
-enum weft_status wf_source_read_bags(struct wf_env *env, const struct wf_source_opts *opts,
-				     struct wf_source *out) WEFT_MUST_CHECK;
-enum weft_status wf_source_read_words(struct wf_env *env, const struct wf_source_opts *opts,
-				      struct wf_source *out) WEFT_MUST_CHECK;
+wf_source_reader wf_source_read_housing WEFT_MUST_CHECK;
+wf_source_reader wf_source_read_digits WEFT_MUST_CHECK;
+wf_source_reader wf_source_read_bags WEFT_MUST_CHECK;
+wf_source_reader wf_source_read_words WEFT_MUST_CHECK;
 void wf_source_fini(struct wf_env *env, struct wf_source *source); /* accepts a zeroed one */
 
 /* Memory for batches of up to `rows_max` rows. WEFT_NOMEM. */

@@ -22,7 +22,7 @@ run_closed_form(struct wf_run *job)
 			"closed_form: the model %s has no closed-form solution; linear has one",
 			job->kind->name);
 	}
-	enum weft_status st = wf_least_squares_solve(job->env, &job->source.dataset, &solution);
+	enum weft_status st = wf_least_squares_solve(job->env, &job->source->dataset, &solution);
 	if (st != WEFT_OK) {
 		return st;
 	}

@@ -15,9 +15,14 @@
 
 /* Settings. command.h fills them from a command line; texts are lent for the run. */
 struct wf_train_opts {
-	const char *model;  /* "linear", "mlp", "ngram", "ctr" */
-	const char *data;   /* file; NULL: the one that comes with weft */
-	const char *format; /* of ctr's file */
+	const char *model; /* "linear", "mlp", "ngram", "ctr" */
+	/* Files as of wf_files_list; NULL or "": what comes with weft. */
+	const char *data;
+	const char *train_list; /* the original's word for it */
+	const char *test_list;  /* to test on; NULL or "": a fifth of the data */
+	const char *data_split; /* "rows", "files", "mine"; NULL: rows */
+	uint64_t data_window;   /* bytes of text; 0: the defaults of set.h */
+	const char *format;     /* of the files */
 	const char *hidden;
 	uint64_t embedding;  /* width of a table's rows; ctr 0: wide part only */
 	uint64_t vocabulary; /* ngram: words of the vocabulary */

@@ -20,7 +20,7 @@ conclude_words(struct wf_run *job)
 		snprintf(line, sizeof(line), "perplexity %.4f", perplexity);
 		return job->sink->line(job->sink->arg, line);
 	}
-	enum weft_status st = wf_word_counts_solve(job->env, &job->source.words, &counts);
+	enum weft_status st = wf_word_counts_solve(job->env, &job->source->words, &counts);
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -82,14 +82,34 @@ train_baseline(const struct wf_run *job, double *out)
 	return st;
 }
 
+/* Why there is no baseline, although one is wanted; NULL: there is. It would read a streamed set
+ * once more in each of its passes, and cannot read what only other trainers have. */
+static const char *
+why_not(const struct wf_run *job)
+{
+	for (uint32_t i = 0; i < job->set_count; i++) {
+		if (job->set[i].is_streamed) {
+			return "the data is larger than memory";
+		}
+	}
+	return job->split == WF_SPLIT_MINE && !job->is_sequential &&
+			       job->opts->session.num_gradient_servers > 1
+		       ? "other trainers have data of their own"
+		       : NULL;
+}
+
 static enum weft_status
 conclude_classes(struct wf_run *job)
 {
 	const bool is_logistic = job->opts->embedding == 0 && job->model.layer_count <= 1;
+	const char *why = why_not(job);
 	double logistic = 0.0;
 	char line[LINE_BYTES];
 
-	if (is_logistic || !job->opts->baseline) {
+	if (!is_logistic && job->opts->baseline && why != NULL) {
+		wf_log(job->env, WF_LOG_INFO, "the baseline is left out: %s", why);
+	}
+	if (is_logistic || !job->opts->baseline || why != NULL) {
 		snprintf(line, sizeof(line), "auc %.4f", job->auc);
 		return job->sink->line(job->sink->arg, line);
 	}
@@ -104,7 +124,7 @@ conclude_classes(struct wf_run *job)
 enum weft_status
 wf_run_conclude(struct wf_run *job)
 {
-	switch (job->source.kind) {
+	switch (job->source->kind) {
 	case WF_SOURCE_WORDS:
 		return conclude_words(job);
 	case WF_SOURCE_BAGS:

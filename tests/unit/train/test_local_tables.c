@@ -13,6 +13,7 @@
 struct stage {
 	struct wf_train_opts opts;
 	struct wf_run job;
+	struct wf_source source;
 	uint32_t first[ENTRIES + 1];
 	uint64_t key[ENTRIES];
 	float weight[ENTRIES];
@@ -35,6 +36,7 @@ stage_init(struct stage *stage, struct wf_env *env)
 		.seed = 1,
 		.model = {.table_count = 1, .table = {{.name = "t", .width = WIDTH}}},
 		.batches.entries_max = ENTRIES,
+		.source = &stage->source,
 	};
 	stage->job.terms.row_optimizer.set.learning_rate = 1.0;
 	stage->rows = (struct wf_bag_batch){

@@ -1,0 +1,156 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Data in several files: shared by rows, by files, and a trainer's own; in memory and read in windows;
+# with a test set apart. A job and one process that plays its trainers end with the same bits. Data
+# that is missing, short or not the same is refused by name.
+. "${0%/*}/lib.sh"
+needs_training
+
+port=$(free_ports)
+# The file is generated, in the layout of Criteo's logs: what is learned from it says nothing.
+awk '
+function below(n) {
+	state = state * 16807 % 2147483647
+	return state % n
+}
+BEGIN {
+	state = 20240
+	for (row = 0; row < 1500; row++) {
+		count = below(200)
+		line = count > 100 ? 1 : 0
+		line = line "\t" count
+		for (i = 1; i < 13; i++)
+			line = line "\t" (below(4) == 0 ? "" : below(1000) - 2)
+		for (i = 0; i < 26; i++)
+			line = line "\t" (below(10) == 0 ? "" : sprintf("%08x", below(300) * 7919))
+		print line
+	}
+}' >all.tsv
+mkdir parts
+sed -n '1,150p' all.tsv >parts/part-00000
+sed -n '151,500p' all.tsv | gzip >parts/part-00001.gz
+sed -n '501,503p' all.tsv >parts/part-00002
+sed -n '504,1200p' all.tsv >parts/part-00003
+sed -n '1201,1500p' all.tsv | head -c -1 >parts/part-00004 # without its last line feed
+
+ctr="--format=criteo --num_passes=2 --batch_size=16 --baseline=false"
+# alone DIGEST-OF: one process that plays two trainers; its digest in $alone, its lines in $told
+alone() {
+	# shellcheck disable=SC2086
+	expect 0 "$WEFT" train ctr --sequential --num_gradient_servers=2 $ctr "$@"
+	alone=$(digest_of last.out)
+	told=$(cat last.out)
+}
+# as_alone options: a job of two trainers ends as `alone` did
+as_alone() {
+	# shellcheck disable=SC2086
+	expect 0 "$WEFT" launch --local --port="$port" --pservers=1 --ports_num=1 \
+		--ports_num_for_sparse=1 --trainers=2 -- train ctr $ctr "$@"
+	[ "$(cat last.out)" = "$told" ] || fail "a job with $* ends with other lines than '$told'"
+}
+
+# The same rows are the same set, in one file or in five, if they are in memory.
+alone --data=all.tsv
+whole=$alone
+alone --data=parts
+[ "$alone" = "$whole" ] || fail "five files end with $alone, one with $whole"
+as_alone --train_list="$work/parts"
+
+# In windows of 10 or so rows, the longest lines have 300 bytes.
+alone --data='parts/part-*' --data_window=4KiB
+says last.err "1500 rows in 5 files" "read in windows of 4096 bytes"
+[ "$alone" != "$whole" ] || fail "windows do not change the order of rows"
+as_alone --data="$work/parts/part-*" --data_window=4KiB
+windows=$alone
+alone --data='parts/part-*' --data_window=8KiB
+[ "$alone" != "$windows" ] || fail "windows of twice the size do not change the order of rows"
+
+# Whole files: trainer 0 has 0, 2 and 4.
+alone --data=parts --data_split=files --data_window=16KiB
+says last.err "data of trainer 0: 453 rows in 3 files" "data of trainer 1: 1047 rows in 2 files"
+as_alone --data="$work/parts" --data_split=files --data_window=16KiB
+alone --data=parts --data_split=files
+as_alone --data="$work/parts" --data_split=files
+
+# A set of each trainer's own, and rows apart to test on.
+mkdir own0 own1
+sed -n '1,400p' all.tsv >own0/train
+sed -n '401,1300p' all.tsv | gzip >own1/train
+sed -n '1301,1500p' all.tsv >test
+alone --data='own{trainer}' --data_split=mine --test_list=test --data_window=32KiB
+says last.err "data of trainer 1, its own: 900 rows in 1 file," "test data of trainer 0, its own: 200 rows"
+as_alone --data="$work/own{trainer}" --data_split=mine --test_list="$work/test" --data_window=32KiB
+alone --data='own{trainer}' --data_split=mine
+as_alone --data="$work/own{trainer}" --data_split=mine
+
+# differs TEXT SPLIT DATA OTHER [OPTION]: trainer 1 is refused, for trainer 0 has DATA and OPTION,
+# and it has OTHER
+job="--num_gradient_servers=2 --ports_num_for_sparse=1 --pservers=127.0.0.1:$port"
+differs() {
+	start pserver "$WEFT" pserver --port="$port" --once --num_gradient_servers=2 \
+		--ports_num_for_sparse=1
+	pserver=$last_pid
+	# shellcheck disable=SC2086
+	start first "$WEFT" train ctr $ctr $job --data_split="$2" --data="$3" ${5:+"$5"}
+	first=$last_pid
+	wait_for pserver.err "trainer 0"
+	# shellcheck disable=SC2086
+	expect 64 "$WEFT" train ctr $ctr $job --trainer_id=1 --data_split="$2" --data="$4"
+	says last.err "$1"
+	ends "$first" 20 "trainer 0"
+	[ "$code" -eq 64 ] || fail "trainer 0: exit code $code"
+	ends "$pserver" 20 pserver
+}
+# A file for each trainer is not data that they share.
+differs "--data_split=mine" rows own0/train own1/train
+says last.err "has data=900," "has data=400,"
+says first.err "--data_split=mine"
+mkdir both
+cp own0/train both/a
+cp own1/train both/b
+cp -r both fewer
+sed -i '$d' fewer/a
+differs "has data_files=2," files both fewer
+
+# A trainer that knows of no test rows would hold back a fifth of its own.
+differs "has test_list=true" rows own0 own0 --test_list=test
+
+# Who has it, which file, and where.
+one="--num_gradient_servers=2 --trainer_id=1 --pservers=127.0.0.1:$port --ports_num_for_sparse=1"
+# shellcheck disable=SC2086
+bad() { # bad CODE TEXT options: without anybody to connect to
+	wanted_code=$1 text=$2
+	shift 2
+	expect "$wanted_code" "$WEFT" train ctr $ctr $one "$@"
+	says last.err "$text"
+}
+printf 'parts/part-00000\nparts/part-00009\n' >train.list
+bad 65 "trainer 1: train.list: line 2: parts/part-00009: " --data=train.list
+head -c 9000 own1/train >zcut.gz
+bad 65 "trainer 1: zcut.gz: " --data=parts/part-00000,zcut.gz
+bad 65 "trainer 1: zcut.gz: " --data=parts/part-00000,zcut.gz --data_window=4KiB
+bad 65 "trainer 1: zcut.gz: " --data=parts/part-00000,zcut.gz --data_split=files
+{ sed -n '1,20p' all.tsv && printf '1\t2\t3\n'; } >short
+bad 65 "trainer 1: short: line 21: has 3 of 40 columns" --data=parts/part-00000,short
+bad 64 "data_split=files: 1 files for 2 trainers" --data=all.tsv --data_split=files
+bad 64 "{trainer} is for data_split=mine" --data='own{trainer}'
+bad 64 "batch_size=0" --data=all.tsv --data_window=4KiB --batch_size=0
+bad 64 "train_list=parts" --data=all.tsv --train_list=parts
+bad 64 "data_window=1000" --data=all.tsv --data_window=1000
+expect 64 "$WEFT" train ctr --sequential --num_gradient_servers=2 --data=own0 --data_split=mine
+says last.err "{trainer} in data stands for the number of each"
+expect 64 "$WEFT" train ngram --sequential --data=parts --data_split=files
+says last.err "numbers the words of its whole text"
+expect 64 "$WEFT" train linear --sequential --test_list=parts
+says last.err "test_list=parts: linear tests on a part of its own data"
+
+# A header stands in each file that has one; a text is read as if it were one file.
+data=${WEFT_DATA_DIR:-${0%/*}/../../data}
+head -n 5001 "$data/birdstrikes.csv" >strikes-a
+{ head -n 1 "$data/birdstrikes.csv" && tail -n +5002 "$data/birdstrikes.csv"; } >strikes-b
+expect 0 "$WEFT" train ctr --sequential --num_passes=1 --baseline=false
+strikes=$(cat last.out)
+expect 0 "$WEFT" train ctr --sequential --num_passes=1 --baseline=false --data=strikes-a,strikes-b
+[ "$(cat last.out)" = "$strikes" ] || fail "two files of strikes end with other lines than one"
+expect 0 "$WEFT" train ctr --sequential --num_passes=1 --data=strikes-a,strikes-b --data_window=64KiB
+says last.err "10000 rows in 2 files" "the baseline is left out: the data is larger than memory"

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sets that are read in windows: every row of a part comes once in each pass, at the number that it
+ * has in the set, with and without a thread that reads ahead, which gives the same blocks; files
+ * come in another order in each pass; and a stream can be left at any time. */
+#include "tests/unit/train/setup.h"
+
+#include <unistd.h>
+
+#include "trainer/program/feed.h"
+
+#define FILES 5u
+#define ROWS 400u
+#define TRAIN_ROWS (ROWS * 4 / 5)
+
+struct scene {
+	struct wf_env *env;
+	char dir[32];
+	char items[64];
+	struct wf_set set; /* streamed */
+};
+
+/* Row r of the set has the label r % 2 and one key, r + 1. */
+static void
+write_rows(const char *path, unsigned first, unsigned count)
+{
+	FILE *file = fopen(path, "w");
+	assert_non_null(file);
+	for (unsigned row = first; row < first + count; row++) {
+		assert_true(fprintf(file, "%s %u:1\n", row % 2 == 1 ? "+1" : "-1", row + 1) > 0);
+	}
+	assert_int_equal(fclose(file), 0);
+}
+
+static struct wf_set_opts
+opts_of(const struct scene *scene)
+{
+	return (struct wf_set_opts){
+		.items = scene->items,
+		.source = {.path = scene->items, .format = "libsvm"},
+		.read = wf_source_read_bags,
+		.can_stream = true,
+		.trainers = 1,
+		.window_bytes = 1024,
+	};
+}
+
+static int
+open_scene(void **state)
+{
+	static const unsigned counts[FILES] = {90, 7, 200, 1, 102};
+	struct scene *scene = calloc(1, sizeof(*scene));
+	unsigned row = 0;
+	assert_non_null(scene);
+	assert_int_equal(open_env((void **)&scene->env), 0);
+	(void)snprintf(scene->dir, sizeof(scene->dir), "/tmp/weft-stream-XXXXXX");
+	assert_non_null(mkdtemp(scene->dir));
+	for (unsigned i = 0; i < FILES; i++) {
+		char path[64];
+		(void)snprintf(path, sizeof(path), "%s/part-%u", scene->dir, i);
+		write_rows(path, row, counts[i]);
+		row += counts[i];
+	}
+	(void)snprintf(scene->items, sizeof(scene->items), "%s", scene->dir);
+	const struct wf_set_opts opts = opts_of(scene);
+	assert_ok(wf_set_open(scene->env, &opts, &scene->set));
+	*state = scene;
+	return 0;
+}
+
+static int
+close_scene(void **state)
+{
+	struct scene *scene = *state;
+	wf_set_close(scene->env, &scene->set);
+	for (unsigned i = 0; i < FILES; i++) {
+		char path[64];
+		(void)snprintf(path, sizeof(path), "%s/part-%u", scene->dir, i);
+		assert_int_equal(unlink(path), 0);
+	}
+	assert_int_equal(rmdir(scene->dir), 0);
+	void *env = scene->env;
+	assert_int_equal(close_env(&env), 0);
+	free(scene);
+	return 0;
+}
+
+static void
+a_set_knows_its_rows_without_having_them(void **state)
+{
+	const struct scene *scene = *state;
+	assert_true(scene->set.is_streamed);
+	assert_int_equal(scene->set.source.rows, ROWS);
+	assert_int_equal(scene->set.source.train_rows, TRAIN_ROWS);
+	assert_int_equal(scene->set.source.row_entries_max, 1);
+	assert_int_equal(scene->set.source.slots, 1);
+	assert_int_equal(scene->set.source.bags.rows, 0);
+	assert_int_equal(scene->set.files.count, FILES);
+	assert_int_equal(scene->set.file[4].first_row, 298);
+}
+
+/* Appends the numbers of a pass's rows to `row`; returns how many. */
+static size_t
+walk_pass(struct wf_walk *walk, uint64_t pass, uint64_t *row)
+{
+	struct wf_block block;
+	size_t count = 0;
+	uint64_t idx = 0;
+	wf_walk_begin(walk, 3, pass);
+	for (;;) {
+		assert_ok(wf_walk_next(walk, &block));
+		if (block.rows == 0) {
+			break;
+		}
+		assert_int_equal(block.idx, idx++);
+		size_t rows = 0;
+		for (size_t i = 0; i < block.piece_count; i++) {
+			const struct wf_piece *piece = &block.piece[i];
+			assert_int_equal(piece->first, rows);
+			for (size_t at = 0; at < piece->count; at++) {
+				const uint64_t number = piece->row + at;
+				assert_int_equal(block.source->bags.key[piece->first + at],
+						 number + 1);
+				assert_true(block.source->bags.y[piece->first + at] ==
+					    (float)(number % 2));
+				row[count++] = number;
+			}
+			rows += piece->count;
+		}
+		assert_int_equal(rows, block.rows);
+		assert_int_equal(rows, block.source->rows);
+	}
+	assert_true(idx > (count > 100 ? 2 : 0));
+	assert_ok(wf_walk_next(walk, &block));
+	assert_int_equal(block.rows, 0);
+	return count;
+}
+
+static void
+check_part(const struct scene *scene, enum wf_part part, uint64_t ahead_until, size_t from,
+	   size_t to)
+{
+	static uint64_t ahead_row[2][ROWS];
+	static uint64_t row[2][ROWS];
+	struct wf_walk ahead;
+	struct wf_walk walk;
+	assert_ok(wf_walk_init(scene->env, &scene->set, part, ahead_until, &ahead));
+	assert_ok(wf_walk_init(scene->env, &scene->set, part, 0, &walk));
+	for (unsigned pass = 0; pass < 2; pass++) {
+		unsigned times[ROWS] = {0};
+		assert_int_equal(walk_pass(&walk, pass, row[pass]), to - from);
+		assert_int_equal(walk_pass(&ahead, pass, ahead_row[pass]), to - from);
+		for (size_t i = 0; i < to - from; i++) {
+			times[row[pass][i]]++;
+		}
+		for (size_t i = 0; i < ROWS; i++) {
+			assert_int_equal(times[i], i >= from && i < to);
+		}
+	}
+	assert_memory_equal(row, ahead_row, sizeof(row));
+	/* Another pass than the one that has been begun meanwhile. */
+	assert_int_equal(walk_pass(&walk, 7, row[1]), to - from);
+	assert_int_equal(walk_pass(&ahead, 7, ahead_row[1]), to - from);
+	assert_memory_equal(row, ahead_row, sizeof(row));
+	/* Those to train on come in another order. */
+	const bool is_same = memcmp(row[0], row[1], (to - from) * sizeof(row[0][0])) == 0;
+	assert_true(is_same == (part != WF_PART_TRAIN));
+	wf_walk_fini(&ahead);
+	wf_walk_fini(&walk);
+}
+
+static void
+each_row_of_a_part_comes_once_in_a_pass(void **state)
+{
+	/* Within a pass, into the next one, and into one that is never asked for. */
+	for (uint64_t until = 1; until <= 3; until++) {
+		check_part(*state, WF_PART_TRAIN, until, 0, TRAIN_ROWS);
+	}
+	check_part(*state, WF_PART_TEST, 1, TRAIN_ROWS, ROWS);
+	check_part(*state, WF_PART_ALL, 1, 0, ROWS);
+}
+
+static void
+batches_of_trainers_have_each_row_once(void **state)
+{
+	const struct scene *scene = *state;
+	unsigned times[ROWS] = {0};
+	for (uint32_t trainer = 0; trainer < 3; trainer++) {
+		struct wf_feed feed;
+		struct wf_bag_batch batch;
+		const struct wf_shard_opts shard = {
+			.trainer = trainer, .idx = trainer, .count = 3, .batch_size = 8};
+		const struct wf_feed_opts opts = {
+			.set = &scene->set, .shard = &shard, .rows_max = 8, .ahead_until = 5};
+		assert_ok(wf_feed_init(scene->env, &opts, &feed));
+		assert_ok(wf_source_batch_init(scene->env, &scene->set.source, 8, &batch));
+		wf_feed_begin(&feed, 3, 1);
+		for (;;) {
+			assert_ok(wf_feed_next(&feed, &batch));
+			if (batch.rows == 0) {
+				break;
+			}
+			for (size_t i = 0; i < batch.rows; i++) {
+				const uint64_t row = batch.key[i] - 1;
+				assert_int_equal(row % 3, trainer);
+				times[row]++;
+			}
+		}
+		wf_bag_batch_fini(scene->env, &batch);
+		wf_feed_fini(&feed);
+	}
+	for (size_t i = 0; i < ROWS; i++) {
+		assert_int_equal(times[i], i < TRAIN_ROWS);
+	}
+}
+
+/* At any moment: before the first block, with one in use, and from within a pass into the next. */
+static void
+a_stream_can_be_left_at_any_time(void **state)
+{
+	const struct scene *scene = *state;
+	static uint64_t row[ROWS];
+	for (unsigned blocks = 0; blocks < 4; blocks++) {
+		struct wf_walk walk;
+		struct wf_block block;
+		assert_ok(wf_walk_init(scene->env, &scene->set, WF_PART_TRAIN, 4, &walk));
+		for (unsigned round = 0; round < blocks; round++) {
+			wf_walk_begin(&walk, 3, round);
+			for (unsigned i = 0; i < blocks; i++) {
+				assert_ok(wf_walk_next(&walk, &block));
+				assert_int_equal(block.idx, i);
+			}
+		}
+		if (blocks % 2 == 1) {
+			assert_int_equal(walk_pass(&walk, 9, row), TRAIN_ROWS);
+		}
+		wf_walk_fini(&walk);
+	}
+}
+
+static void
+a_file_that_changes_ends_the_pass(void **state)
+{
+	struct scene *scene = *state;
+	char path[64];
+	struct wf_block block = {0};
+	(void)snprintf(path, sizeof(path), "%s/part-2", scene->dir);
+	for (unsigned ahead = 0; ahead < 2; ahead++) {
+		struct wf_walk walk;
+		enum weft_status st = WEFT_OK;
+		assert_ok(wf_walk_init(scene->env, &scene->set, WF_PART_TRAIN, ahead, &walk));
+		write_rows(path, 97, 199); /* one less */
+		wf_walk_begin(&walk, 3, 0);
+		do {
+			st = wf_walk_next(&walk, &block);
+		} while (st == WEFT_OK && block.rows > 0);
+		assert_refused(st, WEFT_DATA, "part-2: has 199 lines now");
+		wf_walk_fini(&walk);
+		write_rows(path, 97, 200);
+	}
+}
+
+static void
+what_a_set_cannot_be_is_refused(void **state)
+{
+	struct scene *scene = *state;
+	struct wf_set set;
+	struct wf_set_opts opts = opts_of(scene);
+	opts.can_stream = false;
+	assert_refused(wf_set_open(scene->env, &opts, &set), WEFT_INVALID, "data_window=1024");
+	opts = opts_of(scene);
+	opts.split = WF_SPLIT_FILES;
+	opts.trainers = 6;
+	assert_refused(wf_set_open(scene->env, &opts, &set), WEFT_INVALID,
+		       "data_split=files: 5 files for 6 trainers");
+	opts.trainers = 5;
+	opts.trainer = 3;
+	assert_refused(wf_set_open(scene->env, &opts, &set), WEFT_DATA, "has 1 rows; at least 5");
+	opts.trainer = 1;
+	assert_ok(wf_set_open(scene->env, &opts, &set));
+	assert_int_equal(set.source.rows, 7);
+	assert_int_equal(set.files.count, 1);
+	assert_int_equal(set.listed_count, 5);
+	assert_false(set.is_streamed);
+	wf_set_close(scene->env, &set);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_set_knows_its_rows_without_having_them),
+		cmocka_unit_test(each_row_of_a_part_comes_once_in_a_pass),
+		cmocka_unit_test(batches_of_trainers_have_each_row_once),
+		cmocka_unit_test(a_stream_can_be_left_at_any_time),
+		cmocka_unit_test(a_file_that_changes_ends_the_pass),
+		cmocka_unit_test(what_a_set_cannot_be_is_refused),
+	};
+	return cmocka_run_group_tests(tests, open_scene, close_scene);
+}

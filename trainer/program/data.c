@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The data of a run: which sets it opens, whose they are, and what goes together. Thread: the
+ * run's. */
+#include "trainer/program/job.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/status.h"
+#include "trainer/readers/lines.h"
+
+#define PLACE "{trainer}" /* of a trainer's number in the name of its own data */
+#define ITEMS_BYTES_MAX (1u << 20)
+
+static bool
+is_given(const char *text)
+{
+	return text != NULL && text[0] != '\0';
+}
+
+static bool
+is_idx(const struct wf_train_opts *opts)
+{
+	return opts->format != NULL && strcmp(opts->format, "idx") == 0;
+}
+
+/* The original's word is as good; both only if they say the same. */
+static enum weft_status
+train_items(const struct wf_train_opts *opts, const char **out)
+{
+	const char *data = is_given(opts->data) ? opts->data : NULL;
+	const char *list = is_given(opts->train_list) ? opts->train_list : NULL;
+
+	if (data != NULL && list != NULL && strcmp(data, list) != 0) {
+		return wf_fail(WEFT_INVALID,
+			       "train_list=%.200s: is another name for data, which is %.200s; give "
+			       "one of them",
+			       list, data);
+	}
+	*out = data != NULL ? data : list;
+	return WEFT_OK;
+}
+
+static enum weft_status
+read_split(struct wf_run *job)
+{
+	static const char *const names[] = {
+		[WF_SPLIT_ROWS] = "rows", [WF_SPLIT_FILES] = "files", [WF_SPLIT_MINE] = "mine"};
+	const char *given = job->opts->data_split;
+
+	job->split = WF_SPLIT_ROWS;
+	for (unsigned i = 0; given != NULL && i < WF_ARRAY_COUNT(names); i++) {
+		if (strcmp(names[i], given) == 0) {
+			job->split = (enum wf_split)i;
+			return WEFT_OK;
+		}
+	}
+	return given == NULL ? WEFT_OK
+			     : wf_fail(WEFT_INVALID,
+				       "data_split=%.40s: must be rows, files or mine", given);
+}
+
+static enum weft_status
+check_window(const struct wf_train_opts *opts)
+{
+	const uint64_t bytes = opts->data_window;
+
+	if (bytes != 0 && (bytes < WF_WINDOW_BYTES_MIN || bytes > WF_WINDOW_BYTES_MAX)) {
+		return wf_fail(WEFT_INVALID,
+			       "data_window=%" PRIu64 ": must be 0, or %u to %llu bytes", bytes,
+			       WF_WINDOW_BYTES_MIN, WF_WINDOW_BYTES_MAX);
+	}
+	return WEFT_OK;
+}
+
+/* What a set that is not in one piece asks of the model. */
+static enum weft_status
+check_split(const struct wf_run *job, const char *items)
+{
+	const struct wf_train_opts *opts = job->opts;
+	const bool has_place = items != NULL && strstr(items, PLACE) != NULL;
+
+	if (job->split != WF_SPLIT_ROWS && job->kind->whole != NULL) {
+		return wf_fail(WEFT_INVALID,
+			       "data_split=%s: the model %s %s, which have to be the same for all "
+			       "trainers; give data_split=rows",
+			       opts->data_split, job->kind->name, job->kind->whole);
+	}
+	if (job->split == WF_SPLIT_FILES && is_idx(opts)) {
+		return wf_fail(WEFT_INVALID, "data_split=files: idx files are one data set, not a "
+					     "set of files; give data_split=rows or mine");
+	}
+	if (has_place && job->split != WF_SPLIT_MINE) {
+		return wf_fail(WEFT_INVALID,
+			       "data=%.200s: " PLACE " is for data_split=mine, where each trainer "
+			       "has data of its own; give that, or a name without " PLACE,
+			       items);
+	}
+	if (job->split == WF_SPLIT_MINE && job->is_sequential && !has_place &&
+	    opts->session.num_gradient_servers > 1) {
+		return wf_fail(WEFT_INVALID,
+			       "data_split=mine: one process plays %" PRIu32 " trainers; " PLACE
+			       " in data stands for the number of each",
+			       opts->session.num_gradient_servers);
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+check_test_list(const struct wf_run *job)
+{
+	if (!is_given(job->opts->test_list)) {
+		return WEFT_OK;
+	}
+	if (job->kind->whole != NULL || is_idx(job->opts)) {
+		return wf_fail(WEFT_INVALID,
+			       "test_list=%.200s: %s%s tests on a part of its own data; leave this "
+			       "out",
+			       job->opts->test_list, is_idx(job->opts) ? "format=idx of " : "",
+			       job->kind->name);
+	}
+	return WEFT_OK;
+}
+
+/* `items` with a trainer's number in the place for it; ends with wf_free of *bytes. */
+static enum weft_status
+name_trainer(struct wf_env *env, const char *items, uint32_t trainer, char **out, size_t *bytes)
+{
+	char number[16];
+	size_t places = 0;
+	size_t used = 0;
+
+	snprintf(number, sizeof(number), "%" PRIu32, trainer);
+	for (const char *at = strstr(items, PLACE); at != NULL; at = strstr(at + 1, PLACE)) {
+		places++;
+	}
+	if (strlen(items) > ITEMS_BYTES_MAX) {
+		return wf_fail(WEFT_INVALID, "data: has more than %u bytes; write a list file",
+			       ITEMS_BYTES_MAX);
+	}
+	*bytes = strlen(items) + places * sizeof(number) + 1;
+	char *text = wf_zalloc(env, *bytes);
+	if (text == NULL) {
+		return wf_fail(WEFT_NOMEM, "data: %zu bytes", *bytes);
+	}
+	while (*items != '\0') {
+		if (strncmp(items, PLACE, strlen(PLACE)) == 0) {
+			memcpy(text + used, number, strlen(number));
+			used += strlen(number);
+			items += strlen(PLACE);
+		} else {
+			text[used++] = *items++;
+		}
+	}
+	*out = text;
+	return WEFT_OK;
+}
+
+/* The data of a model that the system has, not weft. */
+static enum weft_status
+find_other(const struct wf_kind *kind, char *out)
+{
+	if (access(kind->other_data, F_OK) != 0) {
+		return wf_fail_errno(WEFT_IO, errno,
+				     "%s: install Debian's %s, or name the folder with --data=DIR",
+				     kind->other_data, kind->other_package);
+	}
+	snprintf(out, WF_DATA_PATH_BYTES, "%s", kind->other_data);
+	return WEFT_OK;
+}
+
+/* The data that a model has without --data. */
+static enum weft_status
+find_default(const struct wf_run *job, char *out)
+{
+	const struct wf_kind *kind = job->kind;
+	const char *format = job->opts->format;
+
+	if (kind->other_format != NULL && format != NULL &&
+	    strcmp(format, kind->other_format) == 0) {
+		return find_other(kind, out);
+	}
+	if (kind->data_format != NULL && strcmp(format, kind->data_format) != 0) {
+		return wf_fail(WEFT_INVALID,
+			       "format=%s: weft comes with no such file; give --data=FILE", format);
+	}
+	return wf_data_find(kind->data_file, out);
+}
+
+/* Says who has the data that could not be read, where there are several. */
+static enum weft_status
+name_failure(const struct wf_run *job, uint32_t trainer, enum weft_status st)
+{
+	const struct wf_error why = *wf_error_record();
+	const bool is_shared = job->is_sequential && job->split == WF_SPLIT_ROWS;
+
+	return job->opts->session.num_gradient_servers == 1 || is_shared || st == WEFT_INVALID
+		       ? st
+		       : wf_fail(st, "trainer %" PRIu32 ": %s", trainer, why.text);
+}
+
+static void
+log_set(const struct wf_run *job, uint32_t trainer, const char *what, const struct wf_set *set)
+{
+	char window[64] = "in memory";
+
+	if (set->is_streamed) {
+		snprintf(window, sizeof(window), "read in windows of %zu bytes", set->window_bytes);
+	}
+	wf_log(job->env, WF_LOG_INFO,
+	       "%s of trainer %" PRIu32 "%s: %zu rows in %zu file%s, %" PRIu64 " bytes of text, %s",
+	       what, trainer, job->split == WF_SPLIT_MINE ? ", its own" : "", set->source.rows,
+	       set->files.count, set->files.count == 1 ? "" : "s", set->bytes, window);
+}
+
+static enum weft_status
+open_set(struct wf_run *job, const char *items, uint32_t trainer, struct wf_set *out)
+{
+	char path[WF_DATA_PATH_BYTES];
+	char *named = NULL;
+	size_t named_bytes = 0;
+	struct wf_set_opts set = {
+		.source = {.format = job->opts->format,
+			   .vocabulary = job->opts->vocabulary,
+			   .is_validating = job->opts->validate,
+			   .is_whole = is_given(job->opts->test_list)},
+		.read = job->kind->read,
+		.can_stream = job->kind->can_stream,
+		.split = job->split,
+		.trainer = trainer,
+		.trainers = job->opts->session.num_gradient_servers,
+		.window_bytes = job->opts->data_window,
+	};
+	enum weft_status st = WEFT_OK;
+
+	if (items == NULL) {
+		st = find_default(job, path);
+		set.source.path = path;
+	} else {
+		st = name_trainer(job->env, items, trainer, &named, &named_bytes);
+		set.items = named;
+		set.source.path = named;
+	}
+	if (st == WEFT_OK) {
+		st = wf_set_open(job->env, &set, out);
+		st = st == WEFT_OK ? st : name_failure(job, trainer, st);
+	}
+	wf_free(job->env, named, named_bytes);
+	if (st == WEFT_OK && items != NULL) {
+		log_set(job, trainer, "data", out);
+	}
+	return st;
+}
+
+/* Whoever prints results tests: a job's trainer 0. */
+static bool
+is_tester(const struct wf_run *job)
+{
+	return job->is_sequential || job->opts->session.trainer_id == 0;
+}
+
+static enum weft_status
+open_test(struct wf_run *job)
+{
+	const struct wf_set_opts set = {
+		.items = job->opts->test_list,
+		.source = {.path = job->opts->test_list,
+			   .format = job->opts->format,
+			   .is_whole = true},
+		.read = job->kind->read,
+		.can_stream = job->kind->can_stream,
+		.window_bytes = job->opts->data_window,
+	};
+
+	/* A validating run leaves test rows alone. */
+	if (!is_given(job->opts->test_list) || job->opts->validate || !is_tester(job)) {
+		return WEFT_OK;
+	}
+	enum weft_status st = wf_set_open(job->env, &set, &job->test_set);
+	if (st != WEFT_OK) {
+		return name_failure(job, 0, st);
+	}
+	job->has_test_set = true;
+	log_set(job, 0, "test data", &job->test_set);
+	return WEFT_OK;
+}
+
+/* All sets of a run have the same kind of rows; batches have room for the longest of any. Rows to
+ * test on need not be of all classes. */
+static enum weft_status
+match_set(const struct wf_source *first, const struct wf_source *other, bool is_test)
+{
+	const bool has_classes = is_test ? other->classes <= first->classes &&
+						   (other->classes > 0) == (first->classes > 0)
+					 : other->classes == first->classes;
+
+	if (other->features == first->features && other->slots == first->slots && has_classes) {
+		return WEFT_OK;
+	}
+	return wf_fail(WEFT_DATA,
+		       "%s: rows have %" PRIu32 " features and %" PRIu32
+		       " classes; in the first set of the run they have %" PRIu32 " and %" PRIu32,
+		       is_test ? "test_list" : "data", other->features, other->classes,
+		       first->features, first->classes);
+}
+
+static enum weft_status
+match_sets(struct wf_run *job)
+{
+	struct wf_source *first = &job->set[0].source;
+	enum weft_status st = WEFT_OK;
+
+	for (uint32_t i = 1; st == WEFT_OK && i <= job->set_count; i++) {
+		const bool is_test = i == job->set_count;
+		const struct wf_source *other =
+			is_test ? &job->test_set.source : &job->set[i].source;
+		if (is_test && !job->has_test_set) {
+			break;
+		}
+		st = match_set(first, other, is_test);
+		if (other->row_entries_max > first->row_entries_max) {
+			first->row_entries_max = other->row_entries_max;
+		}
+	}
+	return st;
+}
+
+enum weft_status
+wf_run_open_data(struct wf_run *job)
+{
+	const char *items = NULL;
+
+	enum weft_status st = train_items(job->opts, &items);
+	if (st == WEFT_OK) {
+		st = read_split(job);
+	}
+	if (st == WEFT_OK) {
+		st = check_window(job->opts);
+	}
+	if (st == WEFT_OK) {
+		st = check_split(job, items);
+	}
+	if (st == WEFT_OK) {
+		st = check_test_list(job);
+	}
+	if (st != WEFT_OK) {
+		return st;
+	}
+	const bool has_own = job->is_sequential && job->split != WF_SPLIT_ROWS;
+	const uint32_t count = has_own ? (uint32_t)job->opts->session.num_gradient_servers : 1;
+	job->set = wf_zalloc_array(job->env, count, sizeof(*job->set));
+	if (job->set == NULL) {
+		return wf_fail(WEFT_NOMEM, "data of %" PRIu32 " trainers", count);
+	}
+	job->set_count = count;
+	job->source = &job->set[0].source;
+	for (uint32_t i = 0; st == WEFT_OK && i < count; i++) {
+		st = open_set(job, items, has_own ? i : (uint32_t)job->opts->session.trainer_id,
+			      &job->set[i]);
+	}
+	if (st == WEFT_OK) {
+		st = open_test(job);
+	}
+	return st == WEFT_OK ? match_sets(job) : st;
+}
+
+void
+wf_run_close_data(struct wf_run *job)
+{
+	for (uint32_t i = 0; i < job->set_count; i++) {
+		wf_set_close(job->env, &job->set[i]);
+	}
+	wf_free(job->env, job->set, job->set_count * sizeof(*job->set));
+	job->set = NULL;
+	job->set_count = 0;
+	wf_set_close(job->env, &job->test_set);
+}
+
+const struct wf_set *
+wf_run_set_of(const struct wf_run *job, uint32_t trainer)
+{
+	return &job->set[job->set_count > 1 ? trainer : 0];
+}
+
+struct wf_shard_opts
+wf_run_shard(const struct wf_run *job, uint32_t trainer)
+{
+	const bool has_own = job->split != WF_SPLIT_ROWS;
+
+	return (struct wf_shard_opts){
+		.trainer = trainer,
+		.idx = has_own ? 0 : trainer,
+		.count = has_own ? 1 : (uint32_t)job->opts->session.num_gradient_servers,
+		.batch_size = job->opts->batch_size,
+	};
+}

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opens sets. Thread: the caller's. */
+#include "trainer/program/set.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/digest.h"
+#include "trainer/readers/lines.h"
+
+#define ROWS_MIN 5u /* so that four fifths leave a row to test on */
+
+static bool
+has_format(const struct wf_set_opts *opts, const char *format)
+{
+	return opts->source.format != NULL && strcmp(opts->source.format, format) == 0;
+}
+
+/* --- which files --- */
+
+/* Names without folders: the same files may lie elsewhere on another host. */
+static enum weft_status
+digest_list(struct wf_env *env, struct wf_set *set)
+{
+	struct wf_digest *digest;
+	enum weft_status st = wf_digest_create(env, &digest);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	for (size_t i = 0; i < set->files.count; i++) {
+		const char *slash = strrchr(set->files.file[i].path, '/');
+		wf_digest_string(digest, slash == NULL ? set->files.file[i].path : slash + 1);
+		wf_digest_u64(digest, set->files.file[i].bytes);
+	}
+	set->listed_count = set->files.count;
+	set->listed_digest = wf_digest_value(digest);
+	wf_digest_destroy(digest);
+	return WEFT_OK;
+}
+
+/* A path that is no list of items: it may have commas in it. */
+static enum weft_status
+list_one(struct wf_env *env, const char *path, struct wf_files *out)
+{
+	struct wf_files files = {.count = 1, .alloc = 1};
+
+	files.file = wf_zalloc(env, sizeof(*files.file));
+	char *copy = wf_zalloc(env, strlen(path) + 1);
+	if (files.file == NULL || copy == NULL) {
+		wf_free(env, files.file, sizeof(*files.file));
+		wf_free(env, copy, strlen(path) + 1);
+		return wf_fail(WEFT_NOMEM, "%s: %zu bytes", path, strlen(path) + 1);
+	}
+	memcpy(copy, path, strlen(path));
+	files.file->path = copy;
+	*out = files;
+	return WEFT_OK;
+}
+
+static enum weft_status
+list_files(struct wf_env *env, const struct wf_set_opts *opts, struct wf_set *set)
+{
+	enum weft_status st = opts->items != NULL ? wf_files_list(env, opts->items, &set->files)
+						  : list_one(env, opts->source.path, &set->files);
+	if (st == WEFT_OK) {
+		st = digest_list(env, set);
+	}
+	if (st == WEFT_OK && opts->items != NULL && opts->split == WF_SPLIT_ROWS) {
+		st = wf_files_check_whole(env, &set->files);
+	}
+	if (st != WEFT_OK || opts->split != WF_SPLIT_FILES) {
+		return st;
+	}
+	if (set->files.count < opts->trainers) {
+		return wf_fail(WEFT_INVALID,
+			       "data_split=files: %zu files for %" PRIu32
+			       " trainers, of which some would have none; give at least as many "
+			       "files, or --data_split=rows",
+			       set->files.count, opts->trainers);
+	}
+	return wf_files_keep(env, &set->files, opts->trainer, opts->trainers);
+}
+
+/* --- sets in memory --- */
+
+static enum weft_status
+alloc_spans(struct wf_env *env, const struct wf_set *set, struct wf_span **out)
+{
+	struct wf_span *span = wf_zalloc_array(env, set->files.count, sizeof(*span));
+
+	if (span == NULL) {
+		return wf_fail(WEFT_NOMEM, "list of %zu files", set->files.count);
+	}
+	for (size_t i = 0; i < set->files.count; i++) {
+		span[i] = (struct wf_span){
+			.path = set->files.file[i].path, .first = 1, .last = SIZE_MAX};
+	}
+	*out = span;
+	return WEFT_OK;
+}
+
+/* The set's first window, whole files as they are. `*is_all`: it is the set. */
+static enum weft_status
+read_first(struct wf_env *env, struct wf_set *set, size_t window_bytes, bool *is_all)
+{
+	struct wf_lines *lines = NULL;
+	struct wf_span *span = NULL;
+	struct wf_text text;
+
+	enum weft_status st = alloc_spans(env, set, &span);
+	if (st == WEFT_OK) {
+		st = wf_lines_open(env, window_bytes, &lines);
+	}
+	if (st == WEFT_OK) {
+		wf_lines_begin(lines, span, set->files.count);
+		st = wf_lines_next(lines, &text);
+	}
+	if (st == WEFT_OK) {
+		*is_all = wf_lines_is_over(lines);
+		set->bytes = text.count;
+		if (set->is_streamed) {
+			/* It shows what kind of rows the set has. */
+			st = wf_set_parse(env, set, &text, &set->source);
+		} else if (*is_all) {
+			struct wf_source_opts opts = set->opts.source;
+			opts.text = &text;
+			st = set->opts.read(env, &opts, &set->source);
+		}
+	}
+	wf_lines_close(lines);
+	wf_free(env, span, set->files.count * sizeof(*span));
+	return st;
+}
+
+/* --- streamed sets --- */
+
+/* Adds a file to what is known of all rows. */
+static enum weft_status
+scan_file(struct wf_env *env, struct wf_set *set, size_t idx, struct wf_digest *digest)
+{
+	const uint64_t headers = has_format(&set->opts, "strikes");
+	struct wf_scan scan;
+
+	enum weft_status st = wf_lines_scan(env, set->files.file[idx].path, ':', &scan);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	set->file[idx] = (struct wf_set_file){
+		.first_row = set->source.rows,
+		.rows = scan.lines > headers ? scan.lines - headers : 0,
+		.lines = scan.lines,
+	};
+	set->source.rows += (size_t)set->file[idx].rows;
+	set->bytes += scan.bytes;
+	wf_digest_u64(digest, scan.lines);
+	wf_digest_u64(digest, scan.bytes);
+	wf_digest_u64(digest, scan.crc);
+	if (has_format(&set->opts, "libsvm") && scan.marks_max > set->source.row_entries_max) {
+		set->source.row_entries_max = scan.marks_max;
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+scan_files(struct wf_env *env, struct wf_set *set)
+{
+	struct wf_digest *digest = NULL;
+
+	set->bytes = 0;
+	set->file = wf_zalloc_array(env, set->files.count, sizeof(*set->file));
+	enum weft_status st = set->file == NULL
+				      ? wf_fail(WEFT_NOMEM, "list of %zu files", set->files.count)
+				      : wf_digest_create(env, &digest);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	for (size_t i = 0; st == WEFT_OK && i < set->files.count; i++) {
+		st = scan_file(env, set, i, digest);
+	}
+	set->digest = wf_digest_value(digest);
+	set->source.train_rows = set->source.rows;
+	wf_digest_destroy(digest);
+	return st;
+}
+
+/* As the readers split what they read whole. */
+static enum weft_status
+split_rows(struct wf_set *set)
+{
+	struct wf_source *source = &set->source;
+
+	if (source->rows < ROWS_MIN) {
+		return wf_fail(WEFT_DATA, "%s: has %zu rows; at least %u are needed",
+			       set->files.file[0].path, source->rows, ROWS_MIN);
+	}
+	if (!set->opts.source.is_whole) {
+		source->train_rows = source->rows * 4 / 5;
+	}
+	if (set->opts.source.is_validating) {
+		source->rows = source->train_rows;
+		source->train_rows = source->rows * 4 / 5;
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+open_stream(struct wf_env *env, struct wf_set *set)
+{
+	bool is_all = false;
+
+	set->is_streamed = true;
+	set->window_bytes =
+		set->opts.window_bytes != 0 ? (size_t)set->opts.window_bytes : WF_SET_WINDOW_BYTES;
+	wf_source_fini(env, &set->source);
+	enum weft_status st = read_first(env, set, set->window_bytes, &is_all);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	struct wf_source about = set->source;
+	wf_source_fini(env, &set->source);
+	set->source = (struct wf_source){
+		.kind = about.kind,
+		.features = about.features,
+		.classes = about.classes,
+		.slots = about.slots,
+		.key_count = about.key_count,
+		.row_entries_max = about.row_entries_max,
+	};
+	st = scan_files(env, set);
+	return st == WEFT_OK ? split_rows(set) : st;
+}
+
+static enum weft_status
+read_rows(struct wf_env *env, struct wf_set *set)
+{
+	const size_t window_bytes =
+		set->opts.window_bytes != 0 ? (size_t)set->opts.window_bytes : WF_SET_MEMORY_BYTES;
+	bool is_all = false;
+
+	if (has_format(&set->opts, "idx")) {
+		struct wf_source_opts opts = set->opts.source;
+		if (set->opts.items != NULL) {
+			opts.path = set->opts.items; /* a folder */
+		}
+		return set->opts.read(env, &opts, &set->source);
+	}
+	enum weft_status st = read_first(env, set, window_bytes, &is_all);
+	if (st != WEFT_OK || is_all) {
+		return st;
+	}
+	if (!set->opts.can_stream) {
+		return wf_fail(WEFT_INVALID,
+			       "data_window=%zu: %s and what follows it have more bytes, and this "
+			       "model needs all rows in memory; give a larger --data_window",
+			       window_bytes, set->files.file[0].path);
+	}
+	return open_stream(env, set);
+}
+
+enum weft_status
+wf_set_open(struct wf_env *env, const struct wf_set_opts *opts, struct wf_set *out)
+{
+	struct wf_set set = {.opts = *opts};
+
+	/* A folder of idx files is one data set, not a set of files. */
+	enum weft_status st = has_format(opts, "idx") ? WEFT_OK : list_files(env, opts, &set);
+	if (st == WEFT_OK) {
+		st = read_rows(env, &set);
+	}
+	if (st != WEFT_OK) {
+		const struct wf_error why = *wf_error_record();
+		wf_set_close(env, &set);
+		*wf_error_record() = why;
+		return st;
+	}
+	*out = set;
+	return WEFT_OK;
+}
+
+void
+wf_set_close(struct wf_env *env, struct wf_set *set)
+{
+	wf_source_fini(env, &set->source);
+	if (set->file != NULL) {
+		wf_free(env, set->file, set->files.count * sizeof(*set->file));
+	}
+	wf_files_fini(env, &set->files);
+	*set = (struct wf_set){0};
+}
+
+enum weft_status
+wf_set_parse(struct wf_env *env, const struct wf_set *set, struct wf_text *text,
+	     struct wf_source *out)
+{
+	struct wf_source_opts opts = set->opts.source;
+
+	WF_ASSERT(set->is_streamed);
+	opts.text = text;
+	opts.is_whole = true;
+	opts.is_validating = false;
+	enum weft_status st = set->opts.read(env, &opts, out);
+	if (st == WEFT_OK && set->file != NULL &&
+	    out->row_entries_max > set->source.row_entries_max) {
+		wf_source_fini(env, out);
+		return wf_fail(WEFT_DATA,
+			       "%s: has other rows than when it was opened: it must not change "
+			       "while it is in use",
+			       text->path);
+	}
+	return st;
+}
+
+void
+wf_set_part(const struct wf_set *set, enum wf_part part, uint64_t *first, uint64_t *end)
+{
+	*first = part == WF_PART_TEST ? set->source.train_rows : 0;
+	*end = part == WF_PART_TRAIN ? set->source.train_rows : set->source.rows;
+}

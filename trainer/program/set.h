@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* set: the rows that a trainer trains and tests on: which files they come from, what is known of
+ * all of them, and the rows themselves where they fit. A set whose text is larger than a window is
+ * streamed: only its description is in memory, and walks (walk.h) read it window by window.
+ * Thread: read-only once open. */
+#pragma once
+
+#include "trainer/program/source.h"
+#include "trainer/readers/files.h"
+
+#define WF_SET_MEMORY_BYTES (64u << 20) /* default of the text that is kept in memory, */
+#define WF_SET_WINDOW_BYTES (8u << 20)  /* and of a window of a larger one */
+
+/* Whose the files of an option are. */
+enum wf_split {
+	WF_SPLIT_ROWS,  /* all trainers' : each has every so many-th row */
+	WF_SPLIT_FILES, /* all trainers' : each has whole files */
+	WF_SPLIT_MINE,  /* this trainer's own */
+};
+
+typedef enum weft_status wf_source_reader(struct wf_env *env, const struct wf_source_opts *opts,
+					  struct wf_source *out);
+
+struct wf_set_opts {
+	const char *items;            /* as of wf_files_list; NULL: source.path alone */
+	struct wf_source_opts source; /* without text */
+	wf_source_reader *read;
+	bool can_stream; /* the reader's windows know nothing of each other */
+	enum wf_split split;
+	uint32_t trainer, trainers;
+	uint64_t window_bytes; /* 0: the defaults above */
+};
+
+/* A file of a streamed set. */
+struct wf_set_file {
+	uint64_t first_row; /* number of its first row in the set */
+	uint64_t rows;
+	uint64_t lines; /* with its header, if it has one */
+};
+
+struct wf_set {
+	struct wf_source source; /* what is known of all rows; unless streamed, the rows */
+	struct wf_files files;   /* this trainer's */
+	uint64_t bytes;          /* of their text, unpacked; of idx files not known: 0 */
+
+	bool is_streamed;
+	struct wf_set_opts opts;  /* its texts are lent until close */
+	struct wf_set_file *file; /* [files.count] if streamed, otherwise NULL */
+	size_t window_bytes;
+	uint64_t digest; /* of the text of each file, if streamed */
+
+	/* Of the files of all trainers: how many, and a digest of their names and sizes. */
+	size_t listed_count;
+	uint64_t listed_digest;
+};
+
+/**
+ * Lists the files, and reads them: whole, or, if they are larger than a window, once through to
+ * count rows and find what is damaged.
+ * @param out ends with wf_set_close
+ * @return WEFT_OK; WEFT_DATA, WEFT_IO, WEFT_NOMEM as of the readers; WEFT_INVALID: an option
+ */
+enum weft_status wf_set_open(struct wf_env *env, const struct wf_set_opts *opts,
+			     struct wf_set *out) WEFT_MUST_CHECK;
+void wf_set_close(struct wf_env *env, struct wf_set *set); /* accepts a zeroed one */
+/* Reads a window of a streamed set: all of its rows are training rows. `out` ends with
+ * wf_source_fini. */
+enum weft_status wf_set_parse(struct wf_env *env, const struct wf_set *set, struct wf_text *text,
+			      struct wf_source *out) WEFT_MUST_CHECK;
+
+/* Rows that follow each other both in a block and in the set. */
+struct wf_piece {
+	size_t first; /* row of the block's source */
+	size_t count;
+	uint64_t row; /* number of the first one in the set */
+};
+
+/* Rows that are in memory at the same time. */
+struct wf_block {
+	const struct wf_source *source; /* has the rows; lent until the walk goes on */
+	const struct wf_piece *piece;   /* [piece_count] lent likewise */
+	size_t piece_count;
+	size_t rows;  /* of all pieces; 0: the pass is over */
+	uint64_t idx; /* of this pass, from 0 */
+};
+
+enum wf_part {
+	WF_PART_TRAIN,
+	WF_PART_TEST,
+	WF_PART_ALL, /* of a set that is for testing only */
+};
+
+/* The rows of a part: first .. end - 1. */
+void wf_set_part(const struct wf_set *set, enum wf_part part, uint64_t *first, uint64_t *end);
