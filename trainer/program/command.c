@@ -324,8 +324,9 @@ static const struct wf_option own[] = {
 	 .type = WF_OPTION_STRING,
 	 .offset = AT(test_list),
 	 .metavar = "FILES",
-	 .help = "mlp, ctr: test on these files, named as in --data, and train on all rows of "
-		 "--data. Without this the last fifth of the rows is tested on.",
+	 .help = "mlp, ctr, and linear with --format=csv: test on these files, named as in "
+		 "--data, and train on all rows of --data. Without this the last fifth of the "
+		 "rows is tested on.",
 	 .means = "the data to test on"},
 	{.name = "data_split",
 	 .type = WF_OPTION_CHOICE,
@@ -350,11 +351,28 @@ static const struct wf_option own[] = {
 	 .type = WF_OPTION_CHOICE,
 	 .offset = AT(format),
 	 .initial = "strikes",
-	 .choices = "strikes|libsvm|criteo|idx",
+	 .choices = "strikes|libsvm|criteo|idx|csv",
 	 .help = "ctr: the format of the files: strikes is that of birdstrikes.csv, libsvm "
 		 "is LIBSVM with two classes, criteo is Criteo's tab-separated lines. mlp: "
 		 "idx is a folder with the four files of MNIST; without --data it is "
-		 "Fashion-MNIST from Debian's dataset-fashion-mnist."},
+		 "Fashion-MNIST from Debian's dataset-fashion-mnist. linear, mlp: csv is a "
+		 "table of numbers with the names of its columns in the first line, separated "
+		 "by commas, semicolons or tabs."},
+	{.name = "target",
+	 .type = WF_OPTION_STRING,
+	 .offset = AT(target),
+	 .metavar = "NAME",
+	 .help = "With --format=csv: the column to learn, by its name in the header; all "
+		 "others are features. For mlp it has the numbers of classes, from 0. Without "
+		 "this it is the last column."},
+	{.name = "scale",
+	 .type = WF_OPTION_CHOICE,
+	 .offset = AT(scale),
+	 .initial = "none",
+	 .choices = "none|range",
+	 .help = "With --format=csv: none uses features as they stand; range takes the mean "
+		 "off each and divides it by its range, both over all rows of --data, those "
+		 "to test on included."},
 	{.name = "trainer_count",
 	 .type = WF_OPTION_U64,
 	 .offset = AT(trainer_count),

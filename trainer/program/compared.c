@@ -6,8 +6,25 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
+
+#include "base/digest.h"
 
 #define DATA_BYTES 128u
+
+/* Of a table whose rows no other trainer sees: how many classes it has, and which column is
+ * learned. A name may have blanks in it, so its digest stands for it. */
+static void
+describe_columns(const struct wf_run *job, char *out, size_t bytes)
+{
+	const char *target = job->opts->target == NULL ? "" : job->opts->target;
+
+	if (job->source->kind != WF_SOURCE_DATASET) {
+		return;
+	}
+	snprintf(out, bytes, " classes=%" PRIu32 " target=%08" PRIx32, job->source->classes,
+		 (uint32_t)wf_digest_of(target, strlen(target)));
+}
 
 /* What is read. Of a set that all trainers share that is its content, wherever it lies; of whole
  * files, which each trainer reads a part of, what all see: their names and sizes. */
@@ -20,15 +37,19 @@ describe_data(const struct wf_run *job, char *out, size_t bytes)
 	int used = 0;
 
 	if (job->split == WF_SPLIT_MINE) {
-		snprintf(out, bytes,
-			 " data_split=mine data_window=%" PRIu64 " features=%" PRIu32 ",%" PRIu32,
-			 job->opts->data_window, job->source->features, job->source->slots);
+		used = snprintf(out, bytes,
+				" data_split=mine data_window=%" PRIu64 " features=%" PRIu32
+				",%" PRIu32,
+				job->opts->data_window, job->source->features, job->source->slots);
+		describe_columns(job, out + used, bytes - (size_t)used);
 		return WEFT_OK;
 	}
 	if (job->split == WF_SPLIT_FILES) {
-		snprintf(out, bytes,
-			 " data_split=files data_window=%" PRIu64 " data_files=%zu,%016" PRIx64,
-			 job->opts->data_window, set->listed_count, set->listed_digest);
+		used = snprintf(out, bytes,
+				" data_split=files data_window=%" PRIu64
+				" data_files=%zu,%016" PRIx64,
+				job->opts->data_window, set->listed_count, set->listed_digest);
+		describe_columns(job, out + used, bytes - (size_t)used);
 		return WEFT_OK;
 	}
 	if (is_streamed) {
@@ -70,8 +91,8 @@ wf_run_compared(const struct wf_run *job, char *out)
 	if (used >= (int)WF_COMPARED_BYTES) {
 		return wf_fail(
 			WEFT_INVALID,
-			"seed, batch_size, start_pass, num_passes and data_window have too many "
-			"digits together: trainers compare at most %u characters",
+			"seed, batch_size, start_pass, num_passes and data_window "
+			"have too many digits together: trainers compare at most %u characters",
 			WF_COMPARED_BYTES - 1);
 	}
 	return WEFT_OK;

@@ -28,6 +28,55 @@ is_idx(const struct wf_train_opts *opts)
 	return opts->format != NULL && strcmp(opts->format, "idx") == 0;
 }
 
+/* Tables of numbers with a header: of models without keys. */
+static bool
+is_csv(const struct wf_run *job)
+{
+	return !job->kind->has_tables && job->opts->format != NULL &&
+	       strcmp(job->opts->format, "csv") == 0;
+}
+
+static bool
+is_scaled(const struct wf_train_opts *opts)
+{
+	return opts->scale != NULL && strcmp(opts->scale, "range") == 0;
+}
+
+/* What is done with all rows of a set, in a message; NULL: nothing. */
+static const char *
+whole_of(const struct wf_run *job)
+{
+	if (!is_csv(job)) {
+		return job->kind->whole;
+	}
+	return is_scaled(job->opts)
+		       ? "with scale=range scales its columns by the ranges of all rows"
+		       : NULL;
+}
+
+/* The other way out, where there is one. */
+static const char *
+unscaled(const struct wf_run *job)
+{
+	if (is_csv(job)) {
+		return ", or leave scale=range out";
+	}
+	return job->kind->has_tables ? "" : ", or format=csv, which takes columns as they stand";
+}
+
+static enum weft_status
+check_csv(const struct wf_run *job)
+{
+	const bool has_target = is_given(job->opts->target);
+
+	if (is_csv(job) || (!has_target && !is_scaled(job->opts))) {
+		return WEFT_OK;
+	}
+	return wf_fail(WEFT_INVALID, "%s=%.80s: is for format=csv, which linear and mlp read",
+		       has_target ? "target" : "scale",
+		       has_target ? job->opts->target : job->opts->scale);
+}
+
 /* The original's word is as good; both only if they say the same. */
 static enum weft_status
 train_items(const struct wf_train_opts *opts, const char **out)
@@ -84,11 +133,11 @@ check_split(const struct wf_run *job, const char *items)
 	const struct wf_train_opts *opts = job->opts;
 	const bool has_place = items != NULL && strstr(items, PLACE) != NULL;
 
-	if (job->split != WF_SPLIT_ROWS && job->kind->whole != NULL) {
+	if (job->split != WF_SPLIT_ROWS && whole_of(job) != NULL) {
 		return wf_fail(WEFT_INVALID,
 			       "data_split=%s: the model %s %s, which have to be the same for all "
-			       "trainers; give data_split=rows",
-			       opts->data_split, job->kind->name, job->kind->whole);
+			       "trainers; give data_split=rows%s",
+			       opts->data_split, job->kind->name, whole_of(job), unscaled(job));
 	}
 	if (job->split == WF_SPLIT_FILES && is_idx(opts)) {
 		return wf_fail(WEFT_INVALID, "data_split=files: idx files are one data set, not a "
@@ -116,7 +165,7 @@ check_test_list(const struct wf_run *job)
 	if (!is_given(job->opts->test_list)) {
 		return WEFT_OK;
 	}
-	if (job->kind->whole != NULL || is_idx(job->opts)) {
+	if (whole_of(job) != NULL || is_idx(job->opts)) {
 		return wf_fail(WEFT_INVALID,
 			       "test_list=%.200s: %s%s tests on a part of its own data; leave this "
 			       "out",
@@ -184,7 +233,7 @@ find_default(const struct wf_run *job, char *out)
 	    strcmp(format, kind->other_format) == 0) {
 		return find_other(kind, out);
 	}
-	if (kind->data_format != NULL && strcmp(format, kind->data_format) != 0) {
+	if (is_csv(job) || (kind->data_format != NULL && strcmp(format, kind->data_format) != 0)) {
 		return wf_fail(WEFT_INVALID,
 			       "format=%s: weft comes with no such file; give --data=FILE", format);
 	}
@@ -225,6 +274,8 @@ open_set(struct wf_run *job, const char *items, uint32_t trainer, struct wf_set 
 	size_t named_bytes = 0;
 	struct wf_set_opts set = {
 		.source = {.format = job->opts->format,
+			   .target = job->opts->target,
+			   .is_scaled = is_scaled(job->opts),
 			   .vocabulary = job->opts->vocabulary,
 			   .is_validating = job->opts->validate,
 			   .is_whole = is_given(job->opts->test_list)},
@@ -270,6 +321,7 @@ open_test(struct wf_run *job)
 		.items = job->opts->test_list,
 		.source = {.path = job->opts->test_list,
 			   .format = job->opts->format,
+			   .target = job->opts->target,
 			   .is_whole = true},
 		.read = job->kind->read,
 		.can_stream = job->kind->can_stream,
@@ -340,6 +392,9 @@ wf_run_open_data(struct wf_run *job)
 	}
 	if (st == WEFT_OK) {
 		st = check_window(job->opts);
+	}
+	if (st == WEFT_OK) {
+		st = check_csv(job);
 	}
 	if (st == WEFT_OK) {
 		st = check_split(job, items);

@@ -11,8 +11,8 @@ static const struct wf_help_group groups[] = {
 		"job_name sequential local"},
 	{"Training", "num_passes batch_size trainer_count seed test_period validate baseline"},
 	{"Data and model",
-	 "data train_list test_list data_split data_window format hidden embedding vocabulary "
-	 "nearest closed_form"},
+	 "data train_list test_list data_split data_window format target scale hidden embedding "
+	 "vocabulary nearest closed_form"},
 	{WF_HEADING_OPTIMIZER,
 	 "optimizer learning_method learning_rate learning_rate_schedule learning_rate_decay_a "
 	 "learning_rate_decay_b learning_rate_args momentum adam_beta1 adam_beta2 adam_epsilon "
@@ -54,16 +54,19 @@ const struct wf_help wf_train_help = {
 		 "For the models ngram and ctr it also prints at the end how the model compares "
 		 "with "
 		 "its baselines.",
-	.examples = "  weft train linear --pservers=10.0.0.1,10.0.0.2 \\\n"
-		    "             --num_gradient_servers=2 --trainer_id=0\n"
-		    "  weft train mlp --sequential --num_passes=5 --save_dir=out\n"
-		    "  weft train mlp --sequential --num_passes=9 --save_dir=out --start_pass=5\n"
-		    "  weft train mlp --sequential --format=idx --num_passes=3 --hidden=256\n"
-		    "  weft train linear --closed_form\n"
-		    "  weft train ctr --sequential --format=libsvm --data=a9a\n"
-		    "  weft train ctr --pservers=10.0.0.1 --num_gradient_servers=2 \\\n"
-		    "             --trainer_id=0 --format=criteo --data='day-*.gz' "
-		    "--data_split=files",
+	.examples =
+		"  weft train linear --pservers=10.0.0.1,10.0.0.2 \\\n"
+		"             --num_gradient_servers=2 --trainer_id=0\n"
+		"  weft train mlp --sequential --num_passes=5 --save_dir=out\n"
+		"  weft train mlp --sequential --num_passes=9 --save_dir=out --start_pass=5\n"
+		"  weft train mlp --sequential --format=idx --num_passes=3 --hidden=256\n"
+		"  weft train linear --closed_form\n"
+		"  weft train linear --sequential --format=csv --data=flats.csv --target=rent \\\n"
+		"             --scale=range\n"
+		"  weft train ctr --sequential --format=libsvm --data=a9a\n"
+		"  weft train ctr --pservers=10.0.0.1 --num_gradient_servers=2 \\\n"
+		"             --trainer_id=0 --format=criteo --data='day-*.gz' "
+		"--data_split=files",
 	.list_title = "Models",
 	.print_list = print_models,
 	.group = groups,

@@ -53,10 +53,31 @@ has_format(const struct wf_source_opts *opts, const char *format)
 	return opts->format != NULL && strcmp(opts->format, format) == 0;
 }
 
+/* A table with a header: of any width, for a real target or for classes. */
+static enum weft_status
+read_columns(struct wf_env *env, const struct wf_source_opts *opts, bool has_classes,
+	     struct wf_source *out)
+{
+	const struct wf_columns_opts columns = {
+		.target = opts->target,
+		.has_classes = has_classes,
+		.is_scaled = opts->is_scaled,
+	};
+	struct wf_dataset dataset;
+	enum weft_status st = opts->text != NULL
+				      ? wf_columns_parse(env, opts->text, &columns, &dataset)
+				      : wf_columns_read(env, opts->path, &columns, &dataset);
+	return st == WEFT_OK ? finish_dataset(env, opts, &dataset, out) : st;
+}
+
 enum weft_status
 wf_source_read_housing(struct wf_env *env, const struct wf_source_opts *opts, struct wf_source *out)
 {
 	struct wf_dataset dataset;
+
+	if (has_format(opts, "csv")) {
+		return read_columns(env, opts, false, out);
+	}
 	enum weft_status st = opts->text != NULL ? wf_housing_parse(env, opts->text, &dataset)
 						 : wf_housing_read(env, opts->path, &dataset);
 	return st == WEFT_OK ? finish_dataset(env, opts, &dataset, out) : st;
@@ -68,6 +89,9 @@ wf_source_read_digits(struct wf_env *env, const struct wf_source_opts *opts, str
 	struct wf_dataset dataset;
 	const bool is_folder = has_format(opts, "idx");
 
+	if (has_format(opts, "csv")) {
+		return read_columns(env, opts, true, out);
+	}
 	enum weft_status st = is_folder            ? wf_images_read(env, opts->path, &dataset)
 			      : opts->text != NULL ? wf_digits_parse(env, opts->text, &dataset)
 						   : wf_digits_read(env, opts->path, &dataset);

@@ -34,7 +34,11 @@ struct wf_source_opts {
 	const char *path; /* for error texts, and a folder of idx files */
 	/* What is read; lent for the call, and readers may write to it. NULL: the file `path`. */
 	struct wf_text *text;
-	const char *format; /* of keyed features: "strikes", "libsvm", "criteo"; of digits: "idx" */
+	/* Of keyed features: "strikes", "libsvm", "criteo"; of digits: "idx"; of tables of numbers
+	 * with a header: "csv". */
+	const char *format;
+	const char *target;  /* of csv: the name of its column; NULL or "": the last one */
+	bool is_scaled;      /* of csv: features less their mean, divided by their range */
 	uint64_t vocabulary; /* the most words, "unknown" included */
 	/* Do not use the test rows: train on four fifths of the training rows, test on the rest.
 	 * The vocabulary is still that of all training rows. */

@@ -23,6 +23,8 @@ struct wf_train_opts {
 	const char *data_split; /* "rows", "files", "mine"; NULL: rows */
 	uint64_t data_window;   /* bytes of text; 0: the defaults of set.h */
 	const char *format;     /* of the files */
+	const char *target;     /* csv: name of the target's column; NULL or "": the last one */
+	const char *scale;      /* csv: "none", "range"; NULL: none */
 	const char *hidden;
 	uint64_t embedding;  /* width of a table's rows; ctr 0: wide part only */
 	uint64_t vocabulary; /* ngram: words of the vocabulary */

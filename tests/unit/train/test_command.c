@@ -151,7 +151,7 @@ bad_command_lines_are_refused(void **state)
 	assert_refused(parse("weft-train linear --nonfinite=true"), WEFT_INVALID, "abort");
 	assert_refused(parse("weft-train linear --trainer_count=1000"), WEFT_INVALID, "1000");
 	assert_refused(parse("weft-train linear --learning_rate=0"), WEFT_INVALID, "learning_rate");
-	assert_refused(parse("weft-train ctr --format=csv"), WEFT_INVALID, "libsvm");
+	assert_refused(parse("weft-train ctr --format=parquet"), WEFT_INVALID, "libsvm");
 	assert_refused(parse("weft-train ngram --vocabulary=1"), WEFT_INVALID, "vocabulary");
 	assert_refused(parse("weft-train linear --saving_period=0"), WEFT_INVALID, "saving_period");
 	assert_refused(parse("weft-train ctr --ports_num=257"), WEFT_INVALID, "ports_num");
