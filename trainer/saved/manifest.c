@@ -334,7 +334,7 @@ parse_tensor(struct cursor *cursor, const char *before, struct wf_manifest_tenso
 
 /* The first line, then the checksum: a later format may have another one, or none. */
 static enum weft_status
-check_frame(struct cursor *cursor, size_t bytes, bool *with_tables)
+check_frame(struct cursor *cursor, size_t bytes, bool *with_tables, bool *with_batch)
 {
 	char wanted[CRC_LINE_BYTES + 1];
 	uint64_t format = 0;
@@ -346,13 +346,17 @@ check_frame(struct cursor *cursor, size_t bytes, bool *with_tables)
 	if (!parse_u64(cursor, &format) || !at_end(cursor)) {
 		return bad(cursor, "must give the version of the format");
 	}
-	if (format != WF_MANIFEST_FORMAT && format != WF_MANIFEST_FORMAT_TABLES) {
+	const uint32_t last =
+		WF_MANIFEST_FORMAT + WF_MANIFEST_FORMAT_TABLES + WF_MANIFEST_FORMAT_BATCH;
+	if (format < WF_MANIFEST_FORMAT || format > last) {
 		return wf_fail(WEFT_DATA,
-			       "format version %" PRIu64 ": this weft reads versions %u and %u "
+			       "format version %" PRIu64 ": this weft reads versions %u to %u "
 			       "only; use the one that wrote it",
-			       format, WF_MANIFEST_FORMAT, WF_MANIFEST_FORMAT_TABLES);
+			       format, WF_MANIFEST_FORMAT, last);
 	}
-	*with_tables = format == WF_MANIFEST_FORMAT_TABLES;
+	const uint64_t has = format - WF_MANIFEST_FORMAT;
+	*with_tables = (has & WF_MANIFEST_FORMAT_TABLES) != 0;
+	*with_batch = (has & WF_MANIFEST_FORMAT_BATCH) != 0;
 	if (bytes < CRC_LINE_BYTES) {
 		return wf_fail(WEFT_DATA, "has no checksum in its last line: it is truncated");
 	}
@@ -369,12 +373,18 @@ check_frame(struct cursor *cursor, size_t bytes, bool *with_tables)
 }
 
 static enum weft_status
-parse_about(struct cursor *cursor, struct wf_saved_about *about)
+parse_about(struct cursor *cursor, bool with_batch, struct wf_saved_about *about)
 {
 	enum weft_status st =
 		parse_word_line(cursor, "version", about->version, sizeof(about->version));
 	if (st == WEFT_OK) {
 		st = parse_number_line(cursor, "pass", &about->pass);
+	}
+	if (st == WEFT_OK && with_batch) {
+		st = parse_number_line(cursor, "batch", &about->batch);
+		if (st == WEFT_OK && about->batch == 0) {
+			st = bad(cursor, "must count at least 1");
+		}
 	}
 	if (st == WEFT_OK) {
 		st = parse_number_line(cursor, "step", &about->step);
@@ -495,10 +505,11 @@ wf_manifest_decode(struct wf_env *env, const char *text, size_t bytes, struct wf
 	struct cursor cursor = {.text = text, .bytes = bytes};
 	struct wf_manifest manifest = {0};
 	bool with_tables = false;
+	bool with_batch = false;
 
-	enum weft_status st = check_frame(&cursor, bytes, &with_tables);
+	enum weft_status st = check_frame(&cursor, bytes, &with_tables, &with_batch);
 	if (st == WEFT_OK) {
-		st = parse_about(&cursor, &manifest.about);
+		st = parse_about(&cursor, with_batch, &manifest.about);
 	}
 	if (st == WEFT_OK) {
 		st = parse_tensors(env, &cursor, with_tables, &manifest);
@@ -577,11 +588,14 @@ wf_manifest_encode(const struct wf_manifest *manifest, char *out, size_t room)
 	const struct wf_saved_about *about = &manifest->about;
 	struct text text = {.out = out, .room = room};
 
-	add(&text, FIRST_WORDS "%u\nversion %s\n",
-	    manifest->table_count > 0 ? WF_MANIFEST_FORMAT_TABLES : WF_MANIFEST_FORMAT,
-	    about->version);
-	add(&text, "pass %" PRIu64 "\nstep %" PRIu64 "\nsamples %" PRIu64 "\n", about->pass,
-	    about->step, about->samples);
+	add(&text, FIRST_WORDS "%u\nversion %s\npass %" PRIu64 "\n",
+	    WF_MANIFEST_FORMAT + (manifest->table_count > 0 ? WF_MANIFEST_FORMAT_TABLES : 0) +
+		    (about->batch > 0 ? WF_MANIFEST_FORMAT_BATCH : 0),
+	    about->version, about->pass);
+	if (about->batch > 0) {
+		add(&text, "batch %" PRIu64 "\n", about->batch);
+	}
+	add(&text, "step %" PRIu64 "\nsamples %" PRIu64 "\n", about->step, about->samples);
 	add(&text, "optimizer %s\nsettings %s\ntensors %u\n", about->optimizer, about->settings,
 	    manifest->tensor_count);
 	for (uint32_t i = 0; i < manifest->tensor_count; i++) {

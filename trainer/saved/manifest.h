@@ -9,8 +9,10 @@
 /* The manifest of a save that is being written, created first and removed at the end: it names the
  * files without sizes and checksums. */
 #define WF_MANIFEST_DRAFT ".draft"
-#define WF_MANIFEST_FORMAT 1u        /* without tables */
-#define WF_MANIFEST_FORMAT_TABLES 2u /* with tables */
+/* The version of the format, 1 to 4: 1, and for what it has besides: */
+#define WF_MANIFEST_FORMAT 1u
+#define WF_MANIFEST_FORMAT_TABLES 1u /* tables */
+#define WF_MANIFEST_FORMAT_BATCH 2u  /* the batches of a pass that is not complete */
 #define WF_MANIFEST_BYTES_MAX (4u << 20)
 #define WF_TENSOR_HEADER_BYTES 16u /* of a parameter file */
 

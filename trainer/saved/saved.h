@@ -19,6 +19,7 @@
 /* What a save knows of its job. */
 struct wf_saved_about {
 	uint64_t pass;    /* the last one applied, from 0 */
+	uint64_t batch;   /* in the middle of that pass: batches of trainer 0 so far; 0: all */
 	uint64_t step;    /* steps applied so far */
 	uint64_t samples; /* over which these ran, of all trainers */
 	char version[32]; /* of the weft that wrote it: one word */

@@ -48,6 +48,14 @@ what_is_encoded_decodes_to_the_same(void **state)
 	assert_int_equal(out.tensor_count, 2);
 	assert_memory_equal(out.tensor, tensor, sizeof(tensor));
 	wf_manifest_fini(&scene->failing.env, &out);
+
+	in.about.batch = 150; /* of a pass that is not complete */
+	bytes = wf_manifest_encode(&in, text, sizeof(text));
+	assert_non_null(strstr(text, "weft saved model 3\n"));
+	assert_non_null(strstr(text, "\nbatch 150\n"));
+	assert_ok(wf_manifest_decode(&scene->failing.env, text, bytes, &out));
+	assert_memory_equal(&out.about, &in.about, sizeof(in.about));
+	wf_manifest_fini(&scene->failing.env, &out);
 }
 
 static void
@@ -58,8 +66,11 @@ malformed_texts_are_refused_by_line(void **state)
 	} cases[] = {
 		{"", "line 1"},
 		{"weft saved model\n", "line 1"},
-		{"weft saved model 3\nwhatever\n",
-		 "format version 3: this weft reads versions 1 and 2"},
+		{"weft saved model 5\nwhatever\n", "5: this weft reads versions 1 to 4"},
+		{"weft saved model 0\nwhatever\n", "format version 0: this weft reads"},
+		{"weft saved model 3\nversion a\npass 1\nstep 2\n", "must be \"batch ...\""},
+		{"weft saved model 3\nversion a\npass 1\nbatch 0\n", "must count at least 1"},
+		{"weft saved model 1\nversion a\npass 1\nbatch 1\n", "must be \"step ...\""},
 		{"weft saved model 01\n", "the version of the format"},
 		{"weft saved model 1 \n", "the version of the format"},
 		{"weft saved model 1\npass 2\n", "line 2, \"pass 2\": must be \"version ...\""},
