@@ -44,8 +44,9 @@ struct wf_server {
 	uint64_t start_ns; /* when it began to serve: before any lane's thread */
 
 	/* Control. */
-	/* 1 + the signal, or 1. Any: store relaxed; lanes: load relaxed; carries no data. */
+	/* 1 + the signal, or 1. Any: store release; lanes: load acquire; S1. */
 	_Atomic uint32_t stop;
+	_Atomic uint64_t stop_job_ns; /* when a stop ends a running job; written before `stop` */
 	/* Lanes whose job has ended well, with `once`. Lanes: add relaxed, load relaxed; carries no
 	 * data. */
 	_Atomic uint32_t finished_count;
@@ -417,7 +418,7 @@ look_at_job(struct lane_thread *self)
 {
 	struct wf_server *server = self->server;
 	enum wf_lane_job state = wf_lane_job_state(self->lane);
-	uint32_t stop = atomic_load_explicit(&server->stop, memory_order_relaxed);
+	uint32_t stop = atomic_load_explicit(&server->stop, memory_order_acquire); /* S1 */
 	const struct wf_lane_cause *cause = wf_lane_cause(self->lane);
 	if (state != WF_LANE_IDLE) {
 		atomic_store_explicit(&server->begun, 1, memory_order_relaxed);
@@ -426,7 +427,9 @@ look_at_job(struct lane_thread *self)
 		publish_cause(server, cause, false);
 		self->told = true; /* once: another lane may have a new job by the next turn */
 	}
-	if (stop != 0 && state == WF_LANE_RUNNING) {
+	if (stop != 0 && state == WF_LANE_RUNNING &&
+	    wf_now_ns(server->env) >=
+		    atomic_load_explicit(&server->stop_job_ns, memory_order_relaxed)) {
 		stop_job(self, stop);
 	}
 	if (state == WF_LANE_FINISHED || state == WF_LANE_FAILED) {
@@ -622,7 +625,13 @@ wf_server_run(struct wf_server *server)
 void
 wf_server_stop_by(struct wf_server *server, int signal_number)
 {
-	atomic_store_explicit(&server->stop, 1 + (uint32_t)signal_number, memory_order_relaxed);
+	uint64_t grace_ns = signal_number == SIGTERM ? server->opts.stop_grace_ns : 0;
+	if (grace_ns > 0) {
+		atomic_store_explicit(&server->stop_job_ns, wf_now_ns(server->env) + grace_ns,
+				      memory_order_relaxed);
+	}
+	atomic_store_explicit(&server->stop, 1 + (uint32_t)signal_number,
+			      memory_order_release); /* S1: look_at_job */
 }
 
 bool

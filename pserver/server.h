@@ -32,6 +32,7 @@ struct wf_server_opts {
 	bool inline_lanes;
 	bool once;                /* end with OK when all trainers of the first job have sent
 				   * GOODBYE */
+	uint64_t stop_grace_ns;   /* a stop by SIGTERM leaves a running job so long to end */
 	uint64_t slot_bytes_max;  /* longest slice accepted, bytes */
 	uint32_t slot_count;      /* window per trainer and lane; a power of two, 1..256 */
 	uint64_t max_shard_bytes; /* parameters and state of one lane */

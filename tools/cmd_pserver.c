@@ -43,6 +43,7 @@ struct stopper {
 	/* Fixed before the thread starts. */
 	struct wf_server *server;
 	sigset_t signals;
+	uint64_t echo_ms; /* the same signal within this time is an echo */
 	pthread_t thread;
 	/* Shared. */
 	_Atomic bool finished;  /* main: store release; stopper: load acquire */
@@ -52,7 +53,8 @@ struct stopper {
 
 static const struct wf_help_group groups[] = {
 	{"Ports and addresses", "port ports_num ports_num_for_sparse listen"},
-	{"Job", "num_gradient_servers max_trainers once ready_file job_name"},
+	{"Job", "num_gradient_servers max_trainers once ready_file job_name save_on_term "
+		"term_grace"},
 	{"Memory", "max_shard_bytes inbox_bytes slot_count"},
 	{.title = WF_HEADING_TRANSPORT},
 	{WF_HEADING_TIME_LIMITS, "stall_timeout"},
@@ -252,6 +254,7 @@ server_opts(const struct wf_pserver_settings *set, struct wf_env *env, struct wf
 	out->max_trainers = (uint32_t)set->max_trainers;
 	out->newcomer_max = newcomer_max(set);
 	out->once = set->once;
+	out->stop_grace_ns = set->save_on_term ? set->term_grace_ns : 0;
 	out->slot_count = (uint32_t)set->slot_count;
 	out->max_shard_bytes = set->max_shard_bytes;
 	out->inbox_bytes = set->inbox_bytes;
@@ -269,7 +272,8 @@ stopper_main(void *arg)
 					 memory_order_acquire)) { /* S1: stopper_end */
 			return NULL;
 		}
-		enum wf_stop_ask ask = wf_stop_asked(&stopper->asked, signal_number);
+		enum wf_stop_ask ask =
+			wf_stop_asked_within(&stopper->asked, signal_number, stopper->echo_ms);
 		if (ask == WF_STOP_FIRST) {
 			wf_server_stop_by(stopper->server, signal_number);
 		} else if (ask == WF_STOP_AGAIN) {
@@ -390,6 +394,7 @@ wf_cmd_pserver(int argc, char **argv)
 		st = check(&command);
 	}
 	stopper_block(&stopper);
+	stopper.echo_ms = command.set.save_on_term ? WF_STOP_ECHO_SAVING_MS : WF_STOP_ECHO_MS;
 	if (st == WEFT_OK) {
 		st = wf_env_system_create(command.set.log_level, STDERR_FILENO, &env);
 	}

@@ -68,6 +68,18 @@ static const struct wf_option own[] = {
 	 .help = "A name of the job, at most 63 letters, digits, dots, underscores and dashes. It "
 		 "stands in the log and on the command line in lists of processes; nothing else "
 		 "depends on it."},
+	{.name = "save_on_term",
+	 .type = WF_OPTION_BOOL,
+	 .offset = FIELD(save_on_term),
+	 .help = "After SIGTERM stay until the job has ended, so that trainer 0, which got "
+		 "SIGTERM as well, can save."},
+	{.name = "term_grace",
+	 .type = WF_OPTION_DURATION,
+	 .offset = FIELD(term_grace_ns),
+	 .initial = "30s",
+	 .min = WF_NS_PER_MS,
+	 .max = 86400 * WF_NS_PER_S,
+	 .help = "With --save_on_term: how long after SIGTERM the job is ended all the same."},
 	{.name = "slot_count",
 	 .type = WF_OPTION_U64,
 	 .offset = FIELD(slot_count),

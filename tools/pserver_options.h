@@ -5,7 +5,7 @@
 
 #include "base/settings.h"
 
-#define WF_PSERVER_OPTION_MAX 46
+#define WF_PSERVER_OPTION_MAX 48
 
 struct wf_pserver_settings {
 	uint64_t max_trainers;
@@ -13,6 +13,8 @@ struct wf_pserver_settings {
 	bool once;
 	const char *ready_file; /* NULL: none */
 	const char *job_name;   /* NULL or "": none */
+	bool save_on_term;
+	uint64_t term_grace_ns;
 	uint64_t slot_count;
 	uint64_t max_shard_bytes;
 	uint64_t inbox_bytes; /* 0: all */
