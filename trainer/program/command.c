@@ -397,6 +397,20 @@ static const struct wf_option own[] = {
 	 .min = 1,
 	 .help = "Save every N passes.",
 	 .means = "passes from one save to the next"},
+	{.name = "saving_period_by_batches",
+	 .type = WF_OPTION_U64,
+	 .offset = AT(saving_period_by_batches),
+	 .initial = "0",
+	 .help = "Save after every N batches of trainer 0, too, under the number of the pass; "
+		 "the next save of the pass replaces it. 0: only at the end of a pass. Needs "
+		 "--dense_mode=sync and --sparse_mode=sync.",
+	 .means = "batches from one save in a pass to the next"},
+	{.name = "start_batch",
+	 .type = WF_OPTION_U64,
+	 .offset = AT(start_batch),
+	 .initial = "0",
+	 .help = "Begin in the middle of --start_pass, after N batches, from a save that was "
+		 "made there. The same on all trainers. 0: at its beginning."},
 	{.name = "job_name",
 	 .type = WF_OPTION_STRING,
 	 .offset = AT(job_name),
@@ -405,6 +419,27 @@ static const struct wf_option own[] = {
 		 "stands in the log of each process and on its command line in lists of "
 		 "processes; nothing else depends on it.",
 	 .means = "name of the job"},
+	{.name = "save_on_term",
+	 .type = WF_OPTION_BOOL,
+	 .offset = AT(save_on_term),
+	 .help = "After SIGTERM trainer 0 ends its step, saves to --save_dir and then ends the "
+		 "job. Give it to pservers and all trainers if a scheduler sends SIGTERM to all: "
+		 "they stay until then. Needs --dense_mode=sync and --sparse_mode=sync."},
+	{.name = "term_grace",
+	 .type = WF_OPTION_DURATION,
+	 .offset = AT(term_grace_ns),
+	 .initial = "30s",
+	 .min = WF_NS_PER_MS,
+	 .max = 86400 * WF_NS_PER_S,
+	 .help = "With --save_on_term: how long after SIGTERM a process ends even if nothing was "
+		 "saved. Must be less than what the scheduler waits before it kills."},
+	{.name = "time_limit",
+	 .type = WF_OPTION_DURATION,
+	 .offset = AT(time_limit_ns),
+	 .initial = "0",
+	 .help = "After this time trainer 0 ends its step, saves to --save_dir and ends the job; "
+		 "its exit code is 75. It runs from the start of the trainer. 0: no limit. Needs "
+		 "--dense_mode=sync and --sparse_mode=sync."},
 	{.name = "start_pass",
 	 .type = WF_OPTION_U64,
 	 .offset = AT(start_pass),

@@ -79,9 +79,9 @@ wf_run_compared(const struct wf_run *job, char *out)
 	int used =
 		snprintf(out, WF_COMPARED_BYTES,
 			 "model=%s seed=%" PRIu64 " batch_size=%" PRIu64 " start_pass=%" PRIu64
-			 " num_passes=%" PRIu64 " validate=%s test_list=%s",
+			 " start_batch=%" PRIu64 " num_passes=%" PRIu64 " validate=%s test_list=%s",
 			 job->kind->name, job->seed, opts->batch_size, opts->start_pass,
-			 opts->num_passes, opts->validate ? "true" : "false",
+			 opts->start_batch, opts->num_passes, opts->validate ? "true" : "false",
 			 opts->test_list != NULL && opts->test_list[0] != '\0' ? "true" : "false");
 	if (job->source->kind == WF_SOURCE_WORDS) {
 		used += snprintf(out + used, WF_COMPARED_BYTES - (size_t)used,
@@ -91,7 +91,7 @@ wf_run_compared(const struct wf_run *job, char *out)
 	if (used >= (int)WF_COMPARED_BYTES) {
 		return wf_fail(
 			WEFT_INVALID,
-			"seed, batch_size, start_pass, num_passes and data_window "
+			"seed, batch_size, start_pass, start_batch, num_passes and data_window "
 			"have too many digits together: trainers compare at most %u characters",
 			WF_COMPARED_BYTES - 1);
 	}

@@ -11,6 +11,7 @@
 #include "base/assert.h"
 #include "base/status.h"
 #include "base/settings.h"
+#include "trainer/program/border.h"
 #include "trainer/program/remote_tables.h"
 #include "trainer/program/saving.h"
 #include "trainer/program/stragglers.h"
@@ -309,28 +310,44 @@ log_discarded(struct fabric *fabric)
 	return WEFT_OK;
 }
 
-/* The other trainers continue meanwhile, as far as they can without this one's gradients. */
+/* Saves at the end of a pass (batch 0), or in its middle. The other trainers continue meanwhile, as
+ * far as they can without this one's gradients. */
 static enum weft_status
-save_pass(struct fabric *fabric)
+save(struct fabric *fabric, uint64_t batch)
 {
 	const struct wf_run_arrays arrays = {
 		.param = fabric->exact,
 		.state = fabric->state,
-		.average = keeps_averages(fabric->job) ? fabric->average : NULL,
+		.average = batch == 0 && keeps_averages(fabric->job) ? fabric->average : NULL,
 		.remote = &fabric->tables,
 	};
+	struct wf_run_past past = {.samples = fabric->samples, .batch = batch};
 
-	if (!wf_run_is_save_due(fabric->job)) {
-		return WEFT_OK;
-	}
 	enum weft_status st = weft_pull_state(fabric->session);
 	if (st != WEFT_OK) {
 		return st;
 	}
-	wf_run_save(fabric->job, &arrays,
-		    (struct wf_run_past){.step = weft_steps(fabric->session),
-					 .samples = fabric->samples});
+	past.step = weft_steps(fabric->session);
+	past.samples += batch > 0 ? wf_border_samples(fabric->job, batch) : 0;
+	wf_run_save(fabric->job, &arrays, past);
 	return WEFT_OK;
+}
+
+static enum weft_status
+save_pass(struct fabric *fabric)
+{
+	wf_border_look(fabric->job);
+	enum weft_status st = wf_run_is_save_due(fabric->job) ? save(fabric, 0) : WEFT_OK;
+	return st == WEFT_OK ? wf_border_end(fabric->job, 0) : st;
+}
+
+/* In the middle of a pass. */
+static enum weft_status
+save_part(struct fabric *fabric)
+{
+	const uint64_t batch = fabric->job->batch;
+	enum weft_status st = save(fabric, batch);
+	return st == WEFT_OK ? wf_border_end(fabric->job, batch) : st;
 }
 
 /* The next batch of this pass, and its rows on their way. It has no rows if none is left. */
@@ -357,9 +374,9 @@ push_tensors(struct fabric *fabric)
 
 /* One batch of a model with tables. The step begins before its cost is known, so that the rows of
  * the next batch, whose values are those after this step, can be requested while this one is
- * computed. */
+ * computed; not before a border, where tables are saved. */
 static enum weft_status
-step_with_rows(struct fabric *fabric, struct wf_tally *tally)
+step_with_rows(struct fabric *fabric, struct wf_tally *tally, bool is_border)
 {
 	struct wf_run *job = fabric->job;
 	struct wf_remote_batch *now = &fabric->batch[fabric->now];
@@ -370,7 +387,7 @@ step_with_rows(struct fabric *fabric, struct wf_tally *tally)
 	if (st == WEFT_OK) {
 		st = weft_step(fabric->session, now->rows.rows, 0.0);
 	}
-	if (st == WEFT_OK) {
+	if (st == WEFT_OK && !is_border) {
 		st = begin_batch(fabric, next);
 	}
 	if (st != WEFT_OK) {
@@ -408,14 +425,25 @@ run_pass(struct fabric *fabric)
 	const struct wf_view view = view_of(fabric);
 	struct wf_tally tally = {0};
 
-	job->batch = 0;
+	job->batch = wf_border_first_batch(job);
 	wf_feed_begin(&fabric->feed, job->seed, job->pass);
-	enum weft_status st = begin_batch(fabric, &fabric->batch[fabric->now]);
+	enum weft_status st = wf_feed_skip(&fabric->feed, job->batch);
+	if (st == WEFT_OK) {
+		st = begin_batch(fabric, &fabric->batch[fabric->now]);
+	}
 	while (st == WEFT_OK && fabric->batch[fabric->now].rows.rows > 0) {
-		st = has_tables ? step_with_rows(fabric, &tally) : step_dense(fabric, &tally);
+		const bool is_border = wf_border_is_near(job);
+		st = has_tables ? step_with_rows(fabric, &tally, is_border)
+				: step_dense(fabric, &tally);
 		if (st == WEFT_OK) {
 			st = wf_run_batch_done(job, &tally, &view,
 					       job->opts->session.trainer_id == 0);
+		}
+		if (st == WEFT_OK && is_border) {
+			st = save_part(fabric);
+			if (st == WEFT_OK && has_tables) {
+				st = begin_batch(fabric, &fabric->batch[fabric->now]);
+			}
 		}
 	}
 	if (st == WEFT_OK) {
@@ -500,6 +528,9 @@ wf_run_run_fabric(struct wf_run *job)
 	if (st == WEFT_OK && tells) {
 		st = wf_stragglers_init(job->env, (uint32_t)job->opts->session.num_gradient_servers,
 					&fabric.stragglers);
+	}
+	if (st == WEFT_OK) {
+		wf_border_postpone(job);
 	}
 	for (job->pass = job->opts->start_pass; st == WEFT_OK && job->pass < job->opts->num_passes;
 	     job->pass++) {

@@ -27,8 +27,9 @@ static const struct wf_help_group groups[] = {
 	{"Size of tables", "table_memory evict_at_cap admit_count admit_probability evict_age "
 			   "evict_score evict_show_weight evict_click_weight evict_fade "
 			   "evict_fade_steps"},
-	{"Saved models", "save_dir saving_period save_only_one start_pass init_model_path "
-			 "load_missing_parameter_strategy"},
+	{"Saved models", "save_dir saving_period saving_period_by_batches save_only_one "
+			 "start_pass start_batch init_model_path load_missing_parameter_strategy"},
+	{"End", "save_on_term term_grace time_limit"},
 	{.title = WF_HEADING_TRANSPORT},
 	{.title = WF_HEADING_TIME_LIMITS},
 	{"Log", "log_period dot_period stats_period"},
@@ -77,7 +78,7 @@ const struct wf_help wf_train_help = {
 		      "  69  a peer is unavailable or was lost, or another job saves to save_dir\n"
 		      "  70  an internal error\n"
 		      "  74  input or output failed; also when a pass could not be saved\n"
-		      "  75  try again\n"
+		      "  75  the time limit is over; also: try again\n"
 		      "  77  not permitted",
 };
 

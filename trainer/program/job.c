@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/settings.h"
 #include "base/status.h"
+#include "trainer/program/border.h"
 #include "trainer/program/saving.h"
 
 #define LINE_BYTES 160
@@ -63,6 +64,7 @@ wf_run_init(struct wf_run *job, const struct wf_train_opts *opts, struct wf_env 
 		.kernels = wf_kernels_best(),
 		.is_sequential = opts->sequential || opts->local,
 		.seed = opts->seed,
+		.start_ns = wf_now_ns(env),
 	};
 	enum weft_status st = wf_kind_by_name(opts->model, &job->kind);
 	if (st == WEFT_OK) {
@@ -70,6 +72,9 @@ wf_run_init(struct wf_run *job, const struct wf_train_opts *opts, struct wf_env 
 	}
 	if (st == WEFT_OK) {
 		st = wf_run_open_data(job);
+	}
+	if (st == WEFT_OK && !opts->closed_form) {
+		st = wf_border_check(job);
 	}
 	if (st == WEFT_OK && !opts->closed_form) {
 		st = wf_run_open_saving(job);

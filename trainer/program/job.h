@@ -43,8 +43,16 @@ struct wf_run_saving {
 	struct wf_saved_folder *folder;
 	struct wf_saved_folder *average_folder;
 	uint64_t failures; /* passes that could not be saved */
+	bool is_last_lost; /* the last save failed */
 	uint64_t first_unsaved_pass;
 	struct wf_error first_failure;
+};
+
+/* Whether trainer 0 ends the run at the next border: border.h. */
+enum wf_run_end {
+	WF_RUN_GOES_ON,
+	WF_RUN_IS_STOPPED,     /* by SIGTERM, with save_on_term */
+	WF_RUN_IS_OUT_OF_TIME, /* time_limit */
 };
 
 struct wf_run {
@@ -71,8 +79,10 @@ struct wf_run {
 	struct wf_run_batches batches;
 	struct wf_exam *exam; /* what testing needs: exam.c */
 
-	uint64_t pass;  /* current, from 0 */
-	uint64_t batch; /* batches done in this pass */
+	uint64_t pass;     /* current, from 0 */
+	uint64_t batch;    /* batches done in this pass */
+	uint64_t start_ns; /* for time_limit */
+	enum wf_run_end end;
 
 	double test; /* figure of the last pass's line */
 	double auc;  /* measured at the end, where the model is a classifier with tables */

@@ -45,7 +45,7 @@ print_dot(void *arg)
 }
 
 static enum weft_status
-run(const struct wf_train_command *command)
+run(const struct wf_train_command *command, bool *is_out_of_time)
 {
 	struct output output = {0};
 	const struct wf_train_sink sink = {
@@ -53,6 +53,7 @@ run(const struct wf_train_command *command)
 		.arg = &output,
 		.dot = isatty(STDERR_FILENO) ? print_dot : NULL,
 		.watch = &wf_stop_watch,
+		.is_out_of_time = is_out_of_time,
 	};
 	char understood[UNDERSTOOD_BYTES];
 
@@ -92,10 +93,11 @@ main(int argc, char **argv)
 		wf_options_print(&command.options, stdout);
 		return fflush(stdout) == 0 ? WF_EXIT_OK : WF_EXIT_IO;
 	}
-	st = run(&command);
+	bool is_out_of_time = false;
+	st = run(&command, &is_out_of_time);
 	if (st != WEFT_OK) {
 		wf_outlet_last_words("weft train: %s", weft_last_error());
 		wf_stop_die();
 	}
-	return wf_exit_code(st);
+	return is_out_of_time ? WF_EXIT_AGAIN : wf_exit_code(st);
 }

@@ -236,6 +236,19 @@ list_tensors(const struct wf_run *job, const struct wf_run_arrays *arrays,
 	return model->tensor_count;
 }
 
+static bool
+is_continuing(const struct wf_train_opts *opts)
+{
+	return opts->start_pass > 0 || opts->start_batch > 0;
+}
+
+/* The number of the save from which the run continues. */
+static uint64_t
+start_save(const struct wf_train_opts *opts)
+{
+	return opts->start_batch > 0 ? opts->start_pass : opts->start_pass - 1;
+}
+
 static enum weft_status
 check_past(const struct wf_run *job, const struct wf_saved_about *past, const char *path)
 {
@@ -248,10 +261,17 @@ check_past(const struct wf_run *job, const struct wf_saved_about *past, const ch
 			       "optimizer=%s, or take the values alone with init_model_path",
 			       path, past->optimizer, now.optimizer, past->optimizer);
 	}
-	if (past->pass != job->opts->start_pass - 1) {
+	if (past->pass != start_save(job->opts)) {
 		return wf_fail(WEFT_DATA,
 			       "%s: its manifest is that of pass %" PRIu64 ", not of pass %" PRIu64,
-			       path, past->pass, job->opts->start_pass - 1);
+			       path, past->pass, start_save(job->opts));
+	}
+	if (past->batch != job->opts->start_batch) {
+		return wf_fail(WEFT_MISMATCH,
+			       "%s: was saved after %" PRIu64 " batches of its pass (0: all); "
+			       "continue with start_pass=%" PRIu64 " start_batch=%" PRIu64,
+			       path, past->batch, past->batch > 0 ? past->pass : past->pass + 1,
+			       past->batch);
 	}
 	if (strcmp(past->settings, now.settings) != 0) {
 		wf_log(job->env, WF_LOG_WARN,
@@ -337,10 +357,10 @@ wf_run_restore(struct wf_run *job, const struct wf_run_arrays *arrays, struct wf
 	if (is_given(opts->init_model_path)) {
 		return load_initial(job, arrays);
 	}
-	if (opts->start_pass == 0) {
+	if (!is_continuing(opts)) {
 		return WEFT_OK;
 	}
-	enum weft_status st = wf_saved_pass_path(opts->save_dir, opts->start_pass - 1, path);
+	enum weft_status st = wf_saved_pass_path(opts->save_dir, start_save(opts), path);
 	return st == WEFT_OK ? load(job, arrays, path, out) : st;
 }
 
@@ -354,10 +374,10 @@ wf_run_restore_remote(struct wf_run *job, const struct wf_remote_tables *tables)
 
 	if (is_init) {
 		st = open_initial(job, &saved);
-	} else if (job->opts->start_pass == 0) {
+	} else if (!is_continuing(job->opts)) {
 		return WEFT_OK;
 	} else {
-		st = wf_saved_pass_path(job->opts->save_dir, job->opts->start_pass - 1, path);
+		st = wf_saved_pass_path(job->opts->save_dir, start_save(job->opts), path);
 		st = st == WEFT_OK ? wf_saved_open(job->env, wf_saved_posix(), path, &saved) : st;
 	}
 	if (st == WEFT_OK) {
@@ -382,7 +402,8 @@ wf_run_is_save_due(const struct wf_run *job)
 {
 	const uint64_t period = job->opts->saving_period;
 
-	return wf_run_is_saver(job) && period != 0 && (job->pass + 1) % period == 0;
+	return wf_run_is_saver(job) &&
+	       (job->end != WF_RUN_GOES_ON || (period != 0 && (job->pass + 1) % period == 0));
 }
 
 static enum weft_status
@@ -392,6 +413,7 @@ save(const struct wf_run *job, const struct wf_run_arrays *arrays, struct wf_run
 	struct wf_saved_table table[WF_MODEL_TABLES_MAX];
 	struct wf_saved_about about = {
 		.pass = job->pass,
+		.batch = past.batch,
 		.step = past.step,
 		.samples = past.samples,
 	};
@@ -446,8 +468,8 @@ save_averages(const struct wf_run *job, float *const *average, struct wf_run_pas
 static void
 note_failure(struct wf_run *job, const char *what)
 {
-	wf_log(job->env, WF_LOG_WARN, "%s %" PRIu64 " is not saved, training goes on: %s", what,
-	       job->pass, weft_last_error());
+	wf_log(job->env, WF_LOG_WARN, "%s %" PRIu64 " is not saved, training %s: %s", what,
+	       job->pass, job->end == WF_RUN_GOES_ON ? "goes on" : "ends", weft_last_error());
 	if (job->saving.failures++ == 0) {
 		job->saving.first_failure = *wf_error_record();
 		job->saving.first_unsaved_pass = job->pass;
@@ -457,7 +479,8 @@ note_failure(struct wf_run *job, const char *what)
 void
 wf_run_save(struct wf_run *job, const struct wf_run_arrays *arrays, struct wf_run_past past)
 {
-	if (save(job, arrays, past) != WEFT_OK) {
+	job->saving.is_last_lost = save(job, arrays, past) != WEFT_OK;
+	if (job->saving.is_last_lost) {
 		note_failure(job, "pass");
 		return;
 	}

@@ -20,6 +20,7 @@ struct wf_run_arrays {
 struct wf_run_past {
 	uint64_t step;
 	uint64_t samples;
+	uint64_t batch; /* saving in the middle of a pass: batches done; 0: it is complete */
 };
 
 /* Checks the options, and opens and locks the folders that this process saves to. WEFT_INVALID:
@@ -37,7 +38,8 @@ enum weft_status wf_run_restore_remote(struct wf_run *job,
 				       const struct wf_remote_tables *tables) WEFT_MUST_CHECK;
 /* Whether this process ever saves. */
 bool wf_run_is_saver(const struct wf_run *job);
-/* Whether the pass that has just ended is to be saved by this process. */
+/* Whether the pass that has just ended is to be saved by this process: as the period says, and
+ * where the run ends. */
 bool wf_run_is_save_due(const struct wf_run *job);
 /* Saves the pass. A failure is logged and kept for wf_run_saving_result: training goes on. */
 void wf_run_save(struct wf_run *job, const struct wf_run_arrays *arrays, struct wf_run_past past);

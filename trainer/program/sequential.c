@@ -12,6 +12,7 @@
 #include "base/digest.h"
 #include "kernels/average.h"
 #include "kernels/norm.h"
+#include "trainer/program/border.h"
 #include "trainer/program/local_tables.h"
 #include "trainer/program/rounded.h"
 #include "trainer/program/saving.h"
@@ -392,6 +393,23 @@ view_of(struct run *run)
 	};
 }
 
+static void
+save(struct run *run, uint64_t batch)
+{
+	const struct wf_run_arrays arrays = {
+		.param = run->exact,
+		.state = run->state,
+		.average = batch == 0 && wf_optimizer_averages(&run->job->terms.optimizer.set)
+				   ? run->averaged
+				   : NULL,
+		.tables = run->tables,
+	};
+
+	wf_run_save(run->job, &arrays,
+		    (struct wf_run_past){
+			    .step = run->updates, .samples = run->samples_before, .batch = batch});
+}
+
 /* Steps until all trainers are out of data. */
 static enum weft_status
 run_steps(struct run *run)
@@ -401,6 +419,7 @@ run_steps(struct run *run)
 
 	while (st == WEFT_OK) {
 		uint64_t samples = 0;
+		const bool is_border = wf_border_is_near(run->job);
 		st = compute_step(run, &samples);
 		if (st != WEFT_OK || samples == 0) {
 			return st;
@@ -408,6 +427,10 @@ run_steps(struct run *run)
 		st = apply_step(run, samples);
 		if (st == WEFT_OK) {
 			st = wf_run_batch_done(run->job, &run->member[0].tally, &view, true);
+		}
+		if (st == WEFT_OK && is_border) {
+			save(run, run->job->batch);
+			st = wf_border_end(run->job, run->job->batch);
 		}
 	}
 	return st;
@@ -420,13 +443,17 @@ run_pass(struct run *run)
 	struct wf_view view = view_of(run);
 	struct wf_tally total = {0};
 
-	job->batch = 0;
+	job->batch = wf_border_first_batch(job);
 	run->skipped = 0;
-	for (uint32_t i = 0; i < run->member_count; i++) {
+	enum weft_status st = WEFT_OK;
+	for (uint32_t i = 0; st == WEFT_OK && i < run->member_count; i++) {
 		wf_feed_begin(&run->member[i].feed, job->seed, job->pass);
+		st = wf_feed_skip(&run->member[i].feed, job->batch);
 		run->member[i].tally = (struct wf_tally){0};
 	}
-	enum weft_status st = run_steps(run);
+	if (st == WEFT_OK) {
+		st = run_steps(run);
+	}
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -447,22 +474,14 @@ run_pass(struct run *run)
 	return wf_run_report(job, &total, &view);
 }
 
-static void
+static enum weft_status
 save_pass(struct run *run)
 {
-	const struct wf_run_arrays arrays = {
-		.param = run->exact,
-		.state = run->state,
-		.average = wf_optimizer_averages(&run->job->terms.optimizer.set) ? run->averaged
-										 : NULL,
-		.tables = run->tables,
-	};
-
+	wf_border_look(run->job);
 	if (wf_run_is_save_due(run->job)) {
-		wf_run_save(
-			run->job, &arrays,
-			(struct wf_run_past){.step = run->updates, .samples = run->samples_before});
+		save(run, 0);
 	}
+	return wf_border_end(run->job, 0);
 }
 
 enum weft_status
@@ -472,17 +491,26 @@ wf_run_run_sequential(struct wf_run *job)
 		.job = job,
 		.member_count = (uint32_t)job->opts->session.num_gradient_servers,
 	};
+	const struct wf_train_watch *watch = job->opts->save_on_term ? job->sink->watch : NULL;
 	enum weft_status st = run_init(&run);
+	if (watch != NULL) {
+		watch->begins(NULL);
+		wf_border_postpone(job);
+	}
 	for (job->pass = job->opts->start_pass; st == WEFT_OK && job->pass < job->opts->num_passes;
 	     job->pass++) {
 		st = run_pass(&run);
 		if (st == WEFT_OK) {
-			save_pass(&run);
+			st = save_pass(&run);
 		}
 	}
 	if (st == WEFT_OK) {
 		const struct wf_view view = view_of(&run);
 		st = wf_run_measure(job, &view);
+	}
+	if (watch != NULL) {
+		watch->ends();
+		watch->over(st);
 	}
 	if (run.tables != NULL) {
 		wf_local_tables_report(run.tables);

@@ -3,6 +3,10 @@
  * are notified, the run ends, and then the program dies of the signal, as its parent expects. A
  * second signal ends it at once. Without a session signals have their default actions.
  *
+ * With save_on_term a SIGTERM stops nothing until trainer 0 has saved and stops the session itself,
+ * or until the time for that is over, which a timer's SIGALRM tells. A sequential run has no
+ * session; it is watched only for this.
+ *
  * It is a handler, not a thread in sigwait: OpenBLAS has started threads before main runs, and they
  * receive signals that all others have blocked. Handlers have no argument, so there is one session
  * per program here. Thread: main, except the handler: any. */

@@ -65,11 +65,16 @@ struct wf_train_opts {
 	uint64_t staleness;
 	double async_lagged_grad_discard_ratio;
 
-	const char *save_dir;        /* NULL or "": nothing is saved */
-	uint64_t saving_period;      /* passes; 0: never */
-	uint64_t start_pass;         /* continue after the saved pass before this one; 0: begin */
-	const char *job_name;        /* NULL or "": none */
-	const char *init_model_path; /* NULL or "": none */
+	const char *save_dir;              /* NULL or "": nothing is saved */
+	uint64_t saving_period;            /* passes; 0: never */
+	uint64_t saving_period_by_batches; /* batches in a pass; 0: only at its end */
+	uint64_t start_pass;    /* continue after the saved pass before this one; 0: begin */
+	uint64_t start_batch;   /* continue in the middle of start_pass; 0: at its beginning */
+	uint64_t time_limit_ns; /* from the start of the run; 0: none */
+	const char *job_name;   /* NULL or "": none */
+	bool save_on_term;
+	uint64_t term_grace_ns;
+	const char *init_model_path;                 /* NULL or "": none */
 	const char *load_missing_parameter_strategy; /* "fail", "rand", "zero"; NULL: fail */
 	bool save_only_one;
 
@@ -96,6 +101,10 @@ struct wf_train_watch {
 	void (*begins)(struct weft_session *session); /* before the first wait */
 	void (*ends)(void); /* in any case: the session must not be used after it */
 	void (*over)(enum weft_status status);
+	/* From now on a SIGTERM does not stop the run at once, but after `grace_ns`. */
+	void (*postpone)(uint64_t grace_ns);
+	bool (*is_stopping)(void); /* a SIGTERM came since then */
+	void (*stop)(void);        /* what it postponed: stop the session now */
 };
 
 struct wf_train_sink {
@@ -103,6 +112,8 @@ struct wf_train_sink {
 	enum weft_status (*line)(void *arg, const char *line);
 	void (*dot)(void *arg);             /* every dot_period batches; NULL: none wanted */
 	const struct wf_train_watch *watch; /* NULL: none */
+	/* Becomes true if the time limit has ended the run; NULL: nobody asks. */
+	bool *is_out_of_time;
 	void *arg;
 };
 

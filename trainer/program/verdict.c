@@ -73,6 +73,10 @@ train_baseline(const struct wf_run *job, double *out)
 	opts.save_dir = NULL;
 	opts.init_model_path = NULL;
 	opts.start_pass = 0;
+	opts.start_batch = 0;
+	opts.saving_period_by_batches = 0;
+	opts.save_on_term = false;
+	opts.time_limit_ns = 0;
 	enum weft_status st = wf_run_init(&baseline, &opts, job->env, &sink);
 	if (st == WEFT_OK) {
 		st = wf_run_run_sequential(&baseline);
