@@ -464,6 +464,18 @@ calm_children(const struct command *command, const struct wf_plan_opts *plan,
 	return st;
 }
 
+/* How long children may save after SIGTERM. */
+static uint64_t
+save_grace(const struct command *command)
+{
+	const struct wf_pserver_settings *pserver = &command->pserver_set;
+	const struct wf_train_opts *train = &command->train.opts;
+	uint64_t pserver_ns = pserver->save_on_term ? pserver->term_grace_ns : 0;
+	uint64_t train_ns = !has_program(command) && train->save_on_term ? train->term_grace_ns : 0;
+
+	return pserver_ns > train_ns ? pserver_ns : train_ns;
+}
+
 static enum weft_status
 run(const struct command *command, struct wf_env *env, struct wf_supervise_end *end)
 {
@@ -473,7 +485,8 @@ run(const struct command *command, struct wf_env *env, struct wf_supervise_end *
 					 .log_dir = command->set.log_dir,
 					 .colour = wants_colour(command->set.color),
 					 .announce = true,
-					 .grace_ns = GRACE_NS};
+					 .grace_ns = GRACE_NS,
+					 .save_grace_ns = save_grace(command)};
 
 	enum weft_status st = plan_opts(command, &plan);
 	if (st == WEFT_OK) {

@@ -252,7 +252,8 @@ handle_signals(struct job *job)
 			 "%s: stopping %u processes; a second signal stops them at once",
 			 strsignal(job->signal_number), job->opts->count);
 		print_line(job, text);
-		enter(job, PHASE_TERM, job->opts->grace_ns);
+		/* Children save on SIGTERM, which is what they get for any of these signals. */
+		enter(job, PHASE_TERM, job->opts->grace_ns + job->opts->save_grace_ns);
 	}
 }
 

@@ -42,6 +42,7 @@ struct wf_supervise_opts {
 	bool quiet;    /* log lines of level info are filed, not shown */
 	bool announce; /* print each child's process number and command line */
 	uint64_t grace_ns;
+	uint64_t save_grace_ns; /* besides, after SIGTERM: children may save first; 0: none does */
 	/* Lines of stdout of the child that owns it; NULL: they go to stdout. */
 	void (*on_stdout)(void *arg, const char *line);
 	void *on_stdout_arg;
