@@ -5,10 +5,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,20 +22,19 @@
 /* The origin of a line. */
 struct source {
 	struct wf_child *child;
-	enum wf_child_stream stream;
+	enum wf_process_stream stream;
 };
 
 void
-wf_child_init(struct wf_child *child, const struct wf_supervise_opts *opts, unsigned idx)
+wf_child_init(struct wf_child *child, const struct wf_supervise_opts *opts,
+	      const struct wf_child_spec *spec, unsigned idx)
 {
-	WF_ASSERT(idx < opts->count);
 	memset(child, 0, sizeof(*child));
 	child->opts = opts;
-	child->spec = &opts->spec[idx];
+	child->spec = spec;
 	child->colour = 31 + idx % 6;
 	child->log_fd = -1;
-	child->fd[WF_CHILD_STDOUT] = -1;
-	child->fd[WF_CHILD_STDERR] = -1;
+	wf_process_init(&child->process);
 }
 
 static enum weft_status
@@ -48,8 +45,8 @@ open_log(struct wf_child *child)
 	if (child->opts->log_dir == NULL) {
 		return WEFT_OK;
 	}
-	int wanted =
-		snprintf(path, sizeof(path), "%s/%s.log", child->opts->log_dir, child->spec->name);
+	const char *name = child->spec->log[0] != '\0' ? child->spec->log : child->spec->name;
+	int wanted = snprintf(path, sizeof(path), "%s/%s.log", child->opts->log_dir, name);
 	if (wanted < 0 || (size_t)wanted >= sizeof(path)) {
 		return wf_fail(WEFT_INVALID, "--log_dir: the path is longer than %zu bytes",
 			       sizeof(path) - sizeof(child->spec->name));
@@ -61,109 +58,31 @@ open_log(struct wf_child *child)
 	return wf_own_file_open(path, O_APPEND, &child->log_fd);
 }
 
-static _Noreturn void
-exec_failed(const char *what)
-{
-	char text[4096];
-
-	int bytes = snprintf(text, sizeof(text), "weft: %s: %s\n", what, strerror(errno));
-	if (bytes > 0 && write(STDERR_FILENO, text, (size_t)bytes) < 0) {
-		_exit(WF_EXIT_IO);
-	}
-	_exit(WF_EXIT_INTERNAL);
-}
-
-/* In the new process, which has one thread. */
-static _Noreturn void
-become(const struct wf_child *child, const int write_fd[2], const sigset_t *mask, pid_t parent)
-{
-	static const int ended[] = {SIGPIPE, SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-
-	setpgid(0, 0);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent) {
-		_exit(WF_EXIT_INTERNAL); /* the parent died before prctl */
-	}
-	for (size_t i = 0; i < WF_ARRAY_COUNT(ended); i++) {
-		signal(ended[i], SIG_DFL);
-	}
-	sigprocmask(SIG_SETMASK, mask, NULL);
-	if (dup2(write_fd[WF_CHILD_STDOUT], STDOUT_FILENO) < 0 ||
-	    dup2(write_fd[WF_CHILD_STDERR], STDERR_FILENO) < 0) {
-		exec_failed("dup2");
-	}
-	int null_fd = open("/dev/null", O_RDONLY);
-	if (null_fd < 0 || dup2(null_fd, STDIN_FILENO) < 0) {
-		exec_failed("/dev/null");
-	}
-	if (null_fd > STDERR_FILENO) {
-		close(null_fd);
-	}
-	for (unsigned i = 0; i < child->spec->variables.count; i++) {
-		putenv(child->spec->variables.argv[i]);
-	}
-	if (child->spec->program == NULL) {
-		execv("/proc/self/exe", child->spec->args.argv);
-		exec_failed("/proc/self/exe");
-	}
-	execvp(child->spec->program, child->spec->args.argv);
-	exec_failed(child->spec->program);
-}
-
-static void
-close_both(const int fd[2])
-{
-	for (int i = 0; i < 2; i++) {
-		if (fd[i] >= 0) {
-			close(fd[i]);
-		}
-	}
-}
-
-static enum weft_status
-open_pipes(struct wf_child *child, int write_fd[2])
-{
-	for (int i = 0; i < WF_CHILD_STREAMS; i++) {
-		int ends[2];
-		if (pipe2(ends, O_CLOEXEC) != 0) {
-			return wf_fail_errno(WEFT_IO, errno, "%s: pipe", child->spec->name);
-		}
-		child->fd[i] = ends[0];
-		write_fd[i] = ends[1];
-		if (fcntl(ends[0], F_SETFL, O_NONBLOCK) != 0) {
-			return wf_fail_errno(WEFT_IO, errno, "%s: pipe", child->spec->name);
-		}
-	}
-	return WEFT_OK;
-}
-
 enum weft_status
 wf_child_start(struct wf_child *child, const sigset_t *mask)
 {
-	int write_fd[WF_CHILD_STREAMS] = {-1, -1};
-	pid_t parent = getpid();
+	const struct wf_process_opts process = {
+		.name = child->spec->name,
+		.program = child->spec->program,
+		.args = &child->spec->args,
+		.variables = &child->spec->variables,
+		.mask = mask,
+		.has_stdin = child->spec->has_stdin,
+	};
 
 	enum weft_status st = open_log(child);
+	if (st == WEFT_OK && child->spec->site != NULL) {
+		child->started = true;
+		return child->spec->site->ops->start(child->spec->site, child, mask);
+	}
 	if (st == WEFT_OK) {
-		st = open_pipes(child, write_fd);
+		st = wf_process_start(&child->process, &process);
 	}
-	if (st != WEFT_OK) {
-		close_both(write_fd);
-		return st;
+	child->started = child->process.pid != 0;
+	if (st == WEFT_OK) {
+		wf_child_on_start(child, child->process.pid);
 	}
-	fflush(stdout);
-	pid_t pid = fork();
-	if (pid == 0) {
-		become(child, write_fd, mask, parent);
-	}
-	int err = errno;
-	close_both(write_fd);
-	if (pid < 0) {
-		return wf_fail_errno(WEFT_IO, err, "%s: cannot start a process", child->spec->name);
-	}
-	setpgid(pid, pid); /* both sides set it, whichever runs first */
-	child->pid = pid;
-	return WEFT_OK;
+	return st;
 }
 
 static void
@@ -222,8 +141,8 @@ append_word(char *text, size_t used, const char *word)
 	return used + more < WF_LINE_BYTES ? used + more : WF_LINE_BYTES - 1;
 }
 
-void
-wf_child_announce(const struct wf_child *child)
+static void
+announce(const struct wf_child *child)
 {
 	const struct wf_child_spec *spec = child->spec;
 	char text[WF_LINE_BYTES] = "";
@@ -240,9 +159,23 @@ wf_child_announce(const struct wf_child *child)
 	for (unsigned i = 0; i < spec->args.count; i++) {
 		used = append_word(text, used, spec->args.argv[i]);
 	}
-	char line[WF_LINE_BYTES + 32];
-	snprintf(line, sizeof(line), "pid %d: %s", (int)child->pid, text);
+	char line[WF_LINE_BYTES + WF_SITE_NAME_BYTES + 32];
+	if (child->spec->site != NULL) {
+		snprintf(line, sizeof(line), "pid %d on %s: %s", (int)child->pid,
+			 child->spec->site->name, text);
+	} else {
+		snprintf(line, sizeof(line), "pid %d: %s", (int)child->pid, text);
+	}
 	show_line(child, line);
+}
+
+void
+wf_child_on_start(struct wf_child *child, pid_t pid)
+{
+	child->pid = pid;
+	if (child->opts->announce) {
+		announce(child);
+	}
 }
 
 /* "2026-11-20 07:16:18.123 I text" */
@@ -260,17 +193,16 @@ is_info(const char *text)
 	return true;
 }
 
-static void
-on_line(void *arg, const char *text)
+void
+wf_child_on_line(struct wf_child *child, enum wf_process_stream stream, const char *text)
 {
-	const struct source *source = arg;
-	struct wf_child *child = source->child;
-
 	file_line(child, text);
-	if (source->stream == WF_CHILD_STDERR && text[0] != '\0') {
+	if (stream == WF_PROCESS_STDERR && text[0] != '\0') {
 		snprintf(child->last_error, sizeof(child->last_error), "%s", text);
 	}
-	if (source->stream == WF_CHILD_STDOUT && child->spec->owns_stdout) {
+	if (child->opts->on_line != NULL) {
+		child->opts->on_line(child->opts->on_line_arg, child, stream, text);
+	} else if (stream == WF_PROCESS_STDOUT && child->spec->owns_stdout) {
 		pass_on(child, text);
 	} else if (!child->opts->quiet || !is_info(text)) {
 		show_line(child, text);
@@ -278,25 +210,32 @@ on_line(void *arg, const char *text)
 }
 
 static void
-close_stream(struct wf_child *child, enum wf_child_stream stream)
+on_line(void *arg, const char *text)
+{
+	const struct source *source = arg;
+
+	wf_child_on_line(source->child, source->stream, text);
+}
+
+static void
+close_stream(struct wf_child *child, enum wf_process_stream stream)
 {
 	struct source source = {child, stream};
 
 	wf_lines_end(&child->lines[stream], on_line, &source);
-	close(child->fd[stream]);
-	child->fd[stream] = -1;
+	wf_process_close(&child->process, stream);
 }
 
 void
-wf_child_read(struct wf_child *child, enum wf_child_stream stream)
+wf_child_read(struct wf_child *child, enum wf_process_stream stream)
 {
 	struct source source = {child, stream};
 	char bytes[READ_BYTES];
 
-	if (child->fd[stream] < 0) {
+	if (child->process.fd[stream] < 0) {
 		return;
 	}
-	ssize_t got = read(child->fd[stream], bytes, sizeof(bytes));
+	ssize_t got = read(child->process.fd[stream], bytes, sizeof(bytes));
 	if (got > 0) {
 		wf_lines_feed(&child->lines[stream], bytes, (size_t)got, on_line, &source);
 	} else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
@@ -306,9 +245,9 @@ wf_child_read(struct wf_child *child, enum wf_child_stream stream)
 
 /* The child's stdout is ours, line by line, so there has to be room for what is read. */
 static bool
-has_room(const struct wf_child *child, enum wf_child_stream stream)
+has_room(const struct wf_child *child, enum wf_process_stream stream)
 {
-	return stream != WF_CHILD_STDOUT || !child->spec->owns_stdout ||
+	return stream != WF_PROCESS_STDOUT || !child->spec->owns_stdout ||
 	       child->opts->on_stdout != NULL || wf_outlet_room(child->out) >= READ_ROOM;
 }
 
@@ -325,21 +264,21 @@ report_lost(const struct wf_child *child, int bytes)
 /* Reads what the pipe holds of a process that has ended, and closes it. What comes later is not
  * read: another process that has the pipe may write for ever. */
 static void
-drain(struct wf_child *child, enum wf_child_stream stream)
+drain(struct wf_child *child, enum wf_process_stream stream)
 {
 	struct source source = {child, stream};
 	char bytes[READ_BYTES];
 	int left = 0;
 
-	if (child->fd[stream] < 0) {
+	if (child->process.fd[stream] < 0) {
 		return;
 	}
-	if (ioctl(child->fd[stream], FIONREAD, &left) != 0) {
+	if (ioctl(child->process.fd[stream], FIONREAD, &left) != 0) {
 		left = 0;
 	}
 	while (left > 0 && has_room(child, stream)) {
 		size_t wanted = (size_t)left < sizeof(bytes) ? (size_t)left : sizeof(bytes);
-		ssize_t got = read(child->fd[stream], bytes, wanted);
+		ssize_t got = read(child->process.fd[stream], bytes, wanted);
 		if (got <= 0) {
 			break;
 		}
@@ -355,36 +294,36 @@ drain(struct wf_child *child, enum wf_child_stream stream)
 bool
 wf_child_reap(struct wf_child *child)
 {
-	siginfo_t info = {0};
+	if (child->ended) {
+		return false;
+	}
+	if (child->spec->site == NULL && wf_process_reap(&child->process)) {
+		drain(child, WF_PROCESS_STDOUT);
+		drain(child, WF_PROCESS_STDERR);
+		wf_child_on_end(child, child->process.wait_status);
+	}
+	child->ended = child->over;
+	return child->ended;
+}
 
-	if (child->pid == 0 || child->ended) {
-		return false;
-	}
-	/* It is examined first and reaped later: until then no other process can get its pid. */
-	if (waitid(P_PID, (id_t)child->pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
-	    info.si_pid != child->pid) {
-		return false;
-	}
-	kill(-child->pid, SIGKILL); /* processes that it started itself */
-	if (waitpid(child->pid, &child->wait_status, 0) != child->pid) {
-		return false;
-	}
-	child->ended = true;
-	drain(child, WF_CHILD_STDOUT);
-	drain(child, WF_CHILD_STDERR);
-	return true;
+void
+wf_child_on_end(struct wf_child *child, int wait_status)
+{
+	child->over = true;
+	child->wait_status = wait_status;
 }
 
 void
 wf_child_signal(struct wf_child *child, int signal_number)
 {
-	if (child->pid == 0 || child->ended) {
+	if (!child->started || child->ended) {
 		return;
 	}
 	child->stopped = true;
-	/* Right after fork the group may not be there yet for a moment. */
-	if (kill(-child->pid, signal_number) != 0) {
-		kill(child->pid, signal_number);
+	if (child->spec->site != NULL) {
+		child->spec->site->ops->signal(child->spec->site, child, signal_number);
+	} else {
+		wf_process_signal(&child->process, signal_number);
 	}
 }
 
@@ -401,8 +340,7 @@ wf_child_exit_code(const struct wf_child *child)
 void
 wf_child_fini(struct wf_child *child)
 {
-	WF_ASSERT(child->pid == 0 || child->ended);
-	close_both(child->fd);
+	wf_process_fini(&child->process);
 	if (child->log_fd >= 0) {
 		close(child->log_fd);
 		child->log_fd = -1;

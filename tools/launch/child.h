@@ -3,17 +3,11 @@
 #pragma once
 
 #include <signal.h>
-#include <sys/types.h>
 
 #include "base/outlet.h"
 #include "tools/launch/lines.h"
+#include "tools/launch/process.h"
 #include "tools/launch/supervise.h"
-
-enum wf_child_stream {
-	WF_CHILD_STDOUT,
-	WF_CHILD_STDERR,
-	WF_CHILD_STREAMS,
-};
 
 struct wf_child {
 	/* Fixed at start. */
@@ -22,16 +16,18 @@ struct wf_child {
 	struct wf_outlet *err; /* where lines are shown */
 	struct wf_outlet *out; /* where other lines of stdout go */
 	unsigned colour;       /* SGR number of its name */
-	pid_t pid;             /* its group's number too; 0: never started */
 	int log_fd;            /* -1: not filed */
 
-	bool ended;
-	bool stopped; /* has been sent a signal by the supervisor */
+	struct wf_process process; /* unless it runs at a site */
+	pid_t pid;                 /* of the host where it runs; 0: not known yet */
+	bool started;
+	bool over;       /* its site says that it has ended */
+	bool ended;      /* and the supervisor knows */
+	int wait_status; /* as waitpid gives it, when over */
+	bool stopped;    /* has been sent a signal by the supervisor */
 	bool log_failed;
-	int wait_status;          /* of waitpid, when ended */
-	int fd[WF_CHILD_STREAMS]; /* -1: at its end */
-	struct wf_lines lines[WF_CHILD_STREAMS];
-	char last_error[WF_LINE_BYTES]; /* last line of stderr that is not empty */
+	struct wf_lines lines[WF_PROCESS_STREAMS]; /* by stream; it has no stdin */
+	char last_error[WF_LINE_BYTES];            /* last line of stderr that is not empty */
 };
 
 /* Bytes that must be free in the queue of stdout before a pipe is read, so that nothing is lost at
@@ -39,13 +35,13 @@ struct wf_child {
  * one. */
 #define WF_CHILD_STDOUT_ROOM ((size_t)2 << 20)
 
-void wf_child_init(struct wf_child *child, const struct wf_supervise_opts *opts, unsigned idx);
+/* `idx` chooses its colour. */
+void wf_child_init(struct wf_child *child, const struct wf_supervise_opts *opts,
+		   const struct wf_child_spec *spec, unsigned idx);
 /* Starts it, with `mask` as its signal mask. */
 enum weft_status wf_child_start(struct wf_child *child, const sigset_t *mask) WEFT_MUST_CHECK;
-/* One line on stderr: its process number, and the command that starts the same by hand. */
-void wf_child_announce(const struct wf_child *child);
 /* Reads what is there on a stream, and closes the stream at its end. */
-void wf_child_read(struct wf_child *child, enum wf_child_stream stream);
+void wf_child_read(struct wf_child *child, enum wf_process_stream stream);
 /* True if it has ended now: its pipes are then drained and closed, its group is gone. */
 bool wf_child_reap(struct wf_child *child);
 /* To its whole group. A no-op once it has ended. */
@@ -53,3 +49,11 @@ void wf_child_signal(struct wf_child *child, int signal_number);
 /* Its exit code as a shell counts it: 128 + signal. It has ended. */
 int wf_child_exit_code(const struct wf_child *child);
 void wf_child_fini(struct wf_child *child); /* it has ended, or was never started */
+
+/* What a site reports of a process that runs there. */
+
+/* It has been started: with opts->announce one line on stderr has its process number, and the
+ * command that starts the same by hand. */
+void wf_child_on_start(struct wf_child *child, pid_t pid);
+void wf_child_on_line(struct wf_child *child, enum wf_process_stream stream, const char *text);
+void wf_child_on_end(struct wf_child *child, int wait_status);

@@ -22,8 +22,9 @@
 
 #define EVENTS_MAX 32
 #define SIGNAL_KEY                                                                                 \
-	UINT64_MAX /* epoll data of the signalfd; else child * WF_CHILD_STREAMS + stream */
+	UINT64_MAX /* epoll data of the signalfd; else child * WF_PROCESS_STREAMS + stream */
 #define WAKE_KEY (UINT64_MAX - 1) /* of wake_fd */
+#define SITE_KEY (1ull << 32)     /* and upwards: of the sites */
 #define ERR_QUEUE_BYTES ((size_t)1 << 20)
 #define OUT_QUEUE_BYTES (8 * WF_CHILD_STDOUT_ROOM) /* address space */
 #define SAY_BYTES 512
@@ -45,7 +46,8 @@ struct job {
 	struct wf_outlet *err;  /* lines of this process and of the children; drops what nobody
 				 * reads */
 	struct wf_outlet *out;  /* results: drops nothing, for we stop reading before it is full */
-	struct wf_child *stalled; /* child whose stdout is not read for that reason, or NULL */
+	int stalled_fd; /* stdout of a child, or its site, not read for that reason; -1: none */
+	uint64_t stalled_key;
 	int epoll_fd;
 	int signal_fd;
 	int wake_fd; /* eventfd of `out` */
@@ -97,7 +99,13 @@ open_signals(struct job *job)
 		return wf_fail_errno(WEFT_IO, errno, "epoll_create1");
 	}
 	enum weft_status st = watch(job, job->signal_fd, SIGNAL_KEY);
-	return st != WEFT_OK ? st : watch(job, job->wake_fd, WAKE_KEY);
+	if (st == WEFT_OK) {
+		st = watch(job, job->wake_fd, WAKE_KEY);
+	}
+	for (unsigned i = 0; i < job->opts->site_count && st == WEFT_OK; i++) {
+		st = watch(job, job->opts->site[i]->fd, SITE_KEY + i);
+	}
+	return st;
 }
 
 static enum weft_status
@@ -140,14 +148,14 @@ start_all(struct job *job)
 	for (unsigned i = 0; i < job->opts->count; i++) {
 		struct wf_child *child = &job->child[i];
 		enum weft_status st = wf_child_start(child, &job->mask_before);
-		for (unsigned s = 0; st == WEFT_OK && s < WF_CHILD_STREAMS; s++) {
-			st = watch(job, child->fd[s], (uint64_t)i * WF_CHILD_STREAMS + s);
+		for (unsigned s = 0; st == WEFT_OK && s < WF_PROCESS_STREAMS; s++) {
+			if (child->process.fd[s] >= 0) {
+				st = watch(job, child->process.fd[s],
+					   (uint64_t)i * WF_PROCESS_STREAMS + s);
+			}
 		}
 		if (st != WEFT_OK) {
 			return st;
-		}
-		if (job->opts->announce) {
-			wf_child_announce(child);
 		}
 	}
 	return WEFT_OK;
@@ -171,6 +179,13 @@ enter(struct job *job, enum phase phase, uint64_t after_ns)
 	} else if (phase == PHASE_KILL) {
 		signal_all(job, SIGKILL);
 	}
+}
+
+/* A process of this host cannot survive SIGKILL. A site may be out of reach. */
+static void
+kill_all(struct job *job)
+{
+	enter(job, PHASE_KILL, job->opts->site_count > 0 ? job->opts->grace_ns : WF_NEVER);
 }
 
 static bool
@@ -244,7 +259,7 @@ handle_signals(struct job *job)
 		}
 		job->signal_number = (int)info.ssi_signo;
 		if (job->phase == PHASE_TERM || job->phase == PHASE_KILL) {
-			enter(job, PHASE_KILL, WF_NEVER);
+			kill_all(job);
 			continue;
 		}
 		char text[128];
@@ -262,7 +277,12 @@ on_deadline(struct job *job)
 {
 	switch (job->phase) {
 	case PHASE_RUN:
+		break;
 	case PHASE_KILL:
+		job->deadline_ns = WF_NEVER;
+		for (unsigned i = 0; i < job->opts->site_count; i++) {
+			job->opts->site[i]->ops->abandon(job->opts->site[i]);
+		}
 		break;
 	case PHASE_LINGER:
 		print_line(job, "all trainers have ended; stopping the pservers");
@@ -273,7 +293,7 @@ on_deadline(struct job *job)
 		break;
 	case PHASE_TERM:
 		print_line(job, "some processes have not ended on SIGTERM and are killed");
-		enter(job, PHASE_KILL, WF_NEVER);
+		kill_all(job);
 		break;
 	}
 }
@@ -289,35 +309,75 @@ check_stdout(struct job *job)
 }
 
 /* Results are not dropped: if nobody reads them, their child waits, as it would without the
- * launcher. */
+ * launcher; at a site, everything there waits. `child` is the one that `fd` brings results of. */
 static bool
-stalls(struct job *job, struct wf_child *child)
+stalls(struct job *job, const struct wf_child *child, int fd, uint64_t key)
 {
 	if (job->opts->on_stdout != NULL || !child->spec->owns_stdout ||
 	    wf_outlet_room(job->out) >= 2 * WF_CHILD_STDOUT_ROOM) {
 		return false;
 	}
-	if (epoll_ctl(job->epoll_fd, EPOLL_CTL_DEL, child->fd[WF_CHILD_STDOUT], NULL) == 0) {
-		job->stalled = child;
+	if (epoll_ctl(job->epoll_fd, EPOLL_CTL_DEL, fd, NULL) == 0) {
+		job->stalled_fd = fd;
+		job->stalled_key = key;
 	}
 	return true;
+}
+
+/* The child whose results a site brings, or any other one of it. */
+static const struct wf_child *
+find_child_at(const struct job *job, const struct wf_site *site)
+{
+	const struct wf_child *found = &job->child[0];
+
+	for (unsigned i = 0; i < job->opts->count; i++) {
+		const struct wf_child *child = &job->child[i];
+		if (child->spec->site == site && child->spec->owns_stdout) {
+			return child;
+		}
+		found = child->spec->site == site ? child : found;
+	}
+	return found;
 }
 
 static void
 handle_wake(struct job *job)
 {
-	struct wf_child *child = job->stalled;
+	int fd = job->stalled_fd;
 	uint64_t count;
 
 	(void)!read(job->wake_fd, &count, sizeof(count));
-	if (child == NULL || wf_outlet_room(job->out) < 2 * WF_CHILD_STDOUT_ROOM) {
+	if (fd < 0 || wf_outlet_room(job->out) < 2 * WF_CHILD_STDOUT_ROOM) {
 		return;
 	}
-	job->stalled = NULL;
-	if (child->fd[WF_CHILD_STDOUT] >= 0 &&
-	    watch(job, child->fd[WF_CHILD_STDOUT],
-		  (uint64_t)(child - job->child) * WF_CHILD_STREAMS + WF_CHILD_STDOUT) != WEFT_OK) {
+	job->stalled_fd = -1;
+	if (job->stalled_key < SITE_KEY &&
+	    job->child[job->stalled_key / WF_PROCESS_STREAMS].process.fd[WF_PROCESS_STDOUT] != fd) {
+		return; /* it has ended, and its last lines have been read */
+	}
+	if (watch(job, fd, job->stalled_key) != WEFT_OK) {
 		print_line(job, weft_last_error());
+	}
+}
+
+static void
+handle_site(struct job *job, uint64_t key)
+{
+	struct wf_site *site = job->opts->site[key - SITE_KEY];
+
+	if (!stalls(job, find_child_at(job, site), site->fd, key)) {
+		site->ops->on_ready(site);
+	}
+}
+
+static void
+handle_child(struct job *job, uint64_t key)
+{
+	struct wf_child *child = &job->child[key / WF_PROCESS_STREAMS];
+	enum wf_process_stream stream = (enum wf_process_stream)(key % WF_PROCESS_STREAMS);
+
+	if (stream != WF_PROCESS_STDOUT || !stalls(job, child, child->process.fd[stream], key)) {
+		wf_child_read(child, stream);
 	}
 }
 
@@ -331,16 +391,12 @@ handle_events(struct job *job)
 		uint64_t key = events[i].data.u64;
 		if (key == SIGNAL_KEY) {
 			handle_signals(job);
-			continue;
-		}
-		if (key == WAKE_KEY) {
+		} else if (key == WAKE_KEY) {
 			handle_wake(job);
-			continue;
-		}
-		struct wf_child *child = &job->child[key / WF_CHILD_STREAMS];
-		enum wf_child_stream stream = (enum wf_child_stream)(key % WF_CHILD_STREAMS);
-		if (stream != WF_CHILD_STDOUT || !stalls(job, child)) {
-			wf_child_read(child, stream);
+		} else if (key >= SITE_KEY) {
+			handle_site(job, key);
+		} else {
+			handle_child(job, key);
 		}
 	}
 	check_stdout(job);
@@ -364,14 +420,9 @@ static void
 kill_started(struct job *job)
 {
 	for (unsigned i = 0; i < job->opts->count; i++) {
-		if (job->child[i].pid != 0) {
-			wf_child_signal(&job->child[i], SIGKILL);
-		} else {
-			job->child[i].ended = true;
-		}
+		job->child[i].ended = !job->child[i].started;
 	}
-	job->deadline_ns = WF_NEVER;
-	job->phase = PHASE_KILL;
+	kill_all(job);
 	watch_to_the_end(job);
 }
 
@@ -479,6 +530,7 @@ wf_supervise(const struct wf_supervise_opts *opts, struct wf_supervise_end *out)
 			  .epoll_fd = -1,
 			  .signal_fd = -1,
 			  .wake_fd = -1,
+			  .stalled_fd = -1,
 			  .phase = PHASE_RUN,
 			  .deadline_ns = WF_NEVER};
 
@@ -488,7 +540,7 @@ wf_supervise(const struct wf_supervise_opts *opts, struct wf_supervise_end *out)
 		return wf_fail(WEFT_NOMEM, "no memory for %u processes", opts->count);
 	}
 	for (unsigned i = 0; i < opts->count; i++) {
-		wf_child_init(&job.child[i], opts, i);
+		wf_child_init(&job.child[i], opts, &opts->spec[i], i);
 	}
 	enum weft_status st = make_log_dir(opts);
 	if (st == WEFT_OK) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* supervise: runs the processes of one job on this host, from the start to the end of the last one.
+/* supervise: runs the processes of one job, from the start to the end of the last one.
  *
- * Each child is this same program with other arguments, or a program of the user's. It leads its
- * own process group and dies with the supervisor. Its lines are printed with its name in front, and
+ * Each child is this same program with other arguments, or a program of the user's. On this host it
+ * leads its own process group and dies with the supervisor; on another one a site does the same for
+ * it. Its lines are printed with its name in front, and
  * written to its log file. The job ends in one of three ways. All workers have ended with 0, and
  * the others with them. One child fails: the rest have `grace_ns` to notice by themselves, so that
  * their last lines are seen, then they get SIGTERM, then SIGKILL. This process gets SIGINT, SIGTERM
@@ -18,13 +19,43 @@
  * blocked. Changes the signal mask while it runs. */
 #pragma once
 
+#include <signal.h>
+
 #include "base/env.h"
 #include "tools/launch/args.h"
+#include "tools/launch/process.h"
 
 #define WF_CAUSE_BYTES 768
 
+struct wf_child;
+
+/* A host on which another program starts processes for the supervisor, and reports what they do. It
+ * has to outlive the supervision. */
+#define WF_SITE_NAME_BYTES 256
+struct wf_site {
+	const struct wf_site_ops *ops;
+	const char *name;
+	int fd; /* readable when on_ready has something to do */
+};
+
+struct wf_site_ops {
+	/* Asks for the start. The site then calls wf_child_on_start, wf_child_on_line and, at the
+	 * end, also after a failed start, wf_child_on_end: see child.h. */
+	enum weft_status (*start)(struct wf_site *site, struct wf_child *child,
+				  const sigset_t *mask);
+	void (*signal)(struct wf_site *site, struct wf_child *child, int signal_number);
+	void (*on_ready)(struct wf_site *site);
+	/* It has not ended its processes in time: closes the connection, and reports that they
+	 * have ended. */
+	void (*abandon)(struct wf_site *site);
+};
+
 struct wf_child_spec {
-	char name[32];            /* "trainer 0"; the log file is "trainer-0.log" */
+	char name[32];            /* "trainer 0" */
+	char log[32];             /* its log file, without ".log"; "": as the name, "trainer-0" */
+	struct wf_site *site;     /* where it runs; NULL: here */
+	uint32_t number;          /* there */
+	bool has_stdin;           /* a pipe from this process; only here */
 	const char *program;      /* path of the program; NULL: this program itself */
 	struct wf_args args;      /* the first one is the name of the program */
 	struct wf_args variables; /* "NAME=value", beside the supervisor's environment */
@@ -46,6 +77,12 @@ struct wf_supervise_opts {
 	/* Lines of stdout of the child that owns it; NULL: they go to stdout. */
 	void (*on_stdout)(void *arg, const char *line);
 	void *on_stdout_arg;
+	/* All lines, after they were filed; NULL: they are shown, and `on_stdout` counts. */
+	void (*on_line)(void *arg, struct wf_child *child, enum wf_process_stream stream,
+			const char *line);
+	void *on_line_arg;
+	struct wf_site *const *site; /* [site_count] those that processes run at */
+	unsigned site_count;
 };
 
 struct wf_supervise_end {
