@@ -28,6 +28,9 @@ address_of(const struct wf_plan_opts *opts, uint32_t pserver_idx)
 {
 	struct wf_host at = opts->listen;
 
+	if (opts->pserver_at != NULL) {
+		return opts->pserver_at[pserver_idx];
+	}
 	/* A pserver that listens everywhere is reached over loopback. */
 	if (strcmp(at.name, "0.0.0.0") == 0) {
 		snprintf(at.name, sizeof(at.name), "127.0.0.1");
@@ -91,13 +94,14 @@ static void
 plan_pserver(const struct wf_plan_opts *opts, uint32_t idx, struct wf_child_spec *spec)
 {
 	struct wf_args *args = &spec->args;
+	struct wf_host at = address_of(opts, idx);
 
 	name_child(spec, "pserver", idx);
 	wf_args_init(args);
 	wf_args_add(args, "weft");
 	wf_args_borrow_all(args, opts->pserver_args);
-	wf_args_add(args, "--listen=%s", opts->listen.name);
-	wf_args_add(args, "--port=%u", opts->listen.port + idx * ports_each(opts));
+	wf_args_add(args, "--listen=%s", opts->pserver_at != NULL ? at.name : opts->listen.name);
+	wf_args_add(args, "--port=%u", at.port);
 	wf_args_add(args, "--ports_num=%u", opts->ports_num);
 	wf_args_add(args, "--ports_num_for_sparse=%u", opts->ports_num_for_sparse);
 	wf_args_add(args, "--num_gradient_servers=%u", opts->trainers);
@@ -120,7 +124,7 @@ plan_variables(const struct wf_plan_opts *opts, uint32_t idx, const char *pserve
 		wf_args_add(variables, "%s_TRAINER_ID=%u", prefix, idx);
 		wf_args_add(variables, "%s_NUM_GRADIENT_SERVERS=%u", prefix, opts->trainers);
 		wf_args_add(variables, "%s_PSERVERS=%s", prefix, pservers);
-		wf_args_add(variables, "%s_PORT=%u", prefix, opts->listen.port);
+		wf_args_add(variables, "%s_PORT=%u", prefix, address_of(opts, 0).port);
 		wf_args_add(variables, "%s_PORTS_NUM=%u", prefix, opts->ports_num);
 		wf_args_add(variables, "%s_PORTS_NUM_FOR_SPARSE=%u", prefix,
 			    opts->ports_num_for_sparse);

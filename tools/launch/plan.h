@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan: which processes a job on this host has, and with which arguments. Thread: any one. */
+/* plan: which processes a job has, and with which arguments. Thread: any one. */
 #pragma once
 
 #include "base/url.h"
@@ -14,6 +14,7 @@ struct wf_plan_opts {
 	uint32_t ports_num;
 	uint32_t ports_num_for_sparse;
 	struct wf_host listen;              /* and the port of pserver 0 */
+	const struct wf_host *pserver_at;   /* [pservers] instead of `listen`; NULL: side by side */
 	const struct wf_args *pserver_args; /* of every pserver: "pserver", options */
 	const struct wf_args *trainer_args; /* of every trainer: "train", MODEL, options */
 	/* A user's program instead of `weft train`, or NULL. Its arguments are then trainer_args,

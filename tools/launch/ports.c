@@ -15,7 +15,7 @@
 
 /* 0, or the errno of the first call that failed. */
 static int
-bind_once(const struct addrinfo *address)
+bind_once(const struct addrinfo *address, int *out)
 {
 	int one = 1;
 
@@ -25,17 +25,17 @@ bind_once(const struct addrinfo *address)
 	}
 	/* As servers do: connections of an earlier job that are still in TIME_WAIT do not count. */
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) != 0 ||
-	    bind(fd, address->ai_addr, address->ai_addrlen) != 0 || listen(fd, 1) != 0) {
+	    bind(fd, address->ai_addr, address->ai_addrlen) != 0 || listen(fd, SOMAXCONN) != 0) {
 		int err = errno;
 		close(fd);
 		return err;
 	}
-	close(fd);
+	*out = fd;
 	return 0;
 }
 
-static enum weft_status
-probe_one(const struct wf_host *at)
+enum weft_status
+wf_ports_open(const struct wf_host *at, int *out)
 {
 	const struct addrinfo hints = {.ai_flags = AI_PASSIVE | AI_NUMERICSERV,
 				       .ai_socktype = SOCK_STREAM};
@@ -49,7 +49,7 @@ probe_one(const struct wf_host *at)
 	if (err != 0) {
 		return wf_fail(WEFT_INVALID, "%s: %s", text, gai_strerror(err));
 	}
-	err = bind_once(list);
+	err = bind_once(list, out);
 	freeaddrinfo(list);
 	switch (err) {
 	case 0:
@@ -63,6 +63,18 @@ probe_one(const struct wf_host *at)
 	default:
 		return wf_fail_errno(WEFT_IO, err, "%s", text);
 	}
+}
+
+static enum weft_status
+probe_one(const struct wf_host *at)
+{
+	int fd = -1;
+
+	enum weft_status st = wf_ports_open(at, &fd);
+	if (st == WEFT_OK) {
+		close(fd);
+	}
+	return st;
 }
 
 enum weft_status

@@ -9,5 +9,7 @@
  * can be bound. WEFT_UNAVAILABLE names the first that cannot; WEFT_INVALID: not an address of this
  * host, or the range leaves 1..65535. */
 enum weft_status wf_ports_probe(const struct wf_host *at, unsigned count) WEFT_MUST_CHECK;
+/* Opens a listening socket at this one port, with close-on-exec. Fails as wf_ports_probe does. */
+enum weft_status wf_ports_open(const struct wf_host *at, int *out) WEFT_MUST_CHECK;
 /* The first free range of `count` at `at->port` or above, in steps of `count`; at most 64 tries. */
 enum weft_status wf_ports_find(struct wf_host *at, unsigned count) WEFT_MUST_CHECK;
