@@ -8,7 +8,7 @@
 
 struct wf_command {
 	const char *name;
-	const char *summary; /* one line of the overview */
+	const char *summary; /* one line of the overview; NULL: it is not shown there */
 	/* argv[0] is the subcommand's name. Returns the exit code. */
 	int (*run)(int argc, char **argv);
 };
@@ -18,6 +18,7 @@ int wf_cmd_env(int argc, char **argv);
 int wf_cmd_export(int argc, char **argv);
 int wf_cmd_import(int argc, char **argv);
 int wf_cmd_launch(int argc, char **argv);
+int wf_cmd_node(int argc, char **argv);
 int wf_cmd_pserver(int argc, char **argv);
 int wf_cmd_topo(int argc, char **argv);
 int wf_cmd_train(int argc, char **argv);

@@ -15,6 +15,7 @@ static const struct wf_command commands[] = {
 	{"pserver", "hold parameters, sum gradients, apply the optimizer", wf_cmd_pserver},
 	{"train", "train a built-in model against pservers", wf_cmd_train},
 	{"launch", "start pservers and trainers of one job together", wf_cmd_launch},
+	{"_node", NULL, wf_cmd_node}, /* what weft launch starts on other hosts */
 	{"demo", "train on real data and check the result", wf_cmd_demo},
 	{"env", "show what the environment says about a process's place in a job", wf_cmd_env},
 	{"export", "make one file of a saved model", wf_cmd_export},
@@ -37,7 +38,9 @@ print_overview(FILE *out)
 	      "Commands:\n",
 	      out);
 	for (size_t i = 0; i < WF_ARRAY_COUNT(commands); i++) {
-		fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].summary);
+		if (commands[i].summary != NULL) {
+			fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].summary);
+		}
 	}
 	fputs("  help       print this text, or the help of a command: weft help pserver\n"
 	      "\n"

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* agent_files: see agent_files.h. */
+#include "tools/launch/agent_files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SECRET_VARIABLE "WEFT_SECRET_FILE"
+
+void
+wf_agent_files_init(struct wf_agent_files *files)
+{
+	*files = (struct wf_agent_files){.lock_fd = -1};
+}
+
+/* A new folder. Where hosts share the folder above it, the number of the node makes the name
+ * another one. */
+static enum weft_status
+make_folder(struct wf_agent_files *files, const char *path, uint32_t node)
+{
+	char *out = files->workspace;
+
+	int wanted = snprintf(out, sizeof(files->workspace), "%s", path);
+	if (wanted > 0 && mkdir(out, 0700) != 0 && errno == EEXIST) {
+		wanted = snprintf(out, sizeof(files->workspace), "%s.%u", path, node);
+		if (wanted > 0 && mkdir(out, 0700) == 0) {
+			errno = 0;
+		}
+	} else if (wanted > 0 && access(out, F_OK) == 0) {
+		errno = 0;
+	}
+	if (wanted <= 0 || (size_t)wanted >= sizeof(files->workspace)) {
+		return wf_fail(WEFT_INVALID, "the path of the workspace is too long");
+	}
+	return errno == 0 ? WEFT_OK
+			  : wf_fail_errno(WEFT_IO, errno, "cannot make the workspace %.300s", out);
+}
+
+enum weft_status
+wf_agent_folder(const char *name)
+{
+	if (mkdir(name, 0777) != 0 && errno != EEXIST) {
+		return wf_fail_errno(WEFT_IO, errno, "cannot make the folder %s in the workspace",
+				     name);
+	}
+	return WEFT_OK;
+}
+
+/* The lock is released by the end of this process; children do not have the descriptor. */
+static enum weft_status
+write_node_file(struct wf_agent_files *files, uint32_t node)
+{
+	char text[16];
+
+	int bytes = snprintf(text, sizeof(text), "%u\n", node);
+	int fd = open("nodefile", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+	if (fd < 0) {
+		return wf_fail_errno(WEFT_IO, errno, "%.300s/nodefile", files->workspace);
+	}
+	files->lock_fd = fd;
+	if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+		return errno == EWOULDBLOCK
+			       ? wf_fail(WEFT_UNAVAILABLE,
+					 "the workspace %.300s is in use by another job, or by "
+					 "another host of this one",
+					 files->workspace)
+			       : wf_fail_errno(WEFT_IO, errno, "nodefile");
+	}
+	if (ftruncate(fd, 0) != 0 || write(fd, text, (size_t)bytes) != bytes) {
+		return wf_fail_errno(WEFT_IO, errno, "%.300s/nodefile", files->workspace);
+	}
+	return WEFT_OK;
+}
+
+enum weft_status
+wf_agent_workspace(struct wf_agent_files *files, enum wf_workspace kind, const char *path,
+		   uint32_t node)
+{
+	enum weft_status st = WEFT_OK;
+
+	if (kind == WF_WORKSPACE_NONE) {
+		return WEFT_OK;
+	}
+	errno = 0;
+	if (kind == WF_WORKSPACE_NEW) {
+		st = make_folder(files, path, node);
+	} else {
+		snprintf(files->workspace, sizeof(files->workspace), "%s", path);
+	}
+	if (st == WEFT_OK && chdir(files->workspace) != 0) {
+		st = wf_fail_errno(WEFT_IO, errno, "the workspace %.300s", files->workspace);
+	}
+	if (st == WEFT_OK && getcwd(files->workspace, sizeof(files->workspace)) == NULL) {
+		st = wf_fail_errno(WEFT_IO, errno, "the path of the workspace");
+	}
+	if (st == WEFT_OK) {
+		st = write_node_file(files, node);
+	}
+	if (st == WEFT_OK) {
+		st = wf_agent_folder("log");
+	}
+	return st == WEFT_OK && node == 0 ? wf_agent_folder("output") : st;
+}
+
+static enum weft_status
+write_secret(const char *path, const void *secret, size_t bytes)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0400);
+	if (fd < 0) {
+		return wf_fail_errno(WEFT_IO, errno, "cannot make the file of the secret");
+	}
+	bool written = write(fd, secret, bytes) == (ssize_t)bytes;
+	int err = errno;
+	if (close(fd) != 0 || !written) {
+		return wf_fail_errno(WEFT_IO, err, "cannot write the file of the secret");
+	}
+	return WEFT_OK;
+}
+
+enum weft_status
+wf_agent_secret(struct wf_agent_files *files, const void *secret, size_t bytes)
+{
+	char path[sizeof(files->secret_dir) + 16];
+
+	if (files->secret_dir[0] != '\0') {
+		return wf_fail(WEFT_PROTOCOL, "a second secret");
+	}
+	const char *above = getenv("TMPDIR");
+	int wanted = snprintf(files->secret_dir, sizeof(files->secret_dir), "%s/weft-secret-XXXXXX",
+			      above != NULL && above[0] == '/' ? above : "/tmp");
+	if (wanted < 0 || (size_t)wanted >= sizeof(files->secret_dir)) {
+		files->secret_dir[0] = '\0';
+		return wf_fail(WEFT_INVALID, "the path of TMPDIR is too long");
+	}
+	if (mkdtemp(files->secret_dir) == NULL) {
+		files->secret_dir[0] = '\0';
+		return wf_fail_errno(WEFT_IO, errno, "cannot make a folder for the secret");
+	}
+	snprintf(path, sizeof(path), "%s/secret", files->secret_dir);
+	enum weft_status st = write_secret(path, secret, bytes);
+	if (st == WEFT_OK && setenv(SECRET_VARIABLE, path, 1) != 0) {
+		st = wf_fail(WEFT_NOMEM, "no memory for the environment");
+	}
+	return st;
+}
+
+void
+wf_agent_files_fini(struct wf_agent_files *files)
+{
+	char path[sizeof(files->secret_dir) + 16];
+
+	if (files->secret_dir[0] != '\0') {
+		snprintf(path, sizeof(path), "%s/secret", files->secret_dir);
+		unlink(path);
+		rmdir(files->secret_dir);
+		files->secret_dir[0] = '\0';
+	}
+	if (files->lock_fd >= 0) {
+		close(files->lock_fd);
+		files->lock_fd = -1;
+	}
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* agent_internal: what agent.c, which has the loop and the processes, shares with agent_requests.c,
+ * which serves the launcher. Thread: main. */
+#pragma once
+
+#include "tools/launch/agent_files.h"
+#include "tools/launch/child.h"
+#include "tools/launch/frame.h"
+#include "tools/launch/reach.h"
+
+#define WF_AGENT_PROGRAM "weft _node"
+#define WF_AGENT_REPLY_BYTES 1024
+
+/* One of the job's, or the helper: tar or a hook. */
+struct wf_agent_resident {
+	struct wf_child child;
+	struct wf_child_spec spec;
+	void *texts; /* that arguments and variables point into */
+	size_t texts_bytes;
+	bool planned;
+};
+
+struct wf_agent {
+	struct wf_env *env;
+	struct wf_agent_files files;
+	struct wf_reach reach; /* until the processes are started */
+	struct wf_supervise_opts opts, helper_opts;
+	struct wf_agent_resident *resident; /* [count + 1] the last one is the helper */
+	uint32_t count;
+	bool has_job;    /* the first request is there */
+	bool helps;      /* the helper runs; its end is the reply */
+	bool takes_data; /* it is tar, and more data may follow */
+	struct wf_outlet *out, *err;
+	int epoll_fd, pipes_fd, signal_fd, wake_fd;
+	bool pipes_wait;
+	sigset_t mask_before;
+	bool stops;
+	int exit_code;
+	uint64_t deadline_ns; /* of the end, when it stops, or has done all; WF_NEVER: none */
+	uint64_t lost_count;  /* lines for which there was no room */
+	struct wf_frame_stream stream;
+	struct wf_frame_writer writer;
+	struct wf_host host[WF_REACH_LISTENERS_MAX]; /* to be connected to */
+};
+
+/* What it sends. The loop keeps room for it in the queue of stdout. */
+void wf_agent_send_numbers(struct wf_agent *agent, enum wf_frame_type type, uint32_t a, uint32_t b);
+void wf_agent_send_line(struct wf_agent *agent, uint32_t number, enum wf_process_stream stream,
+			const char *text);
+/* The reply to a request; `text` is that of success, the record of the last failure the other. */
+void wf_agent_reply(struct wf_agent *agent, enum weft_status st, const char *text);
+
+struct wf_agent_resident *wf_agent_helper(struct wf_agent *agent);
+bool wf_agent_runs(const struct wf_child *child);
+enum weft_status wf_agent_start(struct wf_agent *agent,
+				struct wf_agent_resident *resident) WEFT_MUST_CHECK;
+/* tar or a hook; its end is the reply to the request. */
+enum weft_status wf_agent_start_helper(struct wf_agent *agent, const char *name,
+				       const char *const *argv, bool has_stdin) WEFT_MUST_CHECK;
+
+/* Replies, if the helper has ended and nothing more is to be sent to it. */
+void wf_agent_finish_help(struct wf_agent *agent);
+
+/* Serves one request. Not OK: the launcher is none, or there is no memory; the agent ends. */
+enum weft_status wf_agent_on_frame(struct wf_agent *agent, struct wf_frame *frame) WEFT_MUST_CHECK;
