@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* weft launch: all processes of one job on this host. Thread: main, the only one. */
+/* weft launch: all processes of one job, on this host or on several. Thread: main, the only one. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +13,7 @@
 #include "tools/launch/plan.h"
 #include "tools/launch/ports.h"
 #include "tools/launch/program.h"
+#include "tools/launch/remote_options.h"
 #include "tools/launch/seating.h"
 #include "tools/launch/split.h"
 #include "tools/launch/train_options.h"
@@ -35,6 +36,7 @@ struct settings {
 	const char *listen;
 	const char *log_dir;
 	const char *color;
+	struct wf_remote_set remote;
 };
 
 #define FIELD(name) offsetof(struct settings, name)
@@ -46,8 +48,7 @@ static const struct wf_option table[] = {
 	{.name = "local",
 	 .type = WF_OPTION_BOOL,
 	 .offset = FIELD(local),
-	 .help = "Run all processes on this host. Required, because weft launch cannot use "
-		 "other hosts yet."},
+	 .help = "Run all processes on this host."},
 	{.name = "pservers",
 	 .type = WF_OPTION_U64,
 	 .offset = FIELD(pservers),
@@ -62,8 +63,9 @@ static const struct wf_option table[] = {
 	 .min = 1,
 	 .max = WF_PLAN_TRAINERS_MAX,
 	 .help = "Number of trainers."},
-	{SETTING(port), .help = "First port; pserver i listens on port + i x (ports_num +\n"
-				"ports_num_for_sparse)."},
+	{SETTING(port),
+	 .help = "First port; pserver i of a host listens on port + i x (ports_num +\n"
+		 "ports_num_for_sparse)."},
 	{SETTING(ports_num)},
 	{SETTING(ports_num_for_sparse)},
 	{.name = "num_gradient_servers",
@@ -77,7 +79,8 @@ static const struct wf_option table[] = {
 	 .offset = FIELD(listen),
 	 .initial = "127.0.0.1",
 	 .metavar = "ADDR",
-	 .help = "Address on which pservers listen, and to which trainers connect."},
+	 .help = "Address on which pservers listen, and to which trainers connect. On several "
+		 "hosts each pserver has the address by which the others reach its host."},
 	{.name = "log_dir",
 	 .type = WF_OPTION_STRING,
 	 .offset = FIELD(log_dir),
@@ -93,12 +96,14 @@ static const struct wf_option table[] = {
 		 "is set."},
 };
 
+#define OPTION_COUNT (WF_ARRAY_COUNT(table) + WF_REMOTE_OPTIONS)
+
 struct command {
 	struct settings set;
 	struct wf_options options;
-	struct wf_option table[WF_ARRAY_COUNT(table)];
-	enum wf_option_origin origin[WF_ARRAY_COUNT(table)];
-	const char *env_name[WF_ARRAY_COUNT(table)];
+	struct wf_option table[OPTION_COUNT];
+	enum wf_option_origin origin[OPTION_COUNT];
+	const char *env_name[OPTION_COUNT];
 	struct wf_option_file file;
 
 	/* The target of the parser when it is asked about other tables. */
@@ -115,11 +120,14 @@ struct command {
 	/* Of a user's program; empty: the trainers are weft's own. */
 	char program[PATH_BYTES];
 	struct wf_args variables;
+
+	struct wf_remote_job remote; /* with hosts */
 };
 
 static const struct wf_help help = {
 	.usage = "weft launch --local [options] -- train MODEL [options of trainers]\n"
-		 "       weft launch --local [options] -- PROGRAM [arguments]",
+		 "       weft launch --local [options] -- PROGRAM [arguments]\n"
+		 "       weft launch --hosts=HOST,HOST [options] -- (train MODEL or PROGRAM)",
 	.about = "Starts the pservers and trainers of one job, with ports and numbers that fit. "
 		 "Options of weft pserver and weft train may stand before --: each goes to those "
 		 "that know it. What follows the model goes to the trainers, and --config goes to "
@@ -130,6 +138,12 @@ static const struct wf_help help = {
 		 "number of trainers in its environment, as WEFT_<NAME> and PADDLE_INIT_<NAME>; "
 		 "weft.init() in Python reads them. Settings of a session, such as --slice_bytes, "
 		 "may stand before -- and reach it in the same way.\n\n"
+		 "With --hosts or --hostfile, ssh starts weft on each host. Before the first "
+		 "process, all versions are compared, and each host has to reach the ports of all "
+		 "pservers. Launch makes a secret for the job and hands it to the hosts over ssh. "
+		 "The processes read it from a file of mode 0400, and refuse whoever has not the "
+		 "same. Variables WEFT_<NAME> and PADDLE_INIT_<NAME> of this host are passed "
+		 "on.\n\n"
 		 "Lines that trainer 0 prints appear on stdout as they are. All other lines appear "
 		 "on stderr, after the name of the process.\n\n"
 		 "Ctrl-C stops all processes. If one fails, the others have 5 seconds to end by "
@@ -140,7 +154,9 @@ static const struct wf_help help = {
 		    "  weft launch --local --pservers=3 --trainers=4 --ports_num=2 \\\n"
 		    "              --slice_bytes=256 -- train mlp --num_passes=3\n"
 		    "  weft launch --local --trainers=2 --log_dir=logs -- train linear\n"
-		    "  weft launch --local --trainers=2 -- python3 train.py --epochs=3",
+		    "  weft launch --local --trainers=2 -- python3 train.py --epochs=3\n"
+		    "  weft launch --hosts=gpu1,gpu2 --job_dispatch_package=job \\\n"
+		    "              -- python3 train.py",
 };
 
 /* --pservers is a number here, and a list of addresses for a trainer; launch makes that list
@@ -167,9 +183,10 @@ parse(struct command *command, int argc, char **argv)
 	struct wf_split_tables *tables = &command->tables;
 
 	memcpy(command->table, table, sizeof(table));
-	wf_settings_complete(command->table, WF_ARRAY_COUNT(table));
+	wf_remote_options(command->table + WF_ARRAY_COUNT(table), FIELD(remote));
+	wf_settings_complete(command->table, OPTION_COUNT);
 	options->table = command->table;
-	options->option_count = (unsigned)WF_ARRAY_COUNT(table);
+	options->option_count = (unsigned)OPTION_COUNT;
 	options->program = PROGRAM;
 	options->help = &help;
 	options->target = &command->set;
@@ -197,6 +214,12 @@ parse(struct command *command, int argc, char **argv)
 }
 
 static bool
+is_remote(const struct command *command)
+{
+	return wf_remote_set_is_used(&command->set.remote);
+}
+
+static bool
 has_program(const struct command *command)
 {
 	return command->split.program.count > 0;
@@ -218,7 +241,9 @@ check_program(struct command *command)
 
 	enum weft_status st = wf_program_options_parse(
 		&command->program_set, (int)split->trainer.count, split->trainer.argv);
-	if (st == WEFT_OK) {
+	if (st == WEFT_OK && is_remote(command)) {
+		snprintf(command->program, sizeof(command->program), "%s", split->program.argv[0]);
+	} else if (st == WEFT_OK) {
 		st = wf_program_find(split->program.argv[0], command->program,
 				     sizeof(command->program));
 	}
@@ -270,6 +295,38 @@ print_options(struct command *command)
 	return wf_command_print_options(&command->options);
 }
 
+/* With hosts, each entry has a pserver and a trainer, as the original's did. */
+static enum weft_status
+read_hosts(struct command *command)
+{
+	struct settings *set = &command->set;
+
+	if (!is_remote(command)) {
+		return WEFT_OK;
+	}
+	if (wf_options_origin(&command->options, "listen") != WF_ORIGIN_DEFAULT) {
+		return wf_fail(WEFT_INVALID,
+			       "--listen=%.100s: pservers on several hosts listen on the address "
+			       "by which the others reach their host; leave it out",
+			       set->listen);
+	}
+	enum weft_status st = wf_remote_set_read(&set->remote, &command->remote);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	uint64_t entries = command->remote.hosts.entry_count;
+	if (wf_options_origin(&command->options, "pservers") == WF_ORIGIN_DEFAULT) {
+		set->pservers = entries < WF_PLAN_PSERVERS_MAX ? entries : WF_PLAN_PSERVERS_MAX;
+	}
+	if (wf_options_origin(&command->options, "trainers") == WF_ORIGIN_DEFAULT) {
+		set->trainers = entries;
+	}
+	if (command->remote.lowest_port != 0) {
+		set->port = command->remote.lowest_port;
+	}
+	return WEFT_OK;
+}
+
 static enum weft_status
 check(const struct command *command)
 {
@@ -277,11 +334,6 @@ check(const struct command *command)
 	uint64_t lanes = set->ports_num + set->ports_num_for_sparse;
 	uint64_t ports = set->pservers * lanes;
 
-	if (!set->local) {
-		return wf_fail(WEFT_INVALID,
-			       "give --local: weft launch cannot start processes on other hosts "
-			       "yet; start weft pserver and weft train there");
-	}
 	if (!command->split.has_trainer) {
 		return wf_fail(WEFT_INVALID, "no command is given for the trainers; end with -- "
 					     "train MODEL, as in: -- train linear, or with a "
@@ -295,7 +347,7 @@ check(const struct command *command)
 			       " both are the number of trainers; give --trainers only",
 			       set->num_gradient_servers, set->trainers);
 	}
-	if (set->port + ports - 1 > 65535) {
+	if (!is_remote(command) && set->port + ports - 1 > 65535) {
 		return wf_fail(WEFT_INVALID,
 			       "--port=%u: the pservers need %" PRIu64
 			       " ports, which would go past 65535; use a lower port",
@@ -476,8 +528,61 @@ save_grace(const struct command *command)
 	return pserver_ns > train_ns ? pserver_ns : train_ns;
 }
 
+/* The secret of the job, if it has one. */
 static enum weft_status
-run(const struct command *command, struct wf_env *env, struct wf_supervise_end *end)
+give_secret(const struct command *command, const struct wf_plan_opts *plan,
+	    struct wf_child_spec *spec)
+{
+	const char *path = command->set.remote.secret_file;
+	enum weft_status st = WEFT_OK;
+
+	for (uint32_t i = 0; path[0] != '\0' && i < plan->pservers + plan->trainers; i++) {
+		st = st == WEFT_OK ? wf_plan_set(&spec[i], "secret_file", path) : st;
+	}
+	return st;
+}
+
+static enum weft_status
+run_here(const struct command *command, struct wf_plan_opts *plan, struct wf_supervise_opts *opts,
+	 struct wf_supervise_end *end)
+{
+	enum weft_status st = check_ports(plan);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	opts->count = plan->pservers + plan->trainers;
+	struct wf_child_spec *spec = wf_zalloc_array(opts->env, opts->count, sizeof(*spec));
+	if (spec == NULL) {
+		return wf_fail(WEFT_NOMEM, "no memory for %u processes", opts->count);
+	}
+	opts->spec = spec;
+	st = wf_plan_job(plan, spec);
+	if (st == WEFT_OK) {
+		st = give_secret(command, plan, spec);
+	}
+	if (st == WEFT_OK) {
+		st = calm_children(command, plan, spec);
+	}
+	if (st == WEFT_OK) {
+		st = pin_children(command, plan, spec, opts->env);
+	}
+	if (st == WEFT_OK) {
+		print_start(plan);
+		st = wf_supervise(opts, end);
+	}
+	wf_free(opts->env, spec, opts->count * sizeof(*spec));
+	return st;
+}
+
+static struct wf_remote_auto
+find_auto(const struct weft_session_opts *session)
+{
+	return (struct wf_remote_auto){.pins = is_auto(session->pin),
+				       .spins = session->spin_ns == WEFT_SPIN_AUTO};
+}
+
+static enum weft_status
+run(struct command *command, struct wf_env *env, struct wf_supervise_end *end)
 {
 	struct wf_plan_opts plan;
 	struct wf_supervise_opts opts = {.env = env,
@@ -489,30 +594,14 @@ run(const struct command *command, struct wf_env *env, struct wf_supervise_end *
 					 .save_grace_ns = save_grace(command)};
 
 	enum weft_status st = plan_opts(command, &plan);
-	if (st == WEFT_OK) {
-		st = check_ports(&plan);
+	if (st != WEFT_OK || !is_remote(command)) {
+		return st == WEFT_OK ? run_here(command, &plan, &opts, end) : st;
 	}
-	if (st != WEFT_OK) {
-		return st;
-	}
-	opts.count = plan.pservers + plan.trainers;
-	struct wf_child_spec *spec = wf_zalloc_array(env, opts.count, sizeof(*spec));
-	if (spec == NULL) {
-		return wf_fail(WEFT_NOMEM, "no memory for %u processes", opts.count);
-	}
-	opts.spec = spec;
-	st = wf_plan_job(&plan, spec);
-	if (st == WEFT_OK) {
-		st = calm_children(command, &plan, spec);
-	}
-	if (st == WEFT_OK) {
-		st = pin_children(command, &plan, spec, env);
-	}
-	if (st == WEFT_OK) {
-		print_start(&plan);
-		st = wf_supervise(&opts, end);
-	}
-	wf_free(env, spec, opts.count * sizeof(*spec));
+	command->remote.opts.version = WEFT_PROJECT_VERSION;
+	command->remote.opts.pserver = find_auto(&command->pserver_set.session);
+	command->remote.opts.trainer = find_auto(trainer_session(command));
+	st = wf_remote_run(&command->remote.opts, &plan, &opts, end);
+	explicit_bzero(command->remote.secret, sizeof(command->remote.secret));
 	return st;
 }
 
@@ -527,6 +616,12 @@ launch(struct command *command, struct wf_env *env, int argc, char **argv)
 	}
 	if (st == WEFT_OK && command->options.print_wanted) {
 		return print_options(command);
+	}
+	if (st == WEFT_OK) {
+		st = wf_remote_set_check(&command->set.remote, command->set.local);
+	}
+	if (st == WEFT_OK) {
+		st = read_hosts(command);
 	}
 	if (st == WEFT_OK) {
 		st = check(command);
@@ -549,8 +644,13 @@ launch(struct command *command, struct wf_env *env, int argc, char **argv)
 bool
 wf_cmd_launch_has(const char *name)
 {
+	struct wf_option remote[WF_REMOTE_OPTIONS];
 	const struct wf_options own = {.table = table, .option_count = WF_ARRAY_COUNT(table)};
-	return wf_option_find(&own, name, strlen(name)) != NULL;
+	const struct wf_options more = {.table = remote, .option_count = WF_REMOTE_OPTIONS};
+
+	wf_remote_options(remote, 0);
+	return wf_option_find(&own, name, strlen(name)) != NULL ||
+	       wf_option_find(&more, name, strlen(name)) != NULL;
 }
 
 int

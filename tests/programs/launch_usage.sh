@@ -4,7 +4,7 @@
 . "${0%/*}/lib.sh"
 
 expect 64 "$WEFT" launch --pservers=1 --trainers=1 -- train linear
-says last.err "--local" "on other hosts yet"
+says last.err "give --local for a job on this host, or --hosts=HOST,HOST or --hostfile=FILE"
 expect 64 "$WEFT" launch --local
 says last.err "-- train linear"
 expect 64 "$WEFT" launch --local --
