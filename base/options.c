@@ -14,8 +14,9 @@
 
 /* A parsed argument. */
 struct argument {
-	const struct wf_option *option; /* NULL: it is not in this table */
-	const char *name;               /* behind the dashes, not NUL-terminated */
+	const struct wf_option *option;     /* NULL: it is not in this table */
+	const struct wf_original *original; /* a flag of the original that is no option, or NULL */
+	const char *name;                   /* behind the dashes, not NUL-terminated */
 	size_t name_bytes;
 	const char *value; /* behind '='; NULL: no '=' */
 	bool negated;      /* --no-name */
@@ -33,6 +34,13 @@ is_help(const char *text)
 	return strcmp(text, "--help") == 0 || strcmp(text, "-h") == 0;
 }
 
+/* The answers to the original's flags. */
+static bool
+is_original_help(const struct wf_options *options, const char *text)
+{
+	return options->originals != NULL && strcmp(text, "--help=original") == 0;
+}
+
 static struct argument
 split_argument(const struct wf_options *options, const char *text)
 {
@@ -44,14 +52,25 @@ split_argument(const struct wf_options *options, const char *text)
 	if (arg.option == NULL) {
 		arg.option = wf_option_builtin(options, arg.name, arg.name_bytes);
 	}
-	if (arg.option == NULL && arg.name_bytes > 3 && strncmp(arg.name, "no", 2) == 0 &&
-	    (arg.name[2] == '-' || arg.name[2] == '_')) {
+	if (arg.option == NULL) {
+		arg.original = wf_original_find(options->originals, arg.name, arg.name_bytes);
+	}
+	if (arg.option == NULL && arg.original == NULL && arg.name_bytes > 3 &&
+	    strncmp(arg.name, "no", 2) == 0 && (arg.name[2] == '-' || arg.name[2] == '_')) {
 		const struct wf_option *option =
 			wf_option_find(options, arg.name + 3, arg.name_bytes - 3);
+		const struct wf_original *original =
+			wf_original_find(options->originals, arg.name + 3, arg.name_bytes - 3);
 		if (option != NULL && option->type == WF_OPTION_BOOL) {
 			arg.option = option;
 			arg.negated = true;
+		} else if (option == NULL && original != NULL && original->is_switch) {
+			arg.original = original;
+			arg.negated = true;
 		}
+	}
+	if (arg.original != NULL && arg.original->answer == WF_ORIGINAL_MAPPED) {
+		arg.option = wf_option_find(options, arg.original->to, strlen(arg.original->to));
 	}
 	return arg;
 }
@@ -59,7 +78,9 @@ split_argument(const struct wf_options *options, const char *text)
 static bool
 takes_next(const struct argument *arg)
 {
-	return arg->option != NULL && arg->option->type != WF_OPTION_BOOL && arg->value == NULL;
+	bool wants_value = arg->option != NULL ? arg->option->type != WF_OPTION_BOOL
+					       : arg->original != NULL && !arg->original->is_switch;
+	return wants_value && arg->value == NULL;
 }
 
 static bool
@@ -206,7 +227,7 @@ parse_environment(struct wf_options *options)
 	for (unsigned i = 0; i < options->option_count && st == WEFT_OK; i++) {
 		st = parse_variable(options, i);
 	}
-	return st;
+	return st == WEFT_OK ? wf_originals_read_environment(options) : st;
 }
 
 /* ---- arguments ---- */
@@ -254,6 +275,26 @@ parse_option(struct wf_options *options, const struct argument *arg, const char 
 	return WEFT_OK;
 }
 
+/* Parses a flag of the original that is no option. */
+static enum weft_status
+parse_original(struct wf_options *options, const struct argument *arg)
+{
+	const struct wf_original *original = arg->original;
+	const char *value = arg->value;
+	if (arg->negated && value != NULL) {
+		return wf_fail(WEFT_INVALID, "%s: --no-%s takes no value", options->program,
+			       original->name);
+	}
+	if (original->is_switch && value == NULL) {
+		value = arg->negated ? "false" : "true";
+	}
+	if (value == NULL) {
+		return wf_fail(WEFT_INVALID, "%s: --%s needs a value", options->program,
+			       original->name);
+	}
+	return wf_original_accept(options, original, value, "argument");
+}
+
 /* Whether it has a single dash by mistake: "-" is a file, and "-1" a number. */
 static bool
 is_short_option(const char *text)
@@ -272,6 +313,10 @@ parse_argument(struct wf_options *options, int left, char *const *argv, int *use
 		options->help_wanted = true;
 		return WEFT_OK;
 	}
+	if (is_original_help(options, text)) {
+		options->help_wanted = options->original_wanted = true;
+		return WEFT_OK;
+	}
 	if (is_short_option(text)) {
 		return options->ignore_unknown ? WEFT_OK : refuse_unknown(options, text);
 	}
@@ -279,7 +324,7 @@ parse_argument(struct wf_options *options, int left, char *const *argv, int *use
 		return add_positional(options, text);
 	}
 	struct argument arg = split_argument(options, text);
-	if (arg.option == NULL) {
+	if (arg.option == NULL && arg.original == NULL) {
 		return options->ignore_unknown ? WEFT_OK : refuse_unknown(options, text);
 	}
 	/* "--port --ports_num=2" is a forgotten value; "--name=--text" is not. */
@@ -287,7 +332,8 @@ parse_argument(struct wf_options *options, int left, char *const *argv, int *use
 		*used = 2;
 		arg.value = argv[1];
 	}
-	return parse_option(options, &arg, arg.value);
+	enum weft_status st = arg.original != NULL ? parse_original(options, &arg) : WEFT_OK;
+	return st == WEFT_OK && arg.option != NULL ? parse_option(options, &arg, arg.value) : st;
 }
 
 static enum weft_status
@@ -358,11 +404,12 @@ parse_file(struct wf_options *options, int argc, char *const *argv)
 
 /* Whether the arguments request help, which is printed even if other arguments are wrong. */
 static bool
-asks_for_help(const struct wf_options *options, int argc, char *const *argv)
+asks_for_help(struct wf_options *options, int argc, char *const *argv)
 {
 	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
 		bool next = false;
-		if (is_help(argv[i])) {
+		options->original_wanted = is_original_help(options, argv[i]);
+		if (is_help(argv[i]) || options->original_wanted) {
 			return true;
 		}
 		if (wf_options_knows(options, argv[i], &next) && next) {
@@ -379,9 +426,12 @@ wf_options_parse(struct wf_options *options, int argc, char *const *argv)
 		  (options->origin != NULL && options->env_name != NULL));
 	WF_ASSERT(options->positional_max == 0 || options->positional != NULL);
 	options->positional_count = 0;
-	options->help_wanted = false;
+	options->help_wanted = options->original_wanted = false;
 	options->print_wanted = false;
 	options->config = NULL;
+	if (options->originals != NULL) {
+		memset(options->originals->value, 0, sizeof(options->originals->value));
+	}
 	set_defaults(options);
 	enum weft_status st = parse_file(options, argc, argv);
 	if (st == WEFT_OK) {
@@ -438,7 +488,7 @@ wf_options_knows(const struct wf_options *options, const char *argument, bool *n
 		return false;
 	}
 	struct argument arg = split_argument(options, argument);
-	if (arg.option == NULL) {
+	if (arg.option == NULL && arg.original == NULL) {
 		return false;
 	}
 	*next_is_value = takes_next(&arg);
@@ -468,5 +518,11 @@ wf_options_understood(const struct wf_options *options, char *out, size_t bytes)
 		used = (size_t)n < bytes - used ? used + (size_t)n : bytes - 1;
 		count++;
 	}
-	return count;
+	if (count > 0 && used + 1 < bytes) {
+		out[used] = '\n';
+		unsigned more = wf_originals_understood(options, out + used + 1, bytes - used - 1);
+		out[used] = more > 0 ? '\n' : '\0';
+		return count + more;
+	}
+	return count > 0 ? count : wf_originals_understood(options, out, bytes);
 }

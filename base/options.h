@@ -21,6 +21,7 @@
 
 #include "base/help.h"
 #include "base/launcher.h"
+#include "base/originals.h"
 #include "base/status.h"
 
 enum wf_option_type {
@@ -112,10 +113,14 @@ struct wf_options {
 	unsigned positional_max;
 	unsigned positional_count;
 	const struct wf_help *help; /* the texts of the page of --help; NULL: only the options */
-	bool help_wanted;           /* --help or -h was given */
-	bool print_wanted;          /* --print_options was given: call wf_options_print and end */
-	const char *config;         /* the file that was read; NULL: none */
-	bool ignore_unknown; /* ignore options that are not in the table (launch passes them on) */
+	/* Caller's memory for flags of the original that are no options (base/originals.h), which
+	 * has to live as long as the values; NULL: they are unknown. */
+	struct wf_originals *originals;
+	bool help_wanted;     /* --help, -h or --help=original was given */
+	bool original_wanted; /* --help=original: the help is the flags of the original */
+	bool print_wanted;    /* --print_options was given: call wf_options_print and end */
+	const char *config;   /* the file that was read; NULL: none */
+	bool ignore_unknown;  /* ignore options that are not in the table (launch passes them on) */
 };
 
 /* Applies the defaults, then the file (named by an argument, otherwise by the environment), then
@@ -158,9 +163,9 @@ uint64_t wf_option_number(const struct wf_option *option, const void *target);
 /* The inverse of wf_option_number, without any check. */
 void wf_option_set_number(const struct wf_option *option, uint64_t number, void *target);
 /* Prints the page of --help: the texts of options->help and a paragraph for each option, in lines
- * as wide as the terminal. */
+ * as wide as the terminal. With `original_wanted` it is the list of the original's flags. */
 void wf_options_print_help(const struct wf_options *options, FILE *out);
 /* "ports_num=2 (PADDLE_INIT_PORTS_NUM) dense lanes per pserver", a line for each option that has
- * `means` and was not left at its default, with a newline between two. Returns how many there were.
- */
+ * `means` and was not left at its default, and for each other flag of the original, with a newline
+ * between two. Returns how many there were. */
 unsigned wf_options_understood(const struct wf_options *options, char *out, size_t bytes);

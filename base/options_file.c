@@ -224,6 +224,15 @@ parse_assignment(struct reader *r, char *text)
 		return st;
 	}
 	const struct wf_option *option = wf_option_find(r->options, name, strlen(name));
+	const struct wf_original *original =
+		option == NULL ? wf_original_find(r->options->originals, name, strlen(name)) : NULL;
+	if (original != NULL) {
+		st = wf_original_accept(r->options, original, value, r->file->path);
+		if (st != WEFT_OK || original->answer != WF_ORIGINAL_MAPPED) {
+			return st;
+		}
+		option = wf_option_find(r->options, original->to, strlen(original->to));
+	}
 	if (option == NULL) {
 		return r->options->ignore_unknown ? WEFT_OK : refuse_name(r, name);
 	}

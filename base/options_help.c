@@ -205,7 +205,14 @@ print_general(const struct page *page, const struct wf_options *options)
 		(void)fputs(print[0], page->out);
 		wf_help_print_text(page->out, page->columns, INDENT, print[1]);
 	}
-	(void)fputs("  -h, --help\n      Print this page and end.\n\n", page->out);
+	(void)fputs("  -h, --help\n      Print this page and end.\n", page->out);
+	if (options->originals != NULL) {
+		(void)fputs("  --help=original\n", page->out);
+		wf_help_print_text(page->out, page->columns, INDENT,
+				   "Print every flag of the original, and what happens if it is "
+				   "given, and end.");
+	}
+	(void)fputc('\n', page->out);
 	wf_help_print_text(
 		page->out, page->columns, 0,
 		"SIZE is a number of bytes, such as 4096, 64KiB, 8M or 1GiB. TIME is a number of "
@@ -256,6 +263,10 @@ wf_option_print_page(const struct wf_options *options, FILE *out, unsigned colum
 void
 wf_options_print_help(const struct wf_options *options, FILE *out)
 {
+	if (options->original_wanted) {
+		wf_originals_print(options, out);
+		return;
+	}
 	wf_option_print_page(options, out, wf_help_columns(out));
 }
 

@@ -112,6 +112,7 @@ struct command {
 	enum wf_option_origin pserver_origin[WF_PSERVER_OPTION_MAX];
 	const char *pserver_env_name[WF_PSERVER_OPTION_MAX];
 	struct wf_option_file pserver_file;
+	struct wf_originals pserver_originals;
 	struct wf_train_command train;
 	struct wf_program_options program_set;
 	struct wf_split_tables tables;
@@ -202,6 +203,8 @@ parse(struct command *command, int argc, char **argv)
 	tables->pserver.origin = command->pserver_origin;
 	tables->pserver.env_name = command->pserver_env_name;
 	tables->pserver.file = &command->pserver_file;
+	command->pserver_originals.serves = true;
+	tables->pserver.originals = &command->pserver_originals;
 	wf_train_options_open(&command->train);
 	tables->trainer = command->train.options;
 	wf_program_options_init(&command->program_set);

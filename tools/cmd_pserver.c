@@ -25,6 +25,7 @@
 #include "transport/fault/fault.h"
 
 #define PROGRAM "weft pserver"
+#define UNDERSTOOD_BYTES 2000u
 #define NEWCOMERS_MIN 4
 #define NEWCOMERS_MAX 64
 
@@ -36,6 +37,7 @@ struct command {
 	const char *env_name[WF_PSERVER_OPTION_MAX];
 	struct wf_launcher launcher;
 	struct wf_option_file file;
+	struct wf_originals originals;
 };
 
 /* Waits for the signals that ask to stop. */
@@ -100,6 +102,8 @@ parse(struct command *command, int argc, char **argv)
 	options->origin = command->origin;
 	options->env_name = command->env_name;
 	options->file = &command->file;
+	command->originals.serves = true;
+	options->originals = &command->originals;
 	wf_launcher_detect(&(struct wf_launcher_source){0}, WF_ROLE_PSERVER, &command->launcher);
 	options->launcher = &command->launcher;
 	wf_session_defaults(&command->set.values);
@@ -316,7 +320,7 @@ static void
 log_start(const struct command *command, struct wf_env *env, const struct wf_server *server)
 {
 	char what[512];
-	char asked[448];
+	char asked[UNDERSTOOD_BYTES];
 
 	wf_server_describe(server, what, sizeof(what));
 	wf_log_lines(env, WF_LOG_INFO, "", what);

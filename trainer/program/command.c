@@ -643,6 +643,7 @@ wf_train_command_parse(struct wf_train_command *command, const struct wf_launche
 			    .origin = command->origin,
 			    .env_name = command->env_name,
 			    .file = &command->file,
+			    .originals = &command->originals,
 			    .launcher = launcher,
 			    .positional = command->positional,
 			    .positional_max = WF_ARRAY_COUNT(command->positional)},

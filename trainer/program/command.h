@@ -18,6 +18,7 @@ struct wf_train_command {
 	const char *env_name[WF_TRAIN_OPTIONS_MAX];
 	const char *positional[1];
 	struct wf_option_file file;
+	struct wf_originals originals;
 };
 
 /* Parses argv[1..]. The command must not move afterwards, because it points into itself. WEFT_OK

@@ -12,7 +12,7 @@
 #include "base/exit_code.h"
 #include "base/outlet.h"
 
-#define UNDERSTOOD_BYTES 1000u
+#define UNDERSTOOD_BYTES 4000u
 
 struct output {
 	struct wf_env *env;
