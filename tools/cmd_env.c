@@ -16,6 +16,7 @@
 #define PROGRAM "weft env"
 #define VALUE_COLUMNS 32 /* of what is shown of a value */
 #define SOURCE_BYTES 96
+#define PADDLE_BYTES 7u /* of "PADDLE_" */
 
 extern char **environ;
 
@@ -84,14 +85,19 @@ static const char *const paddle[] = {
 
 struct tables {
 	struct wf_options pserver;
+	struct wf_pserver_settings pserver_set;
 	struct wf_option pserver_table[WF_PSERVER_OPTION_MAX];
+	enum wf_option_origin pserver_origin[WF_PSERVER_OPTION_MAX];
+	const char *pserver_env_name[WF_PSERVER_OPTION_MAX];
+	struct wf_option_file pserver_file;
+	struct wf_originals pserver_originals;
 	struct wf_train_command train;
 };
 
 /* A long value is cut, and what is no printable character is a question mark: a variable may hold
  * anything, and the terminal shall not obey it. */
 static void
-print_row(const char *setting, const char *value, const char *from, const char *ignored)
+print_row(const char *setting, const char *value, const char *from, const char *how)
 {
 	char shown[VALUE_COLUMNS + 1];
 	bool fits = strlen(value) <= VALUE_COLUMNS;
@@ -101,28 +107,55 @@ print_row(const char *setting, const char *value, const char *from, const char *
 	for (char *at = shown; *at != '\0'; at++) {
 		*at = isprint((unsigned char)*at) ? *at : '?';
 	}
-	printf("%-21s %-*s %-40s %s%s\n", setting, VALUE_COLUMNS, shown, from,
-	       ignored != NULL ? "ignored: " : "used", ignored != NULL ? ignored : "");
+	printf("%-21s %-*s %-40s %s\n", setting, VALUE_COLUMNS, shown, from, how);
 }
 
-/* The variables of weft's own that give this setting; true: there is one. */
+/* How the commands would take the variable that sets this option: "used", or why they refuse it. */
+static void
+judge(const struct wf_options *options, const struct wf_option *option, char *out, size_t bytes)
+{
+	static union {
+		struct wf_pserver_settings pserver;
+		struct wf_train_opts train;
+	} unused;
+	char program[] = PROGRAM;
+	char *argv[] = {program, NULL};
+	enum wf_option_origin origin[1];
+	const char *env_name[1];
+	struct wf_options one = {.table = option,
+				 .option_count = 1,
+				 .program = options->program,
+				 .target = &unused,
+				 .origin = origin,
+				 .env_name = env_name};
+
+	if (wf_options_parse(&one, 1, argv) == WEFT_OK) {
+		snprintf(out, bytes, "used");
+		return;
+	}
+	const char *why = strstr(weft_last_error(), "must be");
+	snprintf(out, bytes, "refused: %s", why != NULL ? why : weft_last_error());
+}
+
+/* The variables of weft's own that give this setting; true: there is one. `how` is what becomes of
+ * the first one; NULL: nothing is printed. */
 static bool
-print_own(const char *name, bool print, char *used, size_t bytes)
+print_own(const char *name, const char *how, char *used, size_t bytes)
 {
 	static const char *const prefixes[] = {"WEFT_", "PADDLE_INIT_"};
 	bool found = false;
 
 	for (size_t i = 0; i < WF_ARRAY_COUNT(prefixes); i++) {
 		char variable[WF_OPTION_VARIABLE_BYTES];
-		char why[WF_OPTION_VARIABLE_BYTES + 16];
+		char why[WF_OPTION_VARIABLE_BYTES + 32];
 		wf_option_variable(prefixes[i], name, variable);
 		const char *value = getenv(variable);
 		if (value == NULL || value[0] == '\0') {
 			continue;
 		}
-		snprintf(why, sizeof(why), "%s is set", used);
-		if (print) {
-			print_row(name, value, variable, found ? why : NULL);
+		snprintf(why, sizeof(why), "ignored: %s is set", used);
+		if (how != NULL) {
+			print_row(name, value, variable, found ? why : how);
 		}
 		if (!found) {
 			snprintf(used, bytes, "%s", variable);
@@ -139,30 +172,72 @@ print_options_of(const struct wf_options *options)
 	char used[WF_OPTION_VARIABLE_BYTES] = "";
 	unsigned count = 0;
 	for (unsigned i = 0; i < options->option_count; i++) {
-		count += print_own(options->table[i].name, true, used, sizeof(used));
+		char how[WF_ERROR_BYTES];
+		judge(options, &options->table[i], how, sizeof(how));
+		count += print_own(options->table[i].name, how, used, sizeof(used));
+	}
+	return count;
+}
+
+/* The setting's line in the file that WEFT_CONFIG names, as "FILE:LINE"; false: it has none that
+ * counts. */
+static bool
+in_file(const struct wf_options *options, unsigned idx, char *out, size_t bytes)
+{
+	if (options->origin[idx] != WF_ORIGIN_FILE) {
+		return false;
+	}
+	snprintf(out, bytes, "%s:%u", options->file->path, options->file->line[idx]);
+	return true;
+}
+
+/* The settings of that file. What the commands refuse of it is a line of its own. */
+static unsigned
+print_file(const struct wf_options *options)
+{
+	unsigned count = 0;
+	for (unsigned i = 0; i < options->option_count; i++) {
+		char from[SOURCE_BYTES];
+		char value[VALUE_COLUMNS * 2];
+		char used[WF_OPTION_VARIABLE_BYTES] = "";
+		char how[sizeof(used) + 32] = "used";
+		if (!in_file(options, i, from, sizeof(from))) {
+			continue;
+		}
+		/* After a variable that is refused the parser has looked at no other. */
+		if (print_own(options->table[i].name, NULL, used, sizeof(used))) {
+			snprintf(how, sizeof(how), "ignored: %s is set", used);
+		}
+		wf_option_value(&options->table[i], options->target, value, sizeof(value));
+		print_row(options->table[i].name, value, from, how);
+		count++;
 	}
 	return count;
 }
 
 static void
-print_launchers(const struct wf_launcher *launcher)
+print_launchers(const struct wf_launcher *launcher, const struct wf_options *options)
 {
 	for (unsigned i = 0; i < launcher->count; i++) {
 		const struct wf_launcher_finding *finding = &launcher->finding[i];
 		const char *name = wf_launcher_fact_name(finding->fact);
 		char from[SOURCE_BYTES];
 		char used[WF_OPTION_VARIABLE_BYTES] = "";
-		char why[sizeof(used) + 16];
-		const char *ignored = finding->ignored;
+		char place[SOURCE_BYTES];
+		char how[WF_ERROR_BYTES] = "used";
+		const struct wf_option *option = wf_option_find(options, name, strlen(name));
 
 		snprintf(from, sizeof(from), "%.*s (%s)", (int)strcspn(finding->text, "="),
 			 finding->text, finding->launcher);
-		if (ignored == NULL && finding->fact != WF_FACT_ROLE &&
-		    print_own(name, false, used, sizeof(used))) {
-			snprintf(why, sizeof(why), "%s is set", used);
-			ignored = why;
+		if (finding->ignored != NULL) {
+			snprintf(how, sizeof(how), "ignored: %s", finding->ignored);
+		} else if (option != NULL && print_own(name, NULL, used, sizeof(used))) {
+			snprintf(how, sizeof(how), "ignored: %s is set", used);
+		} else if (option != NULL && in_file(options, (unsigned)(option - options->table),
+						     place, sizeof(place))) {
+			snprintf(how, sizeof(how), "ignored: %s sets it", place);
 		}
-		print_row(name, finding->value, from, ignored);
+		print_row(name, finding->value, from, how);
 	}
 }
 
@@ -175,6 +250,23 @@ is_listed(const char *const *list, size_t count, const char *name, size_t bytes)
 		}
 	}
 	return false;
+}
+
+/* Of PaddlePaddle's jobs. */
+static void
+print_unknown_of_job(const char *variable, size_t bytes)
+{
+	struct wf_option rows[WF_ARRAY_COUNT(paddle)] = {{0}};
+	const struct wf_options known = {.table = rows, .option_count = WF_ARRAY_COUNT(paddle)};
+
+	for (size_t i = 0; i < WF_ARRAY_COUNT(paddle); i++) {
+		rows[i].name = paddle[i] + PADDLE_BYTES;
+	}
+	const struct wf_option *near =
+		wf_option_nearest(&known, variable + PADDLE_BYTES, bytes - PADDLE_BYTES, false);
+	printf("%.*s: weft does not know this variable%s%s%s\n", (int)bytes, variable,
+	       near != NULL ? "; did you mean PADDLE_" : "", near != NULL ? near->name : "",
+	       near != NULL ? "?" : "");
 }
 
 /* A variable of these prefixes that no command knows, with the nearest name that one does. */
@@ -193,8 +285,8 @@ print_unknown(const struct tables *tables, const char *variable)
 		return;
 	}
 	if (!ours && !original) {
-		if (strncmp(variable, "PADDLE_", 7) == 0) {
-			printf("%.*s: weft does not know this variable\n", (int)bytes, variable);
+		if (strncmp(variable, "PADDLE_", PADDLE_BYTES) == 0) {
+			print_unknown_of_job(variable, bytes);
 		}
 		return;
 	}
@@ -205,6 +297,8 @@ print_unknown(const struct tables *tables, const char *variable)
 	name[length] = '\0';
 	if (wf_option_find(&tables->pserver, name, length) != NULL ||
 	    wf_option_find(&tables->train.options, name, length) != NULL ||
+	    wf_original_find(tables->train.options.originals, name, length) != NULL ||
+	    wf_original_find(tables->pserver.originals, name, length) != NULL ||
 	    wf_cmd_launch_has(name)) {
 		return;
 	}
@@ -222,19 +316,34 @@ print_unknown(const struct tables *tables, const char *variable)
 	printf("\n");
 }
 
-/* What a file of --config holds is for each command to read. */
+/* The tables of both commands, with what the file says; values of variables that are refused are
+ * found one by one. `why` is why the command of this role would refuse to start, or "". */
 static void
-print_file(void)
+open_tables(struct tables *tables, bool serves, char *why, size_t bytes)
 {
-	static const char *const variables[] = {"WEFT_CONFIG", "PADDLE_INIT_CONFIG"};
-	for (size_t i = 0; i < WF_ARRAY_COUNT(variables); i++) {
-		const char *path = getenv(variables[i]);
-		if (path != NULL && path[0] != '\0') {
-			printf("%s names a file: its settings are not shown here, and count before "
-			       "those of launchers\n",
-			       variables[i]);
-			return;
-		}
+	char program[] = PROGRAM;
+	char model[] = "MODEL";
+	char *argv[] = {program, NULL};
+	char *train[] = {program, model, NULL};
+	struct wf_options *pserver = &tables->pserver;
+
+	why[0] = '\0';
+	tables->pserver_originals.serves = true;
+	*pserver = (struct wf_options){.table = tables->pserver_table,
+				       .program = "weft pserver",
+				       .target = &tables->pserver_set,
+				       .file = &tables->pserver_file,
+				       .originals = &tables->pserver_originals,
+				       .origin = tables->pserver_origin,
+				       .env_name = tables->pserver_env_name};
+	pserver->option_count = wf_pserver_options(tables->pserver_table);
+	enum weft_status pserver_st = wf_options_parse(pserver, 1, argv);
+	if (serves && pserver_st != WEFT_OK) {
+		snprintf(why, bytes, "%s", weft_last_error());
+	}
+	enum weft_status train_st = wf_train_options_check(&tables->train, 2, train);
+	if (!serves && train_st != WEFT_OK) {
+		snprintf(why, bytes, "%s", weft_last_error());
 	}
 }
 
@@ -250,17 +359,19 @@ work(const struct wf_options *options)
 		role = strcmp(set->role, "pserver") == 0 ? WF_ROLE_PSERVER : WF_ROLE_TRAINER;
 	}
 	wf_launcher_detect(&(struct wf_launcher_source){0}, role, &launcher);
-	tables.pserver.table = tables.pserver_table;
-	tables.pserver.option_count = wf_pserver_options(tables.pserver_table);
-	wf_train_options_open(&tables.train);
 	bool serves = launcher.role == WF_ROLE_PSERVER;
+	char why[WF_ERROR_BYTES];
+	open_tables(&tables, serves, why, sizeof(why));
+	const struct wf_options *used = serves ? &tables.pserver : &tables.train.options;
 	printf("as a %s:\n", serves ? "pserver" : "trainer");
-	unsigned own = print_options_of(serves ? &tables.pserver : &tables.train.options);
-	print_launchers(&launcher);
+	unsigned own = print_options_of(used) + print_file(used);
+	print_launchers(&launcher, used);
 	if (own + launcher.count == 0) {
 		printf("no variable of weft or of a launcher is set\n");
 	}
-	print_file();
+	if (why[0] != '\0') {
+		printf("it would not start: %s\n", why);
+	}
 	for (char **variable = environ; *variable != NULL; variable++) {
 		print_unknown(&tables, *variable);
 	}

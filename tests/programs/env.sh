@@ -38,7 +38,24 @@ shown "PADDLE_PSERVERS=$(printf 'a\033[31m\nb')" WEFT_CONFIG=job.conf \
 	PADDLE_PSERVER_IPS=10.0.0.1,10.0.0.2,10.0.0.3,10.0.0.4
 row pservers "a?[31m?b" "PADDLE_PSERVERS (PaddlePaddle's job)" used
 row pservers "10.0.0.1,10.0.0.2,10.0.0.3,10..." "PADDLE_PSERVER_IPS" ""
-says last.out "WEFT_CONFIG names a file"
+says last.out "it would not start: weft train: --config=job.conf: No such file"
+
+# A file's settings, what is refused, and the nearest names.
+printf 'pservers = 10.0.0.9\ntrainer_id = 3\n[pserver]\nslot_count = 4\n' >own.conf
+shown WEFT_CONFIG=own.conf WEFT_PORT=99999999 WEFT_TRAINER_ID=1 OMPI_COMM_WORLD_RANK=2 \
+	OMPI_COMM_WORLD_SIZE=4 SLURM_STEP_ID=0 SLURM_PROCID=1 "SLURM_JOB_NODELIST=n[1-3]" \
+	PADDLE_PORTT=1 PADDLE_QQQQQQQ=1 PADDLE_INIT_USE_MKLDNN=1
+row port 99999999 WEFT_PORT "refused: must be a whole number"
+row pservers 10.0.0.9 own.conf:1 used
+row pservers n1 "SLURM_JOB_NODELIST (Slurm)" "ignored: own.conf:1 sets it"
+row trainer_id 1 WEFT_TRAINER_ID used
+row trainer_id 3 own.conf:2 "ignored: WEFT_TRAINER_ID is set"
+says last.out "it would not start: weft train: WEFT_PORT=99999999 in the environment" \
+	"PADDLE_PORTT: weft does not know this variable; did you mean PADDLE_PORT?"
+grep -q "^PADDLE_QQQQQQQ: weft does not know this variable$" last.out || fail "a far name is near"
+says_not last.out "USE_MKLDNN"
+expect 0 env -i WEFT_CONFIG=own.conf "$WEFT" env --role=pserver
+says last.out "it would not start: weft pserver: own.conf:1: unknown option pservers"
 
 shown TRAINING_ROLE=PSERVER PADDLE_TRAINERS=2 PADDLE_PORT=30236 PADDLE_TRAINER_ID=1
 says last.out "as a pserver:"
