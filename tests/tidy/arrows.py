@@ -69,9 +69,12 @@ ARROWS = {
         "transport",
         "pserver",
         "sparse/server",
+        "tools/data",
         "tools/launch",
         "trainer/saved",
     ],
+    # The verbs of `weft data`.
+    "tools/data": ["include", "base", "trainer/readers", "trainer/saved"],
     # Hands options on to the training program, so it knows that one's table of them.
     "tools/launch": ["include", "base", "tools", "trainer/program"],
     # Measures whole pservers and trainers, these through the public library alone.
