@@ -13,6 +13,7 @@ struct wf_command {
 	int (*run)(int argc, char **argv);
 };
 
+int wf_cmd_data(int argc, char **argv);
 int wf_cmd_demo(int argc, char **argv);
 int wf_cmd_env(int argc, char **argv);
 int wf_cmd_export(int argc, char **argv);
