@@ -17,6 +17,7 @@ int wf_cmd_data(int argc, char **argv);
 int wf_cmd_demo(int argc, char **argv);
 int wf_cmd_env(int argc, char **argv);
 int wf_cmd_export(int argc, char **argv);
+int wf_cmd_gen(int argc, char **argv);
 int wf_cmd_import(int argc, char **argv);
 int wf_cmd_launch(int argc, char **argv);
 int wf_cmd_node(int argc, char **argv);

@@ -19,6 +19,7 @@ static const struct wf_command commands[] = {
 	{"demo", "train on real data and check the result", wf_cmd_demo},
 	{"data", "split, convert, list, print and verify files of data", wf_cmd_data},
 	{"env", "show what the environment says about a process's place in a job", wf_cmd_env},
+	{"gen", "write a script or manifest that starts a job on a cluster", wf_cmd_gen},
 	{"export", "make one file of a saved model", wf_cmd_export},
 	{"import", "make a saved model from another program's file", wf_cmd_import},
 	{"topo", "show this machine, and where threads would be placed", wf_cmd_topo},

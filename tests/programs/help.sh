@@ -3,7 +3,7 @@
 # Help: on stdout with code 0 when asked for, usage first; short and on stderr without a command.
 . "${0%/*}/lib.sh"
 
-for command in pserver train launch data demo export import topo version; do
+for command in pserver train launch data demo export gen import topo version; do
 	expect 0 "$WEFT" "$command" --help
 	[ ! -s last.err ] || fail "$command --help wrote on stderr"
 	head -n 1 last.out | grep -q "^Usage: weft $command" || fail "$command --help: no usage on top"
@@ -27,7 +27,7 @@ done
 
 expect 0 "$WEFT" help
 cp last.out asked.out
-for command in pserver train launch data demo export import version help; do
+for command in pserver train launch data demo export gen import version help; do
 	grep -q "^  $command " last.out || fail "help does not list $command"
 done
 expect 64 "$WEFT"
