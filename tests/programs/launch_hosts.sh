@@ -87,7 +87,7 @@ SH
 echo "lib" >third/lib.py
 printf '# two machines\n127.0.0.1 slots=2\n\n127.0.0.2   # the other\n' >machines
 export WEFT_STEP_TIMEOUT=200
-mkdir root
+mkdir jobs
 start package "$WEFT" launch --hostfile=machines --ssh="$work/ssh.sh" --ssh_port=7 \
 	--remote_weft="$WEFT" --port="$port" --job_dispatch_package=package --job_root="$work/jobs" \
 	--thirdparty=third --peer_timeout=50 -- ./train.sh "two words" "it's \$HOME" "*"
