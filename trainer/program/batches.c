@@ -14,8 +14,8 @@ largest_batch(const struct wf_run *job)
 	const struct wf_shard_opts shard = wf_run_shard(job, 0);
 	size_t most = 0;
 
-	for (uint32_t i = 0; i < job->set_count; i++) {
-		const size_t rows = wf_shard_share(&shard, job->set[i].source.train_rows);
+	for (uint32_t i = 0; i < job->data.set_count; i++) {
+		const size_t rows = wf_shard_share(&shard, job->data.set[i].source.train_rows);
 		most = rows > most ? rows : most;
 	}
 	return shard.batch_size != 0 && shard.batch_size < most ? (size_t)shard.batch_size : most;
@@ -24,8 +24,8 @@ largest_batch(const struct wf_run *job)
 enum weft_status
 wf_run_batches_init(struct wf_run *job)
 {
-	for (uint32_t i = 0; i < job->set_count; i++) {
-		if (job->set[i].is_streamed && job->opts->batch_size == 0) {
+	for (uint32_t i = 0; i < job->data.set_count; i++) {
+		if (job->data.set[i].is_streamed && job->opts->batch_size == 0) {
 			return wf_fail(WEFT_INVALID,
 				       "batch_size=0: all rows of a trainer are a batch, and there "
 				       "are more than are in memory at a time; give a batch_size, "
@@ -33,13 +33,13 @@ wf_run_batches_init(struct wf_run *job)
 		}
 	}
 	job->batches.rows_max = largest_batch(job);
-	job->batches.entries_max = job->batches.rows_max * job->source->row_entries_max;
+	job->batches.entries_max = job->batches.rows_max * job->data.source->row_entries_max;
 	if (job->batches.entries_max > ENTRIES_MAX) {
 		return wf_fail(WEFT_INVALID,
 			       "batch_size=%" PRIu64 ": %zu rows of up to %zu keys are more than "
 			       "%u keys; give a smaller batch_size",
 			       job->opts->batch_size, job->batches.rows_max,
-			       job->source->row_entries_max, ENTRIES_MAX);
+			       job->data.source->row_entries_max, ENTRIES_MAX);
 	}
 	for (unsigned t = 0; t < job->model.table_count; t++) {
 		const size_t count = job->batches.entries_max * job->model.table[t].width;
@@ -83,7 +83,7 @@ wf_run_batches_fini(struct wf_run *job)
 enum weft_status
 wf_run_batch_init(const struct wf_run *job, struct wf_bag_batch *out)
 {
-	return wf_source_batch_init(job->env, job->source, job->batches.rows_max, out);
+	return wf_source_batch_init(job->env, job->data.source, job->batches.rows_max, out);
 }
 
 /* One process that plays several trainers has other work for its CPUs than a thread for each. */

@@ -7,19 +7,13 @@
 #include "trainer/program/saving.h"
 #include "trainer/program/tensor_modes.h"
 
-static bool
-is_first_trainer(const struct wf_run *job)
-{
-	return job->is_sequential || job->opts->session.trainer_id == 0;
-}
-
 /* The batches of trainer 0, which has the largest share of the set: of one block, whose batches
  * follow from the number of its rows alone. */
 static uint64_t
 batches_of_first(const struct wf_run *job)
 {
 	const uint64_t trainers = job->opts->session.num_gradient_servers;
-	const uint64_t share = (job->source->train_rows + trainers - 1) / trainers;
+	const uint64_t share = (job->data.source->train_rows + trainers - 1) / trainers;
 	const uint64_t size = job->opts->batch_size;
 
 	return size == 0 || share == 0 ? share > 0 : (share + size - 1) / size;
@@ -70,14 +64,14 @@ wf_border_check(const struct wf_run *job)
 			       "out",
 			       name);
 	}
-	if (job->split != WF_SPLIT_ROWS || job->set[0].is_streamed) {
+	if (job->data.split != WF_SPLIT_ROWS || job->data.set[0].is_streamed) {
 		return wf_fail(WEFT_INVALID,
 			       "%s: how far all trainers are in a pass is known only if they share "
 			       "the rows of a set that fits in memory; give data_split=rows and a "
 			       "larger data_window, or leave it out",
 			       name);
 	}
-	if (is_first_trainer(job) && !wf_run_is_saver(job)) {
+	if (wf_run_is_first(job) && !wf_run_is_saver(job)) {
 		return wf_fail(WEFT_INVALID, "%s: give trainer 0 a save_dir, where it saves", name);
 	}
 	return check_start(job);
@@ -96,14 +90,14 @@ wf_border_look(struct wf_run *job)
 {
 	const struct wf_train_opts *opts = job->opts;
 
-	if (job->end != WF_RUN_GOES_ON || !is_first_trainer(job)) {
+	if (job->border.end != WF_RUN_GOES_ON || !wf_run_is_first(job)) {
 		return;
 	}
 	if (opts->save_on_term && job->sink->watch != NULL && job->sink->watch->is_stopping()) {
-		job->end = WF_RUN_IS_STOPPED;
+		job->border.end = WF_RUN_IS_STOPPED;
 	} else if (opts->time_limit_ns > 0 &&
-		   wf_now_ns(job->env) - job->start_ns >= opts->time_limit_ns) {
-		job->end = WF_RUN_IS_OUT_OF_TIME;
+		   wf_now_ns(job->env) - job->border.start_ns >= opts->time_limit_ns) {
+		job->border.end = WF_RUN_IS_OUT_OF_TIME;
 	}
 }
 
@@ -113,22 +107,22 @@ wf_border_is_near(struct wf_run *job)
 	const uint64_t period = job->opts->saving_period_by_batches;
 
 	/* After the last batch comes the end of the pass, which has its own save. */
-	if (!is_first_trainer(job) || job->batch + 1 >= batches_of_first(job)) {
+	if (!wf_run_is_first(job) || job->batch + 1 >= batches_of_first(job)) {
 		return false;
 	}
 	wf_border_look(job);
-	return job->end != WF_RUN_GOES_ON || (period > 0 && (job->batch + 1) % period == 0);
+	return job->border.end != WF_RUN_GOES_ON || (period > 0 && (job->batch + 1) % period == 0);
 }
 
 enum weft_status
 wf_border_end(struct wf_run *job, uint64_t batch)
 {
-	const bool is_stopped = job->end == WF_RUN_IS_STOPPED;
+	const bool is_stopped = job->border.end == WF_RUN_IS_STOPPED;
 	const char *why = is_stopped ? "stopped by SIGTERM" : "time_limit is over";
 	/* At its end the next pass is the one to begin with. */
 	const uint64_t next = batch > 0 ? job->pass : job->pass + 1;
 
-	if (job->end == WF_RUN_GOES_ON || next >= job->opts->num_passes) {
+	if (job->border.end == WF_RUN_GOES_ON || next >= job->opts->num_passes) {
 		return WEFT_OK;
 	}
 	if (is_stopped && !job->is_sequential) {
@@ -158,7 +152,7 @@ static uint64_t
 samples_to(const struct wf_run *job, uint64_t batch)
 {
 	const uint64_t trainers = job->opts->session.num_gradient_servers;
-	const uint64_t rows = job->source->train_rows;
+	const uint64_t rows = job->data.source->train_rows;
 	uint64_t samples = 0;
 
 	for (uint64_t i = 0; i < trainers; i++) {

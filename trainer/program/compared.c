@@ -19,10 +19,10 @@ describe_columns(const struct wf_run *job, char *out, size_t bytes)
 {
 	const char *target = job->opts->target == NULL ? "" : job->opts->target;
 
-	if (job->source->kind != WF_SOURCE_DATASET) {
+	if (job->data.source->kind != WF_SOURCE_DATASET) {
 		return;
 	}
-	snprintf(out, bytes, " classes=%" PRIu32 " target=%08" PRIx32, job->source->classes,
+	snprintf(out, bytes, " classes=%" PRIu32 " target=%08" PRIx32, job->data.source->classes,
 		 (uint32_t)wf_digest_of(target, strlen(target)));
 }
 
@@ -31,20 +31,21 @@ describe_columns(const struct wf_run *job, char *out, size_t bytes)
 static enum weft_status
 describe_data(const struct wf_run *job, char *out, size_t bytes)
 {
-	const struct wf_set *set = &job->set[0];
+	const struct wf_set *set = &job->data.set[0];
 	const bool is_streamed = set->is_streamed;
 	uint64_t digest = set->digest;
 	int used = 0;
 
-	if (job->split == WF_SPLIT_MINE) {
+	if (job->data.split == WF_SPLIT_MINE) {
 		used = snprintf(out, bytes,
 				" data_split=mine data_window=%" PRIu64 " features=%" PRIu32
 				",%" PRIu32,
-				job->opts->data_window, job->source->features, job->source->slots);
+				job->opts->data_window, job->data.source->features,
+				job->data.source->slots);
 		describe_columns(job, out + used, bytes - (size_t)used);
 		return WEFT_OK;
 	}
-	if (job->split == WF_SPLIT_FILES) {
+	if (job->data.split == WF_SPLIT_FILES) {
 		used = snprintf(out, bytes,
 				" data_split=files data_window=%" PRIu64
 				" data_files=%zu,%016" PRIx64,
@@ -55,12 +56,12 @@ describe_data(const struct wf_run *job, char *out, size_t bytes)
 	if (is_streamed) {
 		used = snprintf(out, bytes, " data_window=%zu", set->window_bytes);
 	} else {
-		enum weft_status st = wf_source_digest(job->env, job->source, &digest);
+		enum weft_status st = wf_source_digest(job->env, job->data.source, &digest);
 		if (st != WEFT_OK) {
 			return st;
 		}
 	}
-	snprintf(out + used, bytes - (size_t)used, " data=%zu,%016" PRIx64, job->source->rows,
+	snprintf(out + used, bytes - (size_t)used, " data=%zu,%016" PRIx64, job->data.source->rows,
 		 digest);
 	return WEFT_OK;
 }
@@ -83,7 +84,7 @@ wf_run_compared(const struct wf_run *job, char *out)
 			 job->kind->name, job->seed, opts->batch_size, opts->start_pass,
 			 opts->start_batch, opts->num_passes, opts->validate ? "true" : "false",
 			 opts->test_list != NULL && opts->test_list[0] != '\0' ? "true" : "false");
-	if (job->source->kind == WF_SOURCE_WORDS) {
+	if (job->data.source->kind == WF_SOURCE_WORDS) {
 		used += snprintf(out + used, WF_COMPARED_BYTES - (size_t)used,
 				 " vocabulary=%" PRIu64, opts->vocabulary);
 	}

@@ -101,10 +101,10 @@ read_split(struct wf_run *job)
 		[WF_SPLIT_ROWS] = "rows", [WF_SPLIT_FILES] = "files", [WF_SPLIT_MINE] = "mine"};
 	const char *given = job->opts->data_split;
 
-	job->split = WF_SPLIT_ROWS;
+	job->data.split = WF_SPLIT_ROWS;
 	for (unsigned i = 0; given != NULL && i < WF_ARRAY_COUNT(names); i++) {
 		if (strcmp(names[i], given) == 0) {
-			job->split = (enum wf_split)i;
+			job->data.split = (enum wf_split)i;
 			return WEFT_OK;
 		}
 	}
@@ -133,23 +133,23 @@ check_split(const struct wf_run *job, const char *items)
 	const struct wf_train_opts *opts = job->opts;
 	const bool has_place = items != NULL && strstr(items, PLACE) != NULL;
 
-	if (job->split != WF_SPLIT_ROWS && whole_of(job) != NULL) {
+	if (job->data.split != WF_SPLIT_ROWS && whole_of(job) != NULL) {
 		return wf_fail(WEFT_INVALID,
 			       "data_split=%s: the model %s %s, which have to be the same for all "
 			       "trainers; give data_split=rows%s",
 			       opts->data_split, job->kind->name, whole_of(job), unscaled(job));
 	}
-	if (job->split == WF_SPLIT_FILES && is_idx(opts)) {
+	if (job->data.split == WF_SPLIT_FILES && is_idx(opts)) {
 		return wf_fail(WEFT_INVALID, "data_split=files: idx files are one data set, not a "
 					     "set of files; give data_split=rows or mine");
 	}
-	if (has_place && job->split != WF_SPLIT_MINE) {
+	if (has_place && job->data.split != WF_SPLIT_MINE) {
 		return wf_fail(WEFT_INVALID,
 			       "data=%.200s: " PLACE " is for data_split=mine, where each trainer "
 			       "has data of its own; give that, or a name without " PLACE,
 			       items);
 	}
-	if (job->split == WF_SPLIT_MINE && job->is_sequential && !has_place &&
+	if (job->data.split == WF_SPLIT_MINE && job->is_sequential && !has_place &&
 	    opts->session.num_gradient_servers > 1) {
 		return wf_fail(WEFT_INVALID,
 			       "data_split=mine: one process plays %" PRIu32 " trainers; " PLACE
@@ -245,7 +245,7 @@ static enum weft_status
 name_failure(const struct wf_run *job, uint32_t trainer, enum weft_status st)
 {
 	const struct wf_error why = *wf_error_record();
-	const bool is_shared = job->is_sequential && job->split == WF_SPLIT_ROWS;
+	const bool is_shared = job->is_sequential && job->data.split == WF_SPLIT_ROWS;
 
 	return job->opts->session.num_gradient_servers == 1 || is_shared || st == WEFT_INVALID
 		       ? st
@@ -262,7 +262,7 @@ log_set(const struct wf_run *job, uint32_t trainer, const char *what, const stru
 	}
 	wf_log(job->env, WF_LOG_INFO,
 	       "%s of trainer %" PRIu32 "%s: %zu rows in %zu file%s, %" PRIu64 " bytes of text, %s",
-	       what, trainer, job->split == WF_SPLIT_MINE ? ", its own" : "", set->source.rows,
+	       what, trainer, job->data.split == WF_SPLIT_MINE ? ", its own" : "", set->source.rows,
 	       set->files.count, set->files.count == 1 ? "" : "s", set->bytes, window);
 }
 
@@ -281,7 +281,7 @@ open_set(struct wf_run *job, const char *items, uint32_t trainer, struct wf_set 
 			   .is_whole = is_given(job->opts->test_list)},
 		.read = job->kind->read,
 		.can_stream = job->kind->can_stream,
-		.split = job->split,
+		.split = job->data.split,
 		.trainer = trainer,
 		.trainers = job->opts->session.num_gradient_servers,
 		.window_bytes = job->opts->data_window,
@@ -307,13 +307,6 @@ open_set(struct wf_run *job, const char *items, uint32_t trainer, struct wf_set 
 	return st;
 }
 
-/* Whoever prints results tests: a job's trainer 0. */
-static bool
-is_tester(const struct wf_run *job)
-{
-	return job->is_sequential || job->opts->session.trainer_id == 0;
-}
-
 static enum weft_status
 open_test(struct wf_run *job)
 {
@@ -329,15 +322,15 @@ open_test(struct wf_run *job)
 	};
 
 	/* A validating run leaves test rows alone. */
-	if (!is_given(job->opts->test_list) || job->opts->validate || !is_tester(job)) {
+	if (!is_given(job->opts->test_list) || job->opts->validate || !wf_run_is_first(job)) {
 		return WEFT_OK;
 	}
-	enum weft_status st = wf_set_open(job->env, &set, &job->test_set);
+	enum weft_status st = wf_set_open(job->env, &set, &job->data.test_set);
 	if (st != WEFT_OK) {
 		return name_failure(job, 0, st);
 	}
-	job->has_test_set = true;
-	log_set(job, 0, "test data", &job->test_set);
+	job->data.has_test_set = true;
+	log_set(job, 0, "test data", &job->data.test_set);
 	return WEFT_OK;
 }
 
@@ -363,14 +356,14 @@ match_set(const struct wf_source *first, const struct wf_source *other, bool is_
 static enum weft_status
 match_sets(struct wf_run *job)
 {
-	struct wf_source *first = &job->set[0].source;
+	struct wf_source *first = &job->data.set[0].source;
 	enum weft_status st = WEFT_OK;
 
-	for (uint32_t i = 1; st == WEFT_OK && i <= job->set_count; i++) {
-		const bool is_test = i == job->set_count;
+	for (uint32_t i = 1; st == WEFT_OK && i <= job->data.set_count; i++) {
+		const bool is_test = i == job->data.set_count;
 		const struct wf_source *other =
-			is_test ? &job->test_set.source : &job->set[i].source;
-		if (is_test && !job->has_test_set) {
+			is_test ? &job->data.test_set.source : &job->data.set[i].source;
+		if (is_test && !job->data.has_test_set) {
 			break;
 		}
 		st = match_set(first, other, is_test);
@@ -405,17 +398,17 @@ wf_run_open_data(struct wf_run *job)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	const bool has_own = job->is_sequential && job->split != WF_SPLIT_ROWS;
+	const bool has_own = job->is_sequential && job->data.split != WF_SPLIT_ROWS;
 	const uint32_t count = has_own ? (uint32_t)job->opts->session.num_gradient_servers : 1;
-	job->set = wf_zalloc_array(job->env, count, sizeof(*job->set));
-	if (job->set == NULL) {
+	job->data.set = wf_zalloc_array(job->env, count, sizeof(*job->data.set));
+	if (job->data.set == NULL) {
 		return wf_fail(WEFT_NOMEM, "data of %" PRIu32 " trainers", count);
 	}
-	job->set_count = count;
-	job->source = &job->set[0].source;
+	job->data.set_count = count;
+	job->data.source = &job->data.set[0].source;
 	for (uint32_t i = 0; st == WEFT_OK && i < count; i++) {
 		st = open_set(job, items, has_own ? i : (uint32_t)job->opts->session.trainer_id,
-			      &job->set[i]);
+			      &job->data.set[i]);
 	}
 	if (st == WEFT_OK) {
 		st = open_test(job);
@@ -426,25 +419,25 @@ wf_run_open_data(struct wf_run *job)
 void
 wf_run_close_data(struct wf_run *job)
 {
-	for (uint32_t i = 0; i < job->set_count; i++) {
-		wf_set_close(job->env, &job->set[i]);
+	for (uint32_t i = 0; i < job->data.set_count; i++) {
+		wf_set_close(job->env, &job->data.set[i]);
 	}
-	wf_free(job->env, job->set, job->set_count * sizeof(*job->set));
-	job->set = NULL;
-	job->set_count = 0;
-	wf_set_close(job->env, &job->test_set);
+	wf_free(job->env, job->data.set, job->data.set_count * sizeof(*job->data.set));
+	job->data.set = NULL;
+	job->data.set_count = 0;
+	wf_set_close(job->env, &job->data.test_set);
 }
 
 const struct wf_set *
 wf_run_set_of(const struct wf_run *job, uint32_t trainer)
 {
-	return &job->set[job->set_count > 1 ? trainer : 0];
+	return &job->data.set[job->data.set_count > 1 ? trainer : 0];
 }
 
 struct wf_shard_opts
 wf_run_shard(const struct wf_run *job, uint32_t trainer)
 {
-	const bool has_own = job->split != WF_SPLIT_ROWS;
+	const bool has_own = job->data.split != WF_SPLIT_ROWS;
 
 	return (struct wf_shard_opts){
 		.trainer = trainer,

@@ -22,16 +22,16 @@ struct wf_exam {
 uint32_t
 wf_run_lookup_max(const struct wf_run *job)
 {
-	return (uint32_t)(WF_COMPUTE_TEST_ROWS * job->source->row_entries_max);
+	return (uint32_t)(WF_COMPUTE_TEST_ROWS * job->data.source->row_entries_max);
 }
 
 /* Over the test rows. `ahead_until` as of wf_stream_open. */
 static enum weft_status
 open_walk(const struct wf_run *job, uint64_t ahead_until, struct wf_walk *out)
 {
-	return job->has_test_set
-		       ? wf_walk_init(job->env, &job->test_set, WF_PART_ALL, ahead_until, out)
-		       : wf_walk_init(job->env, &job->set[0], WF_PART_TEST, ahead_until, out);
+	return job->data.has_test_set
+		       ? wf_walk_init(job->env, &job->data.test_set, WF_PART_ALL, ahead_until, out)
+		       : wf_walk_init(job->env, &job->data.set[0], WF_PART_TEST, ahead_until, out);
 }
 
 /* All keys of a streamed set would be more than memory has room for. */
@@ -41,8 +41,8 @@ list_keys(struct wf_run *job, struct wf_exam *exam)
 	struct wf_walk walk;
 	struct wf_block block;
 
-	if (!job->set[0].is_streamed) {
-		return wf_source_list_keys(job->env, job->source, &exam->keys);
+	if (!job->data.set[0].is_streamed) {
+		return wf_source_list_keys(job->env, job->data.source, &exam->keys);
 	}
 	/* The walk of tests would keep its blocks until the first test. */
 	enum weft_status st = open_walk(job, 0, &walk);
@@ -93,7 +93,8 @@ wf_exam_create(struct wf_run *job, struct wf_exam **out)
 		st = wf_digest_create(job->env, &exam->digest);
 	}
 	if (st == WEFT_OK) {
-		st = wf_source_batch_init(job->env, job->source, WF_COMPUTE_TEST_ROWS, &exam->rows);
+		st = wf_source_batch_init(job->env, job->data.source, WF_COMPUTE_TEST_ROWS,
+					  &exam->rows);
 	}
 	if (st == WEFT_OK && job->model.table_count > 0) {
 		st = alloc_tables_memory(job, exam);
@@ -197,8 +198,8 @@ test_piece(struct wf_run *job, const struct wf_view *view, const struct wf_sourc
 size_t
 wf_exam_rows(const struct wf_run *job)
 {
-	return job->has_test_set ? job->test_set.source.rows
-				 : job->source->rows - job->source->train_rows;
+	return job->data.has_test_set ? job->data.test_set.source.rows
+				      : job->data.source->rows - job->data.source->train_rows;
 }
 
 enum weft_status

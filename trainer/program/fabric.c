@@ -477,7 +477,7 @@ hint_at_split(const struct wf_run *job, enum weft_status st)
 {
 	const struct wf_error why = *wf_error_record();
 
-	if (st != WEFT_MISMATCH || job->split != WF_SPLIT_ROWS ||
+	if (st != WEFT_MISMATCH || job->data.split != WF_SPLIT_ROWS ||
 	    strstr(why.text, "has data=") == NULL) {
 		return st;
 	}

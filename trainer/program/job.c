@@ -17,14 +17,14 @@ static enum weft_status
 make_model(struct wf_run *job)
 {
 	const struct wf_model_opts model_opts = {
-		.features = job->source->features,
-		.classes = job->source->classes,
+		.features = job->data.source->features,
+		.classes = job->data.source->classes,
 		.hidden = job->opts->hidden == NULL ? job->kind->hidden : job->opts->hidden,
-		.slots = job->source->slots,
+		.slots = job->data.source->slots,
 		.embedding = (uint32_t)job->opts->embedding,
 		.kernels = job->kernels,
 	};
-	if (job->source->kind == WF_SOURCE_WORDS && job->opts->embedding == 0) {
+	if (job->data.source->kind == WF_SOURCE_WORDS && job->opts->embedding == 0) {
 		return wf_fail(WEFT_INVALID, "embedding=0: ngram needs rows of at least 1 value");
 	}
 	enum weft_status st = job->kind->init(&model_opts, &job->model);
@@ -49,8 +49,7 @@ start_compute(struct wf_run *job)
 						  .pin = job->pin},
 			&job->compute);
 	}
-	const bool is_tester = job->is_sequential || job->opts->session.trainer_id == 0;
-	return st == WEFT_OK && is_tester ? wf_exam_create(job, &job->exam) : st;
+	return st == WEFT_OK && wf_run_is_first(job) ? wf_exam_create(job, &job->exam) : st;
 }
 
 enum weft_status
@@ -64,7 +63,7 @@ wf_run_init(struct wf_run *job, const struct wf_train_opts *opts, struct wf_env 
 		.kernels = wf_kernels_best(),
 		.is_sequential = opts->sequential || opts->local,
 		.seed = opts->seed,
-		.start_ns = wf_now_ns(env),
+		.border.start_ns = wf_now_ns(env),
 	};
 	enum weft_status st = wf_kind_by_name(opts->model, &job->kind);
 	if (st == WEFT_OK) {
@@ -143,7 +142,7 @@ wf_run_report(struct wf_run *job, const struct wf_tally *tally, const struct wf_
 	uint64_t digest = 0;
 
 	WF_ASSERT(tally->samples > 0.0);
-	enum weft_status st = wf_exam_test(job, view, NULL, 0, &job->test);
+	enum weft_status st = wf_exam_test(job, view, NULL, 0, &job->figures.test);
 	if (st == WEFT_OK) {
 		st = wf_exam_digest(job, view, &digest);
 	}
@@ -151,7 +150,7 @@ wf_run_report(struct wf_run *job, const struct wf_tally *tally, const struct wf_
 		return st;
 	}
 	snprintf(line, sizeof(line), "pass %" PRIu64 " cost %.8g test %.8g digest %016" PRIx64,
-		 job->pass, unsigned_nan(tally->cost / tally->samples), unsigned_nan(job->test),
-		 digest);
+		 job->pass, unsigned_nan(tally->cost / tally->samples),
+		 unsigned_nan(job->figures.test), digest);
 	return job->sink->line(job->sink->arg, line);
 }

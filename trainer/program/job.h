@@ -48,11 +48,32 @@ struct wf_run_saving {
 	struct wf_error first_failure;
 };
 
-/* Whether trainer 0 ends the run at the next border: border.h. */
-enum wf_run_end {
-	WF_RUN_GOES_ON,
-	WF_RUN_IS_STOPPED,     /* by SIGTERM, with save_on_term */
-	WF_RUN_IS_OUT_OF_TIME, /* time_limit */
+/* The rows of a run, and whose they are: data.c. */
+struct wf_run_data {
+	enum wf_split split;
+	/* [set_count] this trainer's; in a sequential run, if they have sets of their own, all
+	 * trainers'. */
+	struct wf_set *set;
+	uint32_t set_count;
+	const struct wf_source *source; /* what is known of all rows of the first one */
+	struct wf_set test_set;         /* of --test_list, */
+	bool has_test_set;              /* if it is given and this process tests */
+};
+
+/* Whether trainer 0 ends the run at the next border between two steps: border.h. */
+struct wf_run_border {
+	uint64_t start_ns; /* of the run, for time_limit */
+	enum wf_run_end {
+		WF_RUN_GOES_ON,
+		WF_RUN_IS_STOPPED,     /* by SIGTERM, with save_on_term */
+		WF_RUN_IS_OUT_OF_TIME, /* time_limit */
+	} end;
+};
+
+/* What the last line of the run says of the model: verdict.c. */
+struct wf_run_figures {
+	double test; /* figure of the last pass's line */
+	double auc;  /* measured at the end, where the model is a classifier with tables */
 };
 
 struct wf_run {
@@ -65,29 +86,27 @@ struct wf_run {
 	bool is_sequential;
 	uint64_t seed;
 
-	enum wf_split split;
-	/* [set_count] this trainer's; in a sequential run, if they have sets of their own, all
-	 * trainers'. */
-	struct wf_set *set;
-	uint32_t set_count;
-	const struct wf_source *source; /* what is known of all rows of the first one */
-	struct wf_set test_set;         /* of --test_list, */
-	bool has_test_set;              /* if it is given and this process tests */
+	struct wf_run_data data;
 	struct wf_model model;
 	struct wf_pin *pin; /* places 0.. of the compute threads, then the progress thread's */
 	struct wf_compute *compute;
 	struct wf_run_batches batches;
 	struct wf_exam *exam; /* what testing needs: exam.c */
 
-	uint64_t pass;     /* current, from 0 */
-	uint64_t batch;    /* batches done in this pass */
-	uint64_t start_ns; /* for time_limit */
-	enum wf_run_end end;
+	uint64_t pass;  /* current, from 0 */
+	uint64_t batch; /* batches done in this pass */
+	struct wf_run_border border;
 
-	double test; /* figure of the last pass's line */
-	double auc;  /* measured at the end, where the model is a classifier with tables */
+	struct wf_run_figures figures;
 	struct wf_run_saving saving;
 };
+
+/* Whether this process is trainer 0 or plays it: it alone tests, prints results and saves. */
+static inline bool
+wf_run_is_first(const struct wf_run *job)
+{
+	return job->is_sequential || job->opts->session.trainer_id == 0;
+}
 
 /* What a trainer has done in a pass. */
 struct wf_tally {

@@ -61,7 +61,7 @@ open_table(struct wf_local_tables *tables, unsigned table)
 	}
 	const struct wf_table_opts table_opts = {
 		.dim = job->model.table[table].width,
-		.vocabulary = job->source->key_count,
+		.vocabulary = job->data.source->key_count,
 		.partition_count = WF_LOCAL_PARTITIONS,
 		.entries_max = (uint32_t)pairs,
 		.kernels = job->kernels,

@@ -33,7 +33,7 @@ fetch_rows(struct wf_run *job, const struct wf_view *view, float *out)
 {
 	const uint32_t most = wf_run_lookup_max(job);
 	const uint32_t width = job->model.table[PROJ].width;
-	const uint32_t vocabulary = job->source->words.vocabulary;
+	const uint32_t vocabulary = job->data.source->words.vocabulary;
 	uint64_t key[WF_COMPUTE_TEST_ROWS];
 	const uint32_t step = most < WF_COMPUTE_TEST_ROWS ? most : WF_COMPUTE_TEST_ROWS;
 
@@ -106,7 +106,7 @@ find_nearest(const struct wf_words *words, const float *row, uint32_t width, uin
 static enum weft_status
 print_nearest(struct wf_run *job, const float *row, uint32_t word)
 {
-	const struct wf_words *words = &job->source->words;
+	const struct wf_words *words = &job->data.source->words;
 	struct neighbour nearest[NEAREST];
 	char line[LINE_BYTES];
 
@@ -127,7 +127,7 @@ print_all_nearest(struct wf_run *job, const float *row)
 
 	while (*at != '\0') {
 		const size_t bytes = strcspn(at, ",");
-		uint32_t word = number_of(&job->source->words, at, bytes);
+		uint32_t word = number_of(&job->data.source->words, at, bytes);
 		if (word != UINT32_MAX) {
 			enum weft_status st = print_nearest(job, row, word);
 			if (st != WEFT_OK) {
@@ -136,7 +136,7 @@ print_all_nearest(struct wf_run *job, const float *row)
 		} else if (job->opts->nearest != NULL) {
 			wf_log(job->env, WF_LOG_WARN,
 			       "nearest: %.*s is not among the %u words of the vocabulary",
-			       (int)bytes, at, job->source->words.vocabulary);
+			       (int)bytes, at, job->data.source->words.vocabulary);
 		}
 		at += bytes + (at[bytes] == ',');
 	}
@@ -146,11 +146,12 @@ print_all_nearest(struct wf_run *job, const float *row)
 static enum weft_status
 measure_words(struct wf_run *job, const struct wf_view *view)
 {
-	const size_t count = (size_t)job->source->words.vocabulary * job->model.table[PROJ].width;
+	const size_t count =
+		(size_t)job->data.source->words.vocabulary * job->model.table[PROJ].width;
 	float *row = wf_zalloc_array(job->env, count, sizeof(*row));
 
 	if (row == NULL) {
-		return wf_fail(WEFT_NOMEM, "rows of %u words", job->source->words.vocabulary);
+		return wf_fail(WEFT_NOMEM, "rows of %u words", job->data.source->words.vocabulary);
 	}
 	enum weft_status st = fetch_rows(job, view, row);
 	if (st == WEFT_OK) {
@@ -171,7 +172,7 @@ measure_classes(struct wf_run *job, const struct wf_view *view)
 	enum weft_status st = row == NULL ? wf_fail(WEFT_NOMEM, "scores of %zu rows", count)
 					  : wf_exam_test(job, view, row, count, &test);
 	if (st == WEFT_OK) {
-		job->auc = wf_auc(row, count);
+		job->figures.auc = wf_auc(row, count);
 	}
 	if (st == WEFT_OK && count < rows) {
 		wf_log(job->env, WF_LOG_INFO, "auc: of the first %zu of %zu test rows", count,
@@ -184,7 +185,7 @@ measure_classes(struct wf_run *job, const struct wf_view *view)
 enum weft_status
 wf_run_measure(struct wf_run *job, const struct wf_view *view)
 {
-	switch (job->source->kind) {
+	switch (job->data.source->kind) {
 	case WF_SOURCE_WORDS:
 		return measure_words(job, view);
 	case WF_SOURCE_BAGS:

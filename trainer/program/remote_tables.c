@@ -29,7 +29,7 @@ add_table(struct wf_remote_tables *tables, struct weft_session *session, unsigne
 	weft_table_opts_init(&table);
 	table.name = about->name;
 	table.dim = about->width;
-	table.vocabulary = job->source->key_count;
+	table.vocabulary = job->data.source->key_count;
 	table.batch_keys_max = (uint32_t)most;
 	table.rest = job->terms.row_rest;
 	table.wire = job->terms.row_wire;

@@ -62,16 +62,10 @@ wf_run_close_saving(struct wf_run *job)
 	wf_saved_folder_close(job->saving.folder);
 }
 
-static bool
-is_first_trainer(const struct wf_run *job)
-{
-	return job->is_sequential || job->opts->session.trainer_id == 0;
-}
-
 bool
 wf_run_is_saver(const struct wf_run *job)
 {
-	return is_given(job->opts->save_dir) && is_first_trainer(job);
+	return is_given(job->opts->save_dir) && wf_run_is_first(job);
 }
 
 /* Values alone are no beginning where they follow from the state. */
@@ -352,7 +346,7 @@ wf_run_restore(struct wf_run *job, const struct wf_run_arrays *arrays, struct wf
 	const struct wf_train_opts *opts = job->opts;
 	char path[WF_SAVED_PATH_BYTES];
 
-	WF_ASSERT(is_first_trainer(job));
+	WF_ASSERT(wf_run_is_first(job));
 	*out = (struct wf_run_past){0};
 	if (is_given(opts->init_model_path)) {
 		return load_initial(job, arrays);
@@ -402,8 +396,8 @@ wf_run_is_save_due(const struct wf_run *job)
 {
 	const uint64_t period = job->opts->saving_period;
 
-	return wf_run_is_saver(job) &&
-	       (job->end != WF_RUN_GOES_ON || (period != 0 && (job->pass + 1) % period == 0));
+	return wf_run_is_saver(job) && (job->border.end != WF_RUN_GOES_ON ||
+					(period != 0 && (job->pass + 1) % period == 0));
 }
 
 static enum weft_status
@@ -469,7 +463,8 @@ static void
 note_failure(struct wf_run *job, const char *what)
 {
 	wf_log(job->env, WF_LOG_WARN, "%s %" PRIu64 " is not saved, training %s: %s", what,
-	       job->pass, job->end == WF_RUN_GOES_ON ? "goes on" : "ends", weft_last_error());
+	       job->pass, job->border.end == WF_RUN_GOES_ON ? "goes on" : "ends",
+	       weft_last_error());
 	if (job->saving.failures++ == 0) {
 		job->saving.first_failure = *wf_error_record();
 		job->saving.first_unsaved_pass = job->pass;

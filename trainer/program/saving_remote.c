@@ -64,7 +64,7 @@ wf_run_list_remote(const struct wf_run *job, const struct wf_remote_tables *tabl
 							.has_score = job->opts->evict_score > 0.0,
 						},
 					.counter_count = weft_table_counter_count(table),
-					.vocabulary = job->source->key_count,
+					.vocabulary = job->data.source->key_count,
 					.step = weft_steps(tables->session),
 				},
 			.fill = fill,

@@ -61,7 +61,7 @@ wf_run_list_tables(const struct wf_run *job, struct wf_local_tables *tables,
 				{
 					.shape = wf_table_shape(table),
 					.counter_count = counters,
-					.vocabulary = job->source->key_count,
+					.vocabulary = job->data.source->key_count,
 					.step = wf_table_step(table),
 				},
 			.fill = fill,

@@ -22,7 +22,8 @@ run_closed_form(struct wf_run *job)
 			"closed_form: the model %s has no closed-form solution; linear has one",
 			job->kind->name);
 	}
-	enum weft_status st = wf_least_squares_solve(job->env, &job->source->dataset, &solution);
+	enum weft_status st =
+		wf_least_squares_solve(job->env, &job->data.source->dataset, &solution);
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -48,9 +49,7 @@ wf_train_run(const struct wf_train_opts *opts, struct wf_env *env, const struct 
 	} else {
 		st = wf_run_run_fabric(&job);
 	}
-	const bool is_told =
-		!opts->closed_form && (job.is_sequential || opts->session.trainer_id == 0);
-	if (st == WEFT_OK && is_told) {
+	if (st == WEFT_OK && !opts->closed_form && wf_run_is_first(&job)) {
 		st = wf_run_conclude(&job);
 	}
 	if (st == WEFT_OK) {

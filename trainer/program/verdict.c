@@ -12,7 +12,7 @@
 static enum weft_status
 conclude_words(struct wf_run *job)
 {
-	const double perplexity = wf_exp_f64(job->test);
+	const double perplexity = wf_exp_f64(job->figures.test);
 	struct wf_word_counts counts;
 	char line[LINE_BYTES];
 
@@ -20,7 +20,7 @@ conclude_words(struct wf_run *job)
 		snprintf(line, sizeof(line), "perplexity %.4f", perplexity);
 		return job->sink->line(job->sink->arg, line);
 	}
-	enum weft_status st = wf_word_counts_solve(job->env, &job->source->words, &counts);
+	enum weft_status st = wf_word_counts_solve(job->env, &job->data.source->words, &counts);
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -81,7 +81,7 @@ train_baseline(const struct wf_run *job, double *out)
 	if (st == WEFT_OK) {
 		st = wf_run_run_sequential(&baseline);
 	}
-	*out = baseline.auc;
+	*out = baseline.figures.auc;
 	wf_run_fini(&baseline);
 	return st;
 }
@@ -91,12 +91,12 @@ train_baseline(const struct wf_run *job, double *out)
 static const char *
 why_not(const struct wf_run *job)
 {
-	for (uint32_t i = 0; i < job->set_count; i++) {
-		if (job->set[i].is_streamed) {
+	for (uint32_t i = 0; i < job->data.set_count; i++) {
+		if (job->data.set[i].is_streamed) {
 			return "the data is larger than memory";
 		}
 	}
-	return job->split == WF_SPLIT_MINE && !job->is_sequential &&
+	return job->data.split == WF_SPLIT_MINE && !job->is_sequential &&
 			       job->opts->session.num_gradient_servers > 1
 		       ? "other trainers have data of their own"
 		       : NULL;
@@ -114,21 +114,22 @@ conclude_classes(struct wf_run *job)
 		wf_log(job->env, WF_LOG_INFO, "the baseline is left out: %s", why);
 	}
 	if (is_logistic || !job->opts->baseline || why != NULL) {
-		snprintf(line, sizeof(line), "auc %.4f", job->auc);
+		snprintf(line, sizeof(line), "auc %.4f", job->figures.auc);
 		return job->sink->line(job->sink->arg, line);
 	}
 	enum weft_status st = train_baseline(job, &logistic);
 	if (st != WEFT_OK) {
 		return st;
 	}
-	snprintf(line, sizeof(line), "auc %.4f logistic regression %.4f", job->auc, logistic);
+	snprintf(line, sizeof(line), "auc %.4f logistic regression %.4f", job->figures.auc,
+		 logistic);
 	return job->sink->line(job->sink->arg, line);
 }
 
 enum weft_status
 wf_run_conclude(struct wf_run *job)
 {
-	switch (job->source->kind) {
+	switch (job->data.source->kind) {
 	case WF_SOURCE_WORDS:
 		return conclude_words(job);
 	case WF_SOURCE_BAGS:

@@ -36,7 +36,7 @@ stage_init(struct stage *stage, struct wf_env *env)
 		.seed = 1,
 		.model = {.table_count = 1, .table = {{.name = "t", .width = WIDTH}}},
 		.batches.entries_max = ENTRIES,
-		.source = &stage->source,
+		.data.source = &stage->source,
 	};
 	stage->job.terms.row_optimizer.set.learning_rate = 1.0;
 	stage->rows = (struct wf_bag_batch){
