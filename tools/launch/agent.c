@@ -40,19 +40,19 @@ enum {
 static bool
 send_frame(struct wf_agent *agent)
 {
-	struct wf_frame_writer *writer = &agent->writer;
+	struct wf_frame_writer *writer = &agent->output.writer;
 	enum weft_status st = wf_frame_end(writer);
 
 	WF_ASSERT(st == WEFT_OK && writer->used <= WF_OUTLET_LINE_BYTES);
-	return wf_outlet_put(agent->out, (const char *)writer->bytes, writer->used);
+	return wf_outlet_put(agent->output.out, (const char *)writer->bytes, writer->used);
 }
 
 void
 wf_agent_send_numbers(struct wf_agent *agent, enum wf_frame_type type, uint32_t a, uint32_t b)
 {
-	wf_frame_begin(&agent->writer, type);
-	wf_frame_add_number(&agent->writer, a);
-	wf_frame_add_number(&agent->writer, b);
+	wf_frame_begin(&agent->output.writer, type);
+	wf_frame_add_number(&agent->output.writer, a);
+	wf_frame_add_number(&agent->output.writer, b);
 	(void)send_frame(agent); /* there is room: READ_ROOM and REAP_ROOM are kept free */
 }
 
@@ -60,11 +60,11 @@ void
 wf_agent_send_line(struct wf_agent *agent, uint32_t number, enum wf_process_stream stream,
 		   const char *text)
 {
-	wf_frame_begin(&agent->writer, WF_FRAME_LINE);
-	wf_frame_add_number(&agent->writer, number);
-	wf_frame_add_number(&agent->writer, stream);
-	wf_frame_add_text(&agent->writer, text);
-	agent->lost_count += !send_frame(agent);
+	wf_frame_begin(&agent->output.writer, WF_FRAME_LINE);
+	wf_frame_add_number(&agent->output.writer, number);
+	wf_frame_add_number(&agent->output.writer, stream);
+	wf_frame_add_text(&agent->output.writer, text);
+	agent->output.lost_count += !send_frame(agent);
 }
 
 /* The reply to a request; `text` is that of success. */
@@ -74,9 +74,9 @@ wf_agent_reply(struct wf_agent *agent, enum weft_status st, const char *text)
 	char shown[WF_AGENT_REPLY_BYTES];
 
 	snprintf(shown, sizeof(shown), "%s", st == WEFT_OK ? text : weft_last_error());
-	wf_frame_begin(&agent->writer, WF_FRAME_REPLY);
-	wf_frame_add_number(&agent->writer, st);
-	wf_frame_add_text(&agent->writer, shown);
+	wf_frame_begin(&agent->output.writer, WF_FRAME_REPLY);
+	wf_frame_add_number(&agent->output.writer, st);
+	wf_frame_add_text(&agent->output.writer, shown);
 	(void)send_frame(agent);
 }
 
@@ -90,11 +90,11 @@ send_hello(struct wf_agent *agent, const char *version)
 	    wf_reach_is_loopback(address)) {
 		address[0] = '\0';
 	}
-	wf_frame_begin(&agent->writer, WF_FRAME_HELLO);
-	wf_frame_add_number(&agent->writer, WF_FRAME_VERSION);
-	wf_frame_add_text(&agent->writer, version);
-	wf_frame_add_number(&agent->writer, wf_pin_cpu_count());
-	wf_frame_add_text(&agent->writer, address);
+	wf_frame_begin(&agent->output.writer, WF_FRAME_HELLO);
+	wf_frame_add_number(&agent->output.writer, WF_FRAME_VERSION);
+	wf_frame_add_text(&agent->output.writer, version);
+	wf_frame_add_number(&agent->output.writer, wf_pin_cpu_count());
+	wf_frame_add_text(&agent->output.writer, address);
 	(void)send_frame(agent);
 }
 
@@ -103,14 +103,14 @@ send_hello(struct wf_agent *agent, const char *version)
 struct wf_agent_resident *
 wf_agent_helper(struct wf_agent *agent)
 {
-	return &agent->resident[agent->count];
+	return &agent->job.resident[agent->job.count];
 }
 
 static uint32_t
 number_of(const struct wf_agent *agent, const struct wf_child *child)
 {
-	for (uint32_t i = 0; i < agent->count; i++) {
-		if (child == &agent->resident[i].child) {
+	for (uint32_t i = 0; i < agent->job.count; i++) {
+		if (child == &agent->job.resident[i].child) {
 			return i;
 		}
 	}
@@ -143,16 +143,17 @@ enum weft_status
 wf_agent_start(struct wf_agent *agent, struct wf_agent_resident *resident)
 {
 	struct wf_child *child = &resident->child;
-	uint64_t key = (uint64_t)(resident - agent->resident) * WF_PROCESS_STREAMS;
+	uint64_t key = (uint64_t)(resident - agent->job.resident) * WF_PROCESS_STREAMS;
 
 	wf_child_init(child,
-		      resident == wf_agent_helper(agent) ? &agent->helper_opts : &agent->opts,
+		      resident == wf_agent_helper(agent) ? &agent->help.opts : &agent->job.opts,
 		      &resident->spec, 0);
-	child->err = agent->err;
-	enum weft_status st = wf_child_start(child, &agent->mask_before);
+	child->err = agent->output.err;
+	enum weft_status st = wf_child_start(child, &agent->loop.mask_before);
 	for (unsigned s = WF_PROCESS_STDOUT; st == WEFT_OK && s < WF_PROCESS_STREAMS; s++) {
 		struct epoll_event event = {.events = EPOLLIN, .data.u64 = key + s};
-		if (epoll_ctl(agent->pipes_fd, EPOLL_CTL_ADD, child->process.fd[s], &event) != 0) {
+		if (epoll_ctl(agent->loop.pipes_fd, EPOLL_CTL_ADD, child->process.fd[s], &event) !=
+		    0) {
 			st = wf_fail_errno(WEFT_IO, errno, "epoll_ctl");
 		}
 	}
@@ -185,7 +186,7 @@ wf_agent_start_helper(struct wf_agent *agent, const char *name, const char *cons
 	if (st == WEFT_OK) {
 		st = wf_agent_start(agent, one);
 	}
-	agent->helps = st == WEFT_OK;
+	agent->help.runs = st == WEFT_OK;
 	return st;
 }
 
@@ -196,7 +197,7 @@ wf_agent_finish_help(struct wf_agent *agent)
 	enum weft_status st = WEFT_OK;
 
 	/* tar ends at the end of its archive, which may be before that of the data. */
-	if (!agent->helps || !child->ended || agent->takes_data) {
+	if (!agent->help.runs || !child->ended || agent->help.takes_data) {
 		return;
 	}
 	int code = wf_child_exit_code(child);
@@ -205,20 +206,20 @@ wf_agent_finish_help(struct wf_agent *agent)
 			     child->last_error[0] != '\0' ? child->last_error
 							  : "it printed nothing");
 	}
-	agent->helps = false;
+	agent->help.runs = false;
 	wf_agent_reply(agent, st, "");
 }
 
 static void
 on_process_end(struct wf_agent *agent, uint32_t number)
 {
-	struct wf_child *child = &agent->resident[number].child;
+	struct wf_child *child = &agent->job.resident[number].child;
 
-	if (agent->lost_count > 0) {
+	if (agent->output.lost_count > 0) {
 		char text[96];
 		snprintf(text, sizeof(text), WF_AGENT_PROGRAM ": %llu lines were lost",
-			 (unsigned long long)agent->lost_count);
-		agent->lost_count = 0;
+			 (unsigned long long)agent->output.lost_count);
+		agent->output.lost_count = 0;
 		wf_agent_send_line(agent, number, WF_PROCESS_STDERR, text);
 	}
 	wf_agent_send_numbers(agent, WF_FRAME_ENDED, number, (uint32_t)child->wait_status);
@@ -228,19 +229,19 @@ on_process_end(struct wf_agent *agent, uint32_t number)
 static bool
 can_reap(const struct wf_agent *agent)
 {
-	return (agent->stops && agent->deadline_ns == WF_NEVER) ||
-	       wf_outlet_room(agent->out) >= REAP_ROOM;
+	return (agent->end.stops && agent->end.deadline_ns == WF_NEVER) ||
+	       wf_outlet_room(agent->output.out) >= REAP_ROOM;
 }
 
 static void
 reap(struct wf_agent *agent)
 {
-	for (uint32_t i = 0; agent->has_job && i <= agent->count; i++) {
-		struct wf_child *child = &agent->resident[i].child;
+	for (uint32_t i = 0; agent->job.begun && i <= agent->job.count; i++) {
+		struct wf_child *child = &agent->job.resident[i].child;
 		if (!wf_agent_runs(child) || !can_reap(agent) || !wf_child_reap(child)) {
 			continue;
 		}
-		if (i < agent->count) {
+		if (i < agent->job.count) {
 			on_process_end(agent, i);
 		} else {
 			wf_agent_finish_help(agent);
@@ -251,8 +252,8 @@ reap(struct wf_agent *agent)
 static bool
 any_runs(const struct wf_agent *agent)
 {
-	for (uint32_t i = 0; agent->has_job && i <= agent->count; i++) {
-		if (wf_agent_runs(&agent->resident[i].child)) {
+	for (uint32_t i = 0; agent->job.begun && i <= agent->job.count; i++) {
+		if (wf_agent_runs(&agent->job.resident[i].child)) {
 			return true;
 		}
 	}
@@ -263,20 +264,20 @@ any_runs(const struct wf_agent *agent)
 static bool
 has_done_all(const struct wf_agent *agent)
 {
-	for (uint32_t i = 0; i < agent->count; i++) {
-		if (!agent->resident[i].child.ended) {
+	for (uint32_t i = 0; i < agent->job.count; i++) {
+		if (!agent->job.resident[i].child.ended) {
 			return false;
 		}
 	}
-	return agent->count > 0;
+	return agent->job.count > 0;
 }
 
 static void
 signal_all(struct wf_agent *agent, int signal_number)
 {
-	for (uint32_t i = 0; agent->has_job && i <= agent->count; i++) {
-		if (wf_agent_runs(&agent->resident[i].child)) {
-			wf_child_signal(&agent->resident[i].child, signal_number);
+	for (uint32_t i = 0; agent->job.begun && i <= agent->job.count; i++) {
+		if (wf_agent_runs(&agent->job.resident[i].child)) {
+			wf_child_signal(&agent->job.resident[i].child, signal_number);
 		}
 	}
 }
@@ -284,11 +285,11 @@ signal_all(struct wf_agent *agent, int signal_number)
 static void
 stop(struct wf_agent *agent, int exit_code)
 {
-	if (!agent->stops) {
-		agent->stops = true;
-		agent->exit_code = exit_code;
-		agent->deadline_ns = wf_now_ns(agent->env) + GRACE_NS;
-		(void)epoll_ctl(agent->epoll_fd, EPOLL_CTL_DEL, STDIN_FILENO, NULL);
+	if (!agent->end.stops) {
+		agent->end.stops = true;
+		agent->end.exit_code = exit_code;
+		agent->end.deadline_ns = wf_now_ns(agent->env) + GRACE_NS;
+		(void)epoll_ctl(agent->loop.epoll_fd, EPOLL_CTL_DEL, STDIN_FILENO, NULL);
 		signal_all(agent, SIGTERM);
 	}
 }
@@ -309,7 +310,7 @@ receive(struct wf_agent *agent)
 	}
 	wf_frame_received(&agent->stream, got > 0 ? (size_t)got : 0);
 	enum weft_status st = WEFT_OK;
-	while (!agent->stops && (st = wf_frame_next(&agent->stream, &frame)) == WEFT_OK) {
+	while (!agent->end.stops && (st = wf_frame_next(&agent->stream, &frame)) == WEFT_OK) {
 		st = wf_agent_on_frame(agent, &frame);
 		if (st != WEFT_OK) {
 			break;
@@ -326,15 +327,16 @@ read_pipes(struct wf_agent *agent)
 {
 	struct epoll_event events[EVENTS_MAX];
 
-	int count = epoll_wait(agent->pipes_fd, events, EVENTS_MAX, 0);
+	int count = epoll_wait(agent->loop.pipes_fd, events, EVENTS_MAX, 0);
 	for (int i = 0; i < count; i++) {
 		uint64_t key = events[i].data.u64;
-		if (wf_outlet_room(agent->out) < READ_ROOM) {
-			(void)epoll_ctl(agent->epoll_fd, EPOLL_CTL_DEL, agent->pipes_fd, NULL);
-			agent->pipes_wait = true;
+		if (wf_outlet_room(agent->output.out) < READ_ROOM) {
+			(void)epoll_ctl(agent->loop.epoll_fd, EPOLL_CTL_DEL, agent->loop.pipes_fd,
+					NULL);
+			agent->loop.pipes_wait = true;
 			return;
 		}
-		wf_child_read(&agent->resident[key / WF_PROCESS_STREAMS].child,
+		wf_child_read(&agent->job.resident[key / WF_PROCESS_STREAMS].child,
 			      (enum wf_process_stream)(key % WF_PROCESS_STREAMS));
 	}
 }
@@ -344,7 +346,7 @@ watch(struct wf_agent *agent, int fd, uint64_t key)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.u64 = key};
 
-	if (epoll_ctl(agent->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
+	if (epoll_ctl(agent->loop.epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
 		return wf_fail_errno(WEFT_IO, errno, "epoll_ctl");
 	}
 	return WEFT_OK;
@@ -356,12 +358,12 @@ on_wake(struct wf_agent *agent)
 {
 	uint64_t count;
 
-	(void)!read(agent->wake_fd, &count, sizeof(count));
-	if (wf_outlet_error(agent->out) != 0) {
+	(void)!read(agent->loop.wake_fd, &count, sizeof(count));
+	if (wf_outlet_error(agent->output.out) != 0) {
 		stop(agent, WF_EXIT_OK);
 	}
-	if (agent->pipes_wait && wf_outlet_room(agent->out) >= READ_ROOM) {
-		agent->pipes_wait = watch(agent, agent->pipes_fd, KEY_PIPES) != WEFT_OK;
+	if (agent->loop.pipes_wait && wf_outlet_room(agent->output.out) >= READ_ROOM) {
+		agent->loop.pipes_wait = watch(agent, agent->loop.pipes_fd, KEY_PIPES) != WEFT_OK;
 	}
 }
 
@@ -370,7 +372,7 @@ on_signals(struct wf_agent *agent)
 {
 	struct signalfd_siginfo info;
 
-	while (read(agent->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+	while (read(agent->loop.signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
 		if (info.ssi_signo != SIGCHLD) {
 			stop(agent, WF_EXIT_OK);
 		}
@@ -380,9 +382,9 @@ on_signals(struct wf_agent *agent)
 static void
 on_deadline(struct wf_agent *agent)
 {
-	if (agent->stops) {
+	if (agent->end.stops) {
 		signal_all(agent, SIGKILL);
-		agent->deadline_ns = WF_NEVER;
+		agent->end.deadline_ns = WF_NEVER;
 	} else {
 		stop(agent, WF_EXIT_OK); /* it has done all */
 	}
@@ -393,12 +395,12 @@ turn(struct wf_agent *agent)
 {
 	struct epoll_event events[4];
 
-	wf_wait(agent->env, agent->epoll_fd, agent->deadline_ns);
-	int count = epoll_wait(agent->epoll_fd, events, 4, 0);
+	wf_wait(agent->env, agent->loop.epoll_fd, agent->end.deadline_ns);
+	int count = epoll_wait(agent->loop.epoll_fd, events, 4, 0);
 	for (int i = 0; i < count; i++) {
 		switch (events[i].data.u64) {
 		case KEY_INPUT:
-			if (!agent->stops) {
+			if (!agent->end.stops) {
 				receive(agent);
 			}
 			break;
@@ -413,15 +415,15 @@ turn(struct wf_agent *agent)
 			break;
 		}
 	}
-	if (wf_now_ns(agent->env) >= agent->deadline_ns) {
+	if (wf_now_ns(agent->env) >= agent->end.deadline_ns) {
 		on_deadline(agent);
 	}
 	reap(agent);
 	/* A launcher that has received all and has nothing more to say may be out of reach, and
 	 * nobody would know. */
-	if (!agent->stops && agent->deadline_ns == WF_NEVER && has_done_all(agent) &&
-	    wf_outlet_flush(agent->out, 0)) {
-		agent->deadline_ns = wf_now_ns(agent->env) + IDLE_NS;
+	if (!agent->end.stops && agent->end.deadline_ns == WF_NEVER && has_done_all(agent) &&
+	    wf_outlet_flush(agent->output.out, 0)) {
+		agent->end.deadline_ns = wf_now_ns(agent->env) + IDLE_NS;
 	}
 }
 
@@ -436,21 +438,22 @@ open_all(struct wf_agent *agent)
 	wf_signals_that_stop(&signals);
 	sigaddset(&signals, SIGHUP);
 	sigaddset(&signals, SIGCHLD);
-	sigprocmask(SIG_BLOCK, &signals, &agent->mask_before);
-	agent->signal_fd = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
-	agent->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	agent->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	agent->pipes_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (agent->signal_fd < 0 || agent->wake_fd < 0 || agent->epoll_fd < 0 ||
-	    agent->pipes_fd < 0) {
+	sigprocmask(SIG_BLOCK, &signals, &agent->loop.mask_before);
+	agent->loop.signal_fd = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
+	agent->loop.wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	agent->loop.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	agent->loop.pipes_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (agent->loop.signal_fd < 0 || agent->loop.wake_fd < 0 || agent->loop.epoll_fd < 0 ||
+	    agent->loop.pipes_fd < 0) {
 		return wf_fail_errno(WEFT_IO, errno, "descriptors");
 	}
-	out.wake_fd = agent->wake_fd;
-	enum weft_status st = wf_outlet_open(&out, &agent->out);
+	out.wake_fd = agent->loop.wake_fd;
+	enum weft_status st = wf_outlet_open(&out, &agent->output.out);
 	if (st == WEFT_OK) {
-		st = wf_outlet_open(&err, &agent->err);
+		st = wf_outlet_open(&err, &agent->output.err);
 	}
-	const int fd[] = {STDIN_FILENO, agent->signal_fd, agent->wake_fd, agent->pipes_fd};
+	const int fd[] = {STDIN_FILENO, agent->loop.signal_fd, agent->loop.wake_fd,
+			  agent->loop.pipes_fd};
 	for (uint64_t i = KEY_INPUT; i <= KEY_PIPES && st == WEFT_OK; i++) {
 		st = watch(agent, fd[i], i);
 	}
@@ -460,20 +463,22 @@ open_all(struct wf_agent *agent)
 static void
 close_all(struct wf_agent *agent)
 {
-	const int fd[] = {agent->signal_fd, agent->wake_fd, agent->epoll_fd, agent->pipes_fd};
+	const int fd[] = {agent->loop.signal_fd, agent->loop.wake_fd, agent->loop.epoll_fd,
+			  agent->loop.pipes_fd};
 
-	for (uint32_t i = 0; agent->has_job && i <= agent->count; i++) {
-		struct wf_agent_resident *one = &agent->resident[i];
+	for (uint32_t i = 0; agent->job.begun && i <= agent->job.count; i++) {
+		struct wf_agent_resident *one = &agent->job.resident[i];
 		if (one->child.started) {
 			wf_child_fini(&one->child);
 		}
 		wf_free(agent->env, one->texts, one->texts_bytes);
 	}
-	wf_free(agent->env, agent->resident, (agent->count + 1) * sizeof(*agent->resident));
+	wf_free(agent->env, agent->job.resident,
+		(agent->job.count + 1) * sizeof(*agent->job.resident));
 	wf_reach_close(&agent->reach);
 	wf_agent_files_fini(&agent->files);
-	wf_outlet_close(agent->out);
-	wf_outlet_close(agent->err);
+	wf_outlet_close(agent->output.out);
+	wf_outlet_close(agent->output.err);
 	for (size_t i = 0; i < WF_ARRAY_COUNT(fd); i++) {
 		if (fd[i] >= 0) {
 			close(fd[i]);
@@ -491,23 +496,24 @@ wf_agent_run(struct wf_env *env, const char *version)
 		return WF_EXIT_INTERNAL;
 	}
 	agent->env = env;
-	agent->signal_fd = agent->wake_fd = agent->epoll_fd = agent->pipes_fd = -1;
-	agent->deadline_ns = WF_NEVER;
-	agent->opts = (struct wf_supervise_opts){
+	agent->loop = (struct wf_agent_loop){
+		.epoll_fd = -1, .pipes_fd = -1, .signal_fd = -1, .wake_fd = -1};
+	agent->end.deadline_ns = WF_NEVER;
+	agent->job.opts = (struct wf_supervise_opts){
 		.env = env, .program = WF_AGENT_PROGRAM, .on_line = on_line, .on_line_arg = agent};
-	agent->helper_opts = agent->opts; /* its lines are not filed */
+	agent->help.opts = agent->job.opts;
 	wf_agent_files_init(&agent->files);
 	enum weft_status st = open_all(agent);
 	if (st == WEFT_OK) {
 		send_hello(agent, version);
-		while (!agent->stops || any_runs(agent)) {
+		while (!agent->end.stops || any_runs(agent)) {
 			turn(agent);
 		}
 	} else {
 		fprintf(stderr, WF_AGENT_PROGRAM ": %s\n", weft_last_error());
-		agent->exit_code = wf_exit_code(st);
+		agent->end.exit_code = wf_exit_code(st);
 	}
-	int code = agent->exit_code;
+	int code = agent->end.exit_code;
 	close_all(agent);
 	wf_free(env, agent, sizeof(*agent));
 	return code;

@@ -20,27 +20,52 @@ struct wf_agent_resident {
 	bool planned;
 };
 
-struct wf_agent {
-	struct wf_env *env;
-	struct wf_agent_files files;
-	struct wf_reach reach; /* until the processes are started */
-	struct wf_supervise_opts opts, helper_opts;
+/* The processes of the job. agent_requests.c plans them, agent.c does the rest. */
+struct wf_agent_job {
+	bool begun; /* the first request is there */
+	struct wf_supervise_opts opts;
 	struct wf_agent_resident *resident; /* [count + 1] the last one is the helper */
 	uint32_t count;
-	bool has_job;    /* the first request is there */
-	bool helps;      /* the helper runs; its end is the reply */
-	bool takes_data; /* it is tar, and more data may follow */
+};
+
+/* The request that the helper carries out. */
+struct wf_agent_help {
+	struct wf_supervise_opts opts; /* its lines are not filed */
+	bool runs;                     /* its end is the reply */
+	bool takes_data; /* it is tar, and more data may follow: agent_requests.c alone writes it */
+};
+
+/* What it sends. Written by agent.c alone, as the next two. */
+struct wf_agent_output {
 	struct wf_outlet *out, *err;
+	struct wf_frame_writer writer;
+	uint64_t lost_count; /* lines for which there was no room */
+};
+
+/* What the loop waits for. */
+struct wf_agent_loop {
 	int epoll_fd, pipes_fd, signal_fd, wake_fd;
-	bool pipes_wait;
-	sigset_t mask_before;
+	bool pipes_wait;      /* until the output has room */
+	sigset_t mask_before; /* the processes get it */
+};
+
+struct wf_agent_end {
 	bool stops;
 	int exit_code;
 	uint64_t deadline_ns; /* of the end, when it stops, or has done all; WF_NEVER: none */
-	uint64_t lost_count;  /* lines for which there was no room */
-	struct wf_frame_stream stream;
-	struct wf_frame_writer writer;
+};
+
+struct wf_agent {
+	struct wf_env *env;
+	struct wf_agent_files files;
+	struct wf_frame_stream stream;               /* the input */
+	struct wf_reach reach;                       /* until the processes are started */
 	struct wf_host host[WF_REACH_LISTENERS_MAX]; /* to be connected to */
+	struct wf_agent_job job;
+	struct wf_agent_help help;
+	struct wf_agent_output output;
+	struct wf_agent_loop loop;
+	struct wf_agent_end end;
 };
 
 /* What it sends. The loop keeps room for it in the queue of stdout. */

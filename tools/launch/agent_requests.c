@@ -26,18 +26,19 @@ on_workspace(struct wf_agent *agent, struct wf_frame *frame)
 	uint32_t count = wf_frame_read_number(frame);
 
 	enum weft_status st = wf_frame_check(frame);
-	if (st != WEFT_OK || kind >= WF_WORKSPACE_END || agent->has_job || count > PROCESSES_MAX) {
+	if (st != WEFT_OK || kind >= WF_WORKSPACE_END || agent->job.begun ||
+	    count > PROCESSES_MAX) {
 		return wf_fail(WEFT_PROTOCOL, "the first request is malformed, or a second one");
 	}
-	agent->resident = wf_zalloc_array(agent->env, count + 1, sizeof(*agent->resident));
-	if (agent->resident == NULL) {
+	agent->job.resident = wf_zalloc_array(agent->env, count + 1, sizeof(*agent->job.resident));
+	if (agent->job.resident == NULL) {
 		return wf_fail(WEFT_NOMEM, "no memory for %u processes", count);
 	}
-	agent->count = count;
-	agent->has_job = true;
+	agent->job.count = count;
+	agent->job.begun = true;
 	st = wf_agent_workspace(&agent->files, (enum wf_workspace)kind, path, node);
 	if (st == WEFT_OK && agent->files.workspace[0] != '\0') {
-		agent->opts.log_dir = "log";
+		agent->job.opts.log_dir = "log";
 	}
 	wf_agent_reply(agent, st, agent->files.workspace);
 	return WEFT_OK;
@@ -70,7 +71,7 @@ on_package(struct wf_agent *agent, struct wf_frame *frame)
 	if (st == WEFT_OK) {
 		st = wf_agent_start_helper(agent, "tar", argv, true);
 	}
-	agent->takes_data = st == WEFT_OK;
+	agent->help.takes_data = st == WEFT_OK;
 	if (st != WEFT_OK) {
 		fprintf(stderr, WF_AGENT_PROGRAM ": %s\n", weft_last_error());
 	}
@@ -94,7 +95,7 @@ feed(struct wf_agent *agent, const uint8_t *bytes, size_t count)
 		} else {
 			struct pollfd some[] = {{fd, POLLOUT, 0},
 						{child->process.fd[WF_PROCESS_STDERR], POLLIN, 0},
-						{agent->signal_fd, POLLIN, 0}};
+						{agent->loop.signal_fd, POLLIN, 0}};
 			(void)poll(some, WF_ARRAY_COUNT(some), CHUNK_WAIT_MS);
 			wf_child_read(child, WF_PROCESS_STDERR);
 			if (some[2].revents != 0 && !wf_process_lives(&child->process)) {
@@ -107,11 +108,11 @@ feed(struct wf_agent *agent, const uint8_t *bytes, size_t count)
 static enum weft_status
 on_data(struct wf_agent *agent, struct wf_frame *frame)
 {
-	if (!agent->takes_data) {
+	if (!agent->help.takes_data) {
 		return wf_fail(WEFT_PROTOCOL, "data, and no package");
 	}
 	if (frame->left == 0) {
-		agent->takes_data = false;
+		agent->help.takes_data = false;
 		wf_process_close(&wf_agent_helper(agent)->child.process, WF_PROCESS_STDIN);
 		wf_agent_finish_help(agent);
 	} else {
@@ -260,10 +261,10 @@ on_process(struct wf_agent *agent, struct wf_frame *frame)
 	char found[WF_AGENT_PATH_BYTES];
 	uint32_t number = wf_frame_read_number(frame);
 
-	if (frame->bad || number >= agent->count || agent->resident[number].planned) {
+	if (frame->bad || number >= agent->job.count || agent->job.resident[number].planned) {
 		return wf_fail(WEFT_PROTOCOL, "a process has an impossible number");
 	}
-	struct wf_agent_resident *one = &agent->resident[number];
+	struct wf_agent_resident *one = &agent->job.resident[number];
 	one->texts_bytes = frame->left + 1;
 	one->texts = wf_zalloc(agent->env, one->texts_bytes);
 	if (one->texts == NULL) {
@@ -289,13 +290,13 @@ on_start(struct wf_agent *agent, struct wf_frame *frame)
 	uint32_t number = wf_frame_read_number(frame);
 
 	enum weft_status st = wf_frame_check(frame);
-	if (st != WEFT_OK || number >= agent->count || !agent->resident[number].planned ||
-	    agent->resident[number].child.started) {
+	if (st != WEFT_OK || number >= agent->job.count || !agent->job.resident[number].planned ||
+	    agent->job.resident[number].child.started) {
 		return wf_fail(WEFT_PROTOCOL, "a process cannot be started");
 	}
-	struct wf_child *child = &agent->resident[number].child;
+	struct wf_child *child = &agent->job.resident[number].child;
 	wf_reach_close(&agent->reach);
-	st = wf_agent_start(agent, &agent->resident[number]);
+	st = wf_agent_start(agent, &agent->job.resident[number]);
 	if (st == WEFT_OK) {
 		wf_agent_send_numbers(agent, WF_FRAME_STARTED, number, (uint32_t)child->pid);
 		return WEFT_OK;
@@ -316,11 +317,12 @@ on_signal(struct wf_agent *agent, struct wf_frame *frame)
 	uint32_t signal_number = wf_frame_read_number(frame);
 
 	enum weft_status st = wf_frame_check(frame);
-	if (st != WEFT_OK || number >= agent->count || signal_number == 0 || signal_number > 64) {
+	if (st != WEFT_OK || number >= agent->job.count || signal_number == 0 ||
+	    signal_number > 64) {
 		return wf_fail(WEFT_PROTOCOL, "a signal is malformed");
 	}
-	if (wf_agent_runs(&agent->resident[number].child)) {
-		wf_child_signal(&agent->resident[number].child, (int)signal_number);
+	if (wf_agent_runs(&agent->job.resident[number].child)) {
+		wf_child_signal(&agent->job.resident[number].child, (int)signal_number);
 	}
 	return WEFT_OK;
 }
@@ -340,8 +342,8 @@ wf_agent_on_frame(struct wf_agent *agent, struct wf_frame *frame)
 	};
 
 	if (handlers[frame->type] == NULL ||
-	    (frame->type != WF_FRAME_WORKSPACE && !agent->has_job) ||
-	    (frame->type != WF_FRAME_DATA && agent->helps)) {
+	    (frame->type != WF_FRAME_WORKSPACE && !agent->job.begun) ||
+	    (frame->type != WF_FRAME_DATA && agent->help.runs)) {
 		return wf_fail(WEFT_PROTOCOL, "a request of type %u at the wrong time",
 			       frame->type);
 	}
