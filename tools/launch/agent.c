@@ -33,6 +33,7 @@ enum {
 	KEY_SIGNAL,
 	KEY_WAKE,
 	KEY_PIPES,
+	KEY_FEED, /* of the helper's stdin, while it does not accept all */
 };
 
 /* ---- what it sends ---- */
@@ -290,36 +291,87 @@ stop(struct wf_agent *agent, int exit_code)
 		agent->end.exit_code = exit_code;
 		agent->end.deadline_ns = wf_now_ns(agent->env) + GRACE_NS;
 		(void)epoll_ctl(agent->loop.epoll_fd, EPOLL_CTL_DEL, STDIN_FILENO, NULL);
+		if (agent->help.data_bytes > 0) {
+			agent->help.data_bytes = 0;
+			wf_process_close(&wf_agent_helper(agent)->child.process, WF_PROCESS_STDIN);
+		}
 		signal_all(agent, SIGTERM);
 	}
 }
 
 /* ---- the loop ---- */
 
+/* While the helper accepts nothing, its end of the pipe is watched instead of the input, of which
+ * then only the end counts. */
+static void
+wait_for_helper(struct wf_agent *agent)
+{
+	int fd = wf_agent_helper(agent)->child.process.fd[WF_PROCESS_STDIN];
+	struct epoll_event end = {.events = EPOLLRDHUP, .data.u64 = KEY_INPUT};
+	struct epoll_event room = {.events = EPOLLOUT, .data.u64 = KEY_FEED};
+
+	if (epoll_ctl(agent->loop.epoll_fd, EPOLL_CTL_MOD, STDIN_FILENO, &end) != 0 ||
+	    epoll_ctl(agent->loop.epoll_fd, EPOLL_CTL_ADD, fd, &room) != 0) {
+		stop(agent, WF_EXIT_INTERNAL);
+	}
+}
+
+static void
+handle_frames(struct wf_agent *agent)
+{
+	struct wf_frame frame;
+	enum weft_status st = WEFT_OK;
+
+	while (!agent->end.stops && agent->help.data_bytes == 0 && st == WEFT_OK) {
+		st = wf_frame_next(&agent->stream, &frame);
+		if (st == WEFT_OK) {
+			st = wf_agent_on_frame(agent, &frame);
+		}
+	}
+	if (st != WEFT_OK && st != WEFT_AGAIN) {
+		fprintf(stderr, WF_AGENT_PROGRAM ": %s\n", weft_last_error());
+		stop(agent, wf_exit_code(st));
+	} else if (agent->help.data_bytes > 0) {
+		wait_for_helper(agent);
+	}
+}
+
 static void
 receive(struct wf_agent *agent)
 {
-	struct wf_frame frame;
 	size_t room;
-	void *to = wf_frame_room(&agent->stream, &room);
 
+	if (agent->help.data_bytes > 0) {
+		stop(agent, WF_EXIT_OK); /* nobody is there any more */
+		return;
+	}
+	void *to = wf_frame_room(&agent->stream, &room);
 	ssize_t got = read(STDIN_FILENO, to, room);
 	if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
 		stop(agent, WF_EXIT_OK);
 		return;
 	}
 	wf_frame_received(&agent->stream, got > 0 ? (size_t)got : 0);
-	enum weft_status st = WEFT_OK;
-	while (!agent->end.stops && (st = wf_frame_next(&agent->stream, &frame)) == WEFT_OK) {
-		st = wf_agent_on_frame(agent, &frame);
-		if (st != WEFT_OK) {
-			break;
-		}
+	handle_frames(agent);
+}
+
+/* The helper accepts something, or has closed its stdin. */
+static void
+on_feed(struct wf_agent *agent)
+{
+	int fd = wf_agent_helper(agent)->child.process.fd[WF_PROCESS_STDIN];
+	struct epoll_event input = {.events = EPOLLIN, .data.u64 = KEY_INPUT};
+
+	wf_agent_feed(agent);
+	if (agent->help.data_bytes > 0 || agent->end.stops) {
+		return;
 	}
-	if (st != WEFT_OK && st != WEFT_AGAIN) {
-		fprintf(stderr, WF_AGENT_PROGRAM ": %s\n", weft_last_error());
-		stop(agent, wf_exit_code(st));
+	(void)epoll_ctl(agent->loop.epoll_fd, EPOLL_CTL_DEL, fd, NULL); /* it may be closed */
+	if (epoll_ctl(agent->loop.epoll_fd, EPOLL_CTL_MOD, STDIN_FILENO, &input) != 0) {
+		stop(agent, WF_EXIT_INTERNAL);
+		return;
 	}
+	handle_frames(agent);
 }
 
 static void
@@ -409,6 +461,9 @@ turn(struct wf_agent *agent)
 			break;
 		case KEY_WAKE:
 			on_wake(agent);
+			break;
+		case KEY_FEED:
+			on_feed(agent);
 			break;
 		default:
 			read_pipes(agent);

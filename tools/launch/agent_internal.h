@@ -33,6 +33,8 @@ struct wf_agent_help {
 	struct wf_supervise_opts opts; /* its lines are not filed */
 	bool runs;                     /* its end is the reply */
 	bool takes_data; /* it is tar, and more data may follow: agent_requests.c alone writes it */
+	const uint8_t *data; /* [data_bytes] of the stream, which it has not accepted yet */
+	size_t data_bytes;
 };
 
 /* What it sends. Written by agent.c alone, as the next two. */
@@ -83,6 +85,8 @@ enum weft_status wf_agent_start(struct wf_agent *agent,
 enum weft_status wf_agent_start_helper(struct wf_agent *agent, const char *name,
 				       const char *const *argv, bool has_stdin) WEFT_MUST_CHECK;
 
+/* Writes what the helper accepts of agent->help.data. */
+void wf_agent_feed(struct wf_agent *agent);
 /* Replies, if the helper has ended and nothing more is to be sent to it. */
 void wf_agent_finish_help(struct wf_agent *agent);
 

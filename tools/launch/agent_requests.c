@@ -2,7 +2,6 @@
 /* agent_requests: what a launcher may ask of an agent. Every request is checked as if a stranger
  * had sent it: a mistake in it ends the agent. Thread: main. */
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -15,7 +14,6 @@
 
 #define PROCESSES_MAX 1024u /* on one host */
 #define REACH_NS (5 * WF_NS_PER_S)
-#define CHUNK_WAIT_MS 1000
 
 static enum weft_status
 on_workspace(struct wf_agent *agent, struct wf_frame *frame)
@@ -78,29 +76,23 @@ on_package(struct wf_agent *agent, struct wf_frame *frame)
 	return st;
 }
 
-/* Waits for the helper to accept bytes, and reads what it prints meanwhile. */
-static void
-feed(struct wf_agent *agent, const uint8_t *bytes, size_t count)
+/* What the helper does not accept now waits in the stream, and no input is read meanwhile. */
+void
+wf_agent_feed(struct wf_agent *agent)
 {
-	struct wf_child *child = &wf_agent_helper(agent)->child;
+	struct wf_process *helper = &wf_agent_helper(agent)->child.process;
 
-	while (count > 0 && child->process.fd[WF_PROCESS_STDIN] >= 0) {
-		int fd = child->process.fd[WF_PROCESS_STDIN];
-		ssize_t put = write(fd, bytes, count);
+	while (agent->help.data_bytes > 0) {
+		ssize_t put = write(helper->fd[WF_PROCESS_STDIN], agent->help.data,
+				    agent->help.data_bytes);
 		if (put > 0) {
-			bytes += put;
-			count -= (size_t)put;
-		} else if (errno != EAGAIN && errno != EINTR) {
-			wf_process_close(&child->process, WF_PROCESS_STDIN); /* it says why */
-		} else {
-			struct pollfd some[] = {{fd, POLLOUT, 0},
-						{child->process.fd[WF_PROCESS_STDERR], POLLIN, 0},
-						{agent->loop.signal_fd, POLLIN, 0}};
-			(void)poll(some, WF_ARRAY_COUNT(some), CHUNK_WAIT_MS);
-			wf_child_read(child, WF_PROCESS_STDERR);
-			if (some[2].revents != 0 && !wf_process_lives(&child->process)) {
-				wf_process_close(&child->process, WF_PROCESS_STDIN);
-			}
+			agent->help.data += put;
+			agent->help.data_bytes -= (size_t)put;
+		} else if (errno == EAGAIN) {
+			return;
+		} else if (errno != EINTR) {
+			wf_process_close(helper, WF_PROCESS_STDIN); /* its end says why */
+			agent->help.data_bytes = 0;
 		}
 	}
 }
@@ -116,7 +108,9 @@ on_data(struct wf_agent *agent, struct wf_frame *frame)
 		wf_process_close(&wf_agent_helper(agent)->child.process, WF_PROCESS_STDIN);
 		wf_agent_finish_help(agent);
 	} else {
-		feed(agent, frame->body, frame->left);
+		agent->help.data = frame->body;
+		agent->help.data_bytes = frame->left;
+		wf_agent_feed(agent);
 	}
 	return WEFT_OK;
 }
