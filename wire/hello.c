@@ -475,29 +475,35 @@ has_part(struct piece word, struct piece part)
 	return false;
 }
 
-/* Formats the word or, if it is long, only the name and those parts of "name=a,b,c" that `other`
- * lacks: a table has many, and all of them would leave no room for the remedy. */
+/* Formats the word. Of a long "name=a,b,c" only the name and those parts that `other` lacks, as far
+ * as WHOLE_WORD_MAX goes: a table has many, and all of them would leave no room for the remedy. */
 static void
 format_difference(struct piece word, struct piece other, char *out, size_t bytes)
 {
 	const char *equals = memchr(word.at, '=', word.length);
 	size_t name = equals != NULL ? (size_t)(equals - word.at) + 1 : 0;
 	bool same_name = name > 0 && other.length >= name && strncmp(word.at, other.at, name) == 0;
-	bool both_short = word.length <= WHOLE_WORD_MAX && other.length <= WHOLE_WORD_MAX;
-	if (!same_name || both_short) {
+	bool other_short = !same_name || other.length <= WHOLE_WORD_MAX;
+	if (word.length <= WHOLE_WORD_MAX && other_short) {
 		(void)snprintf(out, bytes, "%.*s", word.length > 0 ? (int)word.length : 7,
 			       word.length > 0 ? word.at : "no more");
 		return;
 	}
 	struct piece rest = {word.at + name, word.length - name};
-	const struct piece others = {other.at + name, other.length - name};
+	struct piece others = {other.at, 0}; /* another name: it has none of these */
+	if (same_name) {
+		others = (struct piece){other.at + name, other.length - name};
+	}
 	struct piece part;
 	size_t used = (size_t)snprintf(out, bytes, "%.*s", (int)name, word.at);
 	bool found = false;
-	while (next_part(&rest, &part) && used < bytes) {
+	bool full = false;
+	while (!full && next_part(&rest, &part) && used < bytes) {
 		if (!has_part(others, part)) {
+			full = found && used + 1 + part.length > WHOLE_WORD_MAX;
 			used += (size_t)snprintf(out + used, bytes - used, "%s%.*s",
-						 found ? "," : "", (int)part.length, part.at);
+						 found ? "," : "", full ? 3 : (int)part.length,
+						 full ? "..." : part.at);
 			found = true;
 		}
 	}

@@ -374,11 +374,52 @@ the_setting_behind_a_digest_is_named(void **state)
 	assert_refused(wf_hello_match(&first, &other), WEFT_MISMATCH, "has table=d, trainer 5 on");
 	snprintf(other.tensors, sizeof(other.tensors), "words=aaaaaaaaaaaaaaaa,bbbbbbbbbbbbbbbb,c");
 	assert_refused(wf_hello_match(&first, &other), WEFT_MISMATCH,
-		       "has words=aaaaaaaaaaaaaaaa,bbbbbbbbbbbbbbbb,c, trainer 5 on");
+		       "has words=aaaaaaaaaaaaaaaa,bbbbbbbbbbbbbbbb,..., trainer 5 on");
 	first = sample();
 	other = sample();
 	other.tensors_digest++; /* the difference lies behind the summaries' end */
 	assert_refused(wf_hello_match(&first, &other), WEFT_MISMATCH, "tensors digest");
+}
+
+/* A refusal travels in WF_REASON_BYTES, often behind words about who waits for whom: however long
+ * what differs is, who, which table and what to do have to fit. */
+static void
+long_tables_leave_room_for_the_remedy(void **state)
+{
+	static const struct {
+		const char *firsts;
+		const char *others;
+		const char *text;
+	} rows[] = {
+		{"a=1", "a=1 b=5,wire=bf16,optimizer=adagrad,init=uniform,init_a=-0.5,init_b=0.5",
+		 "has b=5,wire=bf16,optimizer=adagrad,..., trainer 5 on nodea (pid 4711) has no "
+		 "more: declare the same tables"},
+		{"a=1 b=5,wire=bf16,optimizer=adagrad,init=uniform,init_a=-0.5,init_b=0.5", "a=1",
+		 "has no more, trainer 5 on nodea (pid 4711) has b=5,wire=bf16,optimizer=adagrad,"
+		 "...: declare the same tables"},
+		{"b=5,wire=bf16,optimizer=adagrad,init=uniform,init_a=-0.5,init_b=0.5",
+		 "b=6,wire=f16,optimizer=momentum,init=normal,init_a=-0.25,init_b=0.25",
+		 "has b=6,wire=f16,optimizer=momentum,..., trainer 5 on nodea (pid 4711) has "
+		 "b=5,wire=bf16,optimizer=adagrad,...: declare the same tables"},
+		/* A name and the first part stand there whatever their length. */
+		{"", "the_words_that_the_third_of_the_models_reads=5,wire=bf16,optimizer=sgd",
+		 "has the_words_that_the_third_of_the_models_reads=5,..., trainer 5 on"},
+		{"", "a_word_without_a_value,that_has_parts_all_the_same",
+		 "has a_word_without_a_value,..., "},
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct wf_hello first = sample();
+		struct wf_hello other = sample();
+		first.service = WF_SERVICE_SPARSE;
+		other.service = WF_SERVICE_SPARSE;
+		other.tensors_digest++;
+		(void)snprintf(first.tensors, sizeof(first.tensors), "%s", rows[i].firsts);
+		(void)snprintf(other.tensors, sizeof(other.tensors), "%s", rows[i].others);
+		enum weft_status st = wf_hello_match(&first, &other);
+		assert_refused(st, WEFT_MISMATCH, rows[i].text);
+		assert_refused(st, WEFT_MISMATCH, "in the same order, on every trainer");
+		assert_true(strlen(weft_last_error()) < WF_REASON_BYTES);
+	}
 }
 
 /* Words of settings have no order; who does not say one has its default. */
@@ -473,6 +514,7 @@ main(void)
 		cmocka_unit_test(each_wrong_field_of_a_welcome_is_named),
 		cmocka_unit_test(members_of_one_job_match),
 		cmocka_unit_test(the_setting_behind_a_digest_is_named),
+		cmocka_unit_test(long_tables_leave_room_for_the_remedy),
 		cmocka_unit_test(a_setting_that_one_end_has_at_its_default_is_named),
 		cmocka_unit_test(the_first_of_a_programs_own_words_that_differs_is_named),
 		cmocka_unit_test(a_mismatch_names_the_field_both_values_and_whose_they_are),
