@@ -12,8 +12,8 @@ paths_close(struct wf_transport *transport)
 	for (unsigned i = t->path_count; i-- > 0;) {
 		wf_transport_close(t->path[i].inner); /* the bootstrap last */
 	}
-	while (t->conns != NULL) {
-		wf_paths_conn_free(t->conns);
+	while (t->conns.first != NULL) {
+		wf_paths_conn_free(t->conns.first);
 	}
 	wf_loop_close(&t->loop);
 	wf_paths_guard_close(t);
@@ -89,7 +89,7 @@ static void
 lose(struct wf_paths *t, struct wf_path *path)
 {
 	wf_paths_leave(t, path);
-	for (struct wf_paths_conn *m = t->conns; m != NULL; m = m->next) {
+	for (struct wf_paths_conn *m = t->conns.first; m != NULL; m = m->next) {
 		bool uses = m->path == path && m->fast != NULL;
 		if (uses && m->state < WF_PATHS_DYING) {
 			wf_paths_conn_cause(m, WEFT_LOST, "%s: %s", path->kind->name,
@@ -228,7 +228,7 @@ paths_open(const struct wf_transport_opts *opts, struct wf_transport **out)
 	t->transport.sift = wf_paths_sift;
 	t->transport.env = opts->env;
 	t->opts = *opts;
-	wf_places_init(&t->places, opts->conn_max, opts->newcomer_max);
+	wf_places_init(&t->conns.places, opts->conn_max, opts->newcomer_max);
 	t->info.name = "paths";
 	t->info.put_bytes_max = opts->put_bytes_max;
 	wf_loop_init(&t->loop, opts->env, NULL);

@@ -155,7 +155,7 @@ fill_full(const struct wf_paths *t, struct wf_path_head *no)
 {
 	no->reason = WF_PATH_FULL;
 	(void)snprintf(no->text, sizeof(no->text), "no room beside %u connections; try again",
-		       t->places.conn_count);
+		       t->conns.places.conn_count);
 }
 
 /* Drops the connection that has waited longest of those that were offered a path and have not
@@ -164,12 +164,12 @@ fill_full(const struct wf_paths *t, struct wf_path_head *no)
 static bool
 make_room(struct wf_paths *t, const struct wf_paths_conn *m)
 {
-	while (t->places.newcomer_count > t->opts.newcomer_max) {
-		const struct wf_place *at = t->places.first;
+	while (t->conns.places.newcomer_count > t->opts.newcomer_max) {
+		const struct wf_place *at = t->conns.places.first;
 		while (at != NULL && ((struct wf_paths_conn *)at->owner)->meeting.known) {
 			at = at->next;
 		}
-		struct wf_paths_conn *out = at != NULL ? at->owner : t->places.first->owner;
+		struct wf_paths_conn *out = at != NULL ? at->owner : t->conns.places.first->owner;
 		if (out == m) {
 			return false;
 		}
@@ -322,8 +322,8 @@ accept_boot(struct wf_paths *t, struct wf_paths_conn *m, struct wf_event *event)
 	m->meeting.known = t->opts.knows != NULL &&
 			   t->opts.knows(t->opts.knows_arg, users, m->meeting.hello_bytes);
 	bool upgrades = verdict.offer_count > 0;
-	bool full = t->places.conn_count >= t->opts.conn_max;
-	if (full || (upgrades ? !make_room(t, m) : !wf_places_claim(&t->places, &m->place))) {
+	bool full = t->conns.places.conn_count >= t->opts.conn_max;
+	if (full || (upgrades ? !make_room(t, m) : !wf_places_claim(&t->conns.places, &m->place))) {
 		fill_full(t, &verdict);
 		turn_away(m, event->conn, &verdict);
 		return false;
@@ -345,7 +345,7 @@ accept_boot(struct wf_paths *t, struct wf_paths_conn *m, struct wf_event *event)
 static struct wf_paths_conn *
 find_offered(struct wf_paths *t, const struct wf_path_head *ticket, const struct wf_event *event)
 {
-	for (struct wf_paths_conn *m = t->conns; m != NULL; m = m->next) {
+	for (struct wf_paths_conn *m = t->conns.first; m != NULL; m = m->next) {
 		if (m->state == WF_PATHS_OFFERED &&
 		    memcmp(m->meeting.ticket, ticket->id, sizeof(m->meeting.ticket)) == 0 &&
 		    wf_paths_is_sealed(m, WF_PATHS_WORD_TICKET, ticket, event->up.blob,
@@ -382,7 +382,7 @@ accept_fast(struct wf_paths *t, struct wf_path *path, struct wf_event *event)
 		turn_away_fast(t, m, event->conn, &no);
 		return false;
 	}
-	if (!wf_places_claim(&t->places, &m->place)) {
+	if (!wf_places_claim(&t->conns.places, &m->place)) {
 		fill_full(t, &no);
 		turn_away_fast(t, m, event->conn, &no);
 		wf_paths_conn_gone(m);
@@ -414,7 +414,7 @@ wf_paths_accept(struct wf_paths *t, struct wf_path *path, struct wf_event *event
 	}
 	struct wf_paths_conn *m = wf_paths_conn_create(t, true);
 	if (m == NULL) {
-		event->conn->user = &t->no_room;
+		event->conn->user = &t->conns.no_room;
 		wf_transport_disconnect(event->conn, WF_DISCONNECT_NOW);
 		return false;
 	}
@@ -455,8 +455,8 @@ wf_paths_answer(struct wf_conn *conn, bool accept, const void *verdict, size_t v
 		wf_paths_conn_up(m, lead, m->fast != NULL ? m->path : &m->t->path[0]);
 		return WEFT_OK;
 	}
-	wf_places_refuse(&m->t->places, &m->place);
-	wf_places_end(&m->t->places, &m->place);
+	wf_places_refuse(&m->t->conns.places, &m->place);
+	wf_places_end(&m->t->conns.places, &m->place);
 	if (m->fast != NULL) { /* the peer may delay its end on the path */
 		wf_paths_abandon(m->boot, WF_DISCONNECT_NOW);
 		m->boot = NULL;

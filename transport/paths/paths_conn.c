@@ -17,6 +17,13 @@
 #include <stdio.h>
 #include <string.h>
 
+static void
+free_memory(struct wf_paths *t, struct wf_paths_conn *m)
+{
+	wf_paths_proof_close(t, m->proof);
+	wf_free(t->transport.env, m, sizeof(*m));
+}
+
 struct wf_paths_conn *
 wf_paths_conn_create(struct wf_paths *t, bool incoming)
 {
@@ -24,10 +31,14 @@ wf_paths_conn_create(struct wf_paths *t, bool incoming)
 	if (m == NULL) {
 		return NULL;
 	}
+	if (wf_paths_proof_open(t, &m->proof) != WEFT_OK) {
+		free_memory(t, m);
+		return NULL;
+	}
 	if (incoming) {
-		wf_places_come(&t->places, &m->place, m);
-	} else if (!wf_places_claim(&t->places, &m->place)) {
-		wf_free(t->transport.env, m, sizeof(*m));
+		wf_places_come(&t->conns.places, &m->place, m);
+	} else if (!wf_places_claim(&t->conns.places, &m->place)) {
+		free_memory(t, m);
 		return NULL;
 	}
 	wf_conn_init(&m->conn, &t->transport);
@@ -35,12 +46,12 @@ wf_paths_conn_create(struct wf_paths *t, bool incoming)
 	m->incoming = incoming;
 	m->state = incoming ? WF_PATHS_ASKED : WF_PATHS_BOOTING;
 	m->deadline_ns = WF_NEVER;
-	m->next = t->conns;
-	m->prev_next = &t->conns;
-	if (t->conns != NULL) {
-		t->conns->prev_next = &m->next;
+	m->next = t->conns.first;
+	m->prev_next = &t->conns.first;
+	if (t->conns.first != NULL) {
+		t->conns.first->prev_next = &m->next;
 	}
-	t->conns = m;
+	t->conns.first = m;
 	wf_paths_changed(t);
 	return m;
 }
@@ -53,16 +64,15 @@ wf_paths_conn_free(struct wf_paths_conn *m)
 	if (m->next != NULL) {
 		m->next->prev_next = m->prev_next;
 	}
-	explicit_bzero(&m->proof, sizeof(m->proof));
-	wf_free(t->transport.env, m, sizeof(*m));
+	free_memory(t, m);
 }
 
 void
 wf_paths_conn_state(struct wf_paths_conn *m, enum wf_paths_state state)
 {
 	struct wf_paths *t = m->t;
-	t->failed_count += state == WF_PATHS_FAILED && m->state != WF_PATHS_FAILED;
-	t->failed_count -= state != WF_PATHS_FAILED && m->state == WF_PATHS_FAILED;
+	t->conns.failed_count += state == WF_PATHS_FAILED && m->state != WF_PATHS_FAILED;
+	t->conns.failed_count -= state != WF_PATHS_FAILED && m->state == WF_PATHS_FAILED;
 	m->state = state;
 	wf_paths_changed(t);
 }
@@ -72,8 +82,8 @@ wf_paths_conn_gone(struct wf_paths_conn *m)
 {
 	WF_ASSERT(m->state != WF_PATHS_GONE);
 	wf_paths_conn_state(m, WF_PATHS_GONE);
-	wf_places_leave(&m->t->places, &m->place);
-	m->t->dead_waiting = true;
+	wf_places_leave(&m->t->conns.places, &m->place);
+	m->t->conns.dead_waiting = true;
 	m->carry = NULL;
 	wf_conn_init(&m->conn, &m->t->transport);
 }
@@ -82,8 +92,8 @@ void
 wf_paths_conns_reap(struct wf_paths *t)
 {
 	struct wf_paths_conn *next = NULL;
-	t->dead_waiting = false;
-	for (struct wf_paths_conn *m = t->conns; m != NULL; m = next) {
+	t->conns.dead_waiting = false;
+	for (struct wf_paths_conn *m = t->conns.first; m != NULL; m = next) {
 		next = m->next;
 		if (m->state == WF_PATHS_GONE && m->boot == NULL && m->fast == NULL) {
 			wf_paths_conn_free(m);
@@ -167,7 +177,7 @@ wf_paths_conn_up(struct wf_paths_conn *m, struct wf_conn *carry, struct wf_path 
 	m->conn.carrier = carry;
 	carry->shown = &m->conn;
 	m->path = path;
-	explicit_bzero(&m->proof, sizeof(m->proof)); /* nothing is sealed any more */
+	wf_paths_proof_clear(m->proof); /* nothing is sealed any more */
 	m->was_up = true;
 	m->up_ns = wf_now_ns(m->t->transport.env);
 	if (m->boot != NULL) { /* otherwise it lingers */

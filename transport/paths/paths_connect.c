@@ -20,7 +20,7 @@ write_hello(const struct wf_paths_conn *m, uint8_t blob[WF_BLOB_ROOM])
 		.paths = m->attempt.paths,
 	};
 	memcpy(head.id, t->host_id, sizeof(head.id));
-	memcpy(head.nonce, m->proof.nonce, sizeof(head.nonce));
+	wf_paths_copy_nonce(m, head.nonce);
 	(void)snprintf(head.text, sizeof(head.text), "%s", m->meeting.left_out);
 	size_t used = wf_path_encode(&head, blob);
 	memcpy(blob + used, m->meeting.hello, m->meeting.hello_bytes);
@@ -63,7 +63,7 @@ wf_paths_connect(struct wf_transport *transport, const struct wf_host *to, const
 		 size_t hello_bytes, void *user, struct wf_conn **out)
 {
 	struct wf_paths *t = wf_paths_of(transport);
-	if (t->places.conn_count >= t->opts.conn_max) {
+	if (t->conns.places.conn_count >= t->opts.conn_max) {
 		return wf_fail(WEFT_NOMEM, "connect to %s: this end has its %u connections",
 			       to->name, t->opts.conn_max);
 	}

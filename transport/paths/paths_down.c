@@ -36,7 +36,7 @@ wf_paths_conn_expire(struct wf_paths_conn *m)
 	case WF_PATHS_GONE:
 		wf_paths_abandon(m->boot, WF_DISCONNECT_NOW);
 		m->boot = NULL;
-		m->t->dead_waiting = true;
+		m->t->conns.dead_waiting = true;
 		wf_paths_attend(m->t);
 		break;
 	case WF_PATHS_ASKED:
@@ -119,7 +119,7 @@ boot_down(struct wf_paths_conn *m, struct wf_event *event)
 			(void)snprintf(t->info.last_stranger, sizeof(t->info.last_stranger),
 				       "%.100s: %.150s", event->down.why, m->end.why);
 		}
-		t->dead_waiting = true;
+		t->conns.dead_waiting = true;
 		wf_paths_attend(t);
 		return false;
 	case WF_PATHS_BOOTING:

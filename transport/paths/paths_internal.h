@@ -82,7 +82,7 @@ struct wf_paths_breaking {
 };
 
 /* The entries in the list of broken paths about the path, and the rail, that carried a connection:
- * their numbers, 0: none. Written by paths_rails.c alone. */
+ * their numbers, 0: none. */
 struct wf_paths_blame {
 	uint64_t path, rail;
 };
@@ -92,6 +92,7 @@ struct wf_paths_rails {
 	struct wf_path_offer offer[WF_PATH_OFFERS_MAX]; /* in the order of trying */
 	unsigned count, next;
 	unsigned idx; /* the offer that is under way, or carries */
+	struct wf_paths_blame blame;
 };
 
 /* The destination, the deadline and the paths of an attempt. Written by paths_connect.c alone. */
@@ -114,7 +115,7 @@ struct wf_paths_meeting {
 	bool known;     /* OFFERED: the user knows the sender of the hello */
 };
 
-/* What a connection proves where the job has a secret. Written by paths_secret.c alone. */
+/* What a connection proves where the job has a secret. Only paths_secret.c knows what is in it. */
 struct wf_paths_proof {
 	bool has_key;
 	uint8_t nonce[WF_PATH_AUTH_BYTES]; /* connecting end: its own */
@@ -161,12 +162,20 @@ struct wf_paths_conn {
 	uint64_t deadline_ns;        /* of the state; WF_NEVER: none */
 	uint64_t up_ns;
 	char path_why[WF_PATHS_WHY_BYTES];
-	struct wf_paths_attempt attempt; /* connecting end, as the next two */
+	struct wf_paths_attempt attempt; /* connecting end, as the next */
 	struct wf_paths_rails rails;
-	struct wf_paths_blame blame;
 	struct wf_paths_meeting meeting;
-	struct wf_paths_proof proof;
+	struct wf_paths_proof *proof; /* with a secret of the job; NULL: none */
 	struct wf_paths_end end;
+};
+
+/* The connections of a transport. Written by paths_conn.c. */
+struct wf_paths_conns {
+	struct wf_paths_conn *first;
+	struct wf_places places; /* of all except GONE */
+	bool dead_waiting;       /* one may be freed */
+	uint32_t failed_count;
+	struct wf_paths_conn no_room; /* `user` of inner connections for which there is no memory */
 };
 
 /* Which paths the next poll polls, and whether the caller may sleep. Written by paths_turn.c and by
@@ -205,12 +214,7 @@ struct wf_paths {
 	bool shares;
 	int wait_fd;
 
-	struct wf_paths_conn *conns;
-	struct wf_places places; /* of all connections except GONE */
-	bool dead_waiting;       /* a connection may be freed */
-	uint32_t failed_count;
-	struct wf_paths_conn no_room; /* `user` of inner connections for which there is no memory */
-
+	struct wf_paths_conns conns;
 	struct wf_paths_turn turn;
 	struct wf_paths_broken_list broken;
 };
@@ -348,10 +352,16 @@ bool wf_paths_connect_path_down(struct wf_paths_conn *m, struct wf_event *event)
 /* JUDGING is over, and the peer is still there: the path failed. Connects again without it. */
 void wf_paths_connect_again(struct wf_paths_conn *m);
 
-/* paths_secret.c: the job's secret. */
+/* paths_secret.c: the job's secret, and what a connection proves with it. */
 /* `secret_file`: NULL or "": none, and nothing below does anything. */
 enum weft_status wf_paths_guard_open(struct wf_paths *t, const char *secret_file);
 void wf_paths_guard_close(struct wf_paths *t);
+/* What one connection proves; NULL without a secret. WEFT_NOMEM. */
+enum weft_status wf_paths_proof_open(const struct wf_paths *t,
+				     struct wf_paths_proof **out) WEFT_MUST_CHECK;
+/* Both accept NULL. The first wipes key and nonce, as the second does. */
+void wf_paths_proof_clear(struct wf_paths_proof *proof);
+void wf_paths_proof_close(const struct wf_paths *t, struct wf_paths_proof *proof);
 enum wf_paths_word {
 	WF_PATHS_WORD_HELLO,
 	WF_PATHS_WORD_VERDICT, /* on the bootstrap */
@@ -360,6 +370,8 @@ enum wf_paths_word {
 };
 /* The flag of heads that are going to be sealed. */
 uint8_t wf_paths_seal_flag(const struct wf_paths_conn *m);
+/* Connecting end: copies the nonce that it knocked with; zeros without a secret. */
+void wf_paths_copy_nonce(const struct wf_paths_conn *m, uint8_t out[WF_PATH_AUTH_BYTES]);
 /* Writes the code of `bytes` bytes into the head at their beginning. Nothing without a key. */
 void wf_paths_seal(const struct wf_paths_conn *m, enum wf_paths_word word, uint8_t *blob,
 		   size_t bytes);

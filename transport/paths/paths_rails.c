@@ -230,7 +230,7 @@ wf_paths_broke(struct wf_paths_conn *m, const char *why)
 	struct wf_host rail;
 	if (get_host(m, &rail)) {
 		const struct wf_paths_broken *broken = remember(m, &rail, why);
-		m->blame.rail = broken->number;
+		m->rails.blame.rail = broken->number;
 		if (has_others(m)) {
 			wf_log(m->t->transport.env, WF_LOG_WARN,
 			       "%s: rail %s broke, and is left out for %.1f s: %s",
@@ -239,7 +239,7 @@ wf_paths_broke(struct wf_paths_conn *m, const char *why)
 			return;
 		}
 	}
-	m->blame.path = remember(m, &m->attempt.to, why)->number;
+	m->rails.blame.path = remember(m, &m->attempt.to, why)->number;
 }
 
 void
@@ -253,7 +253,7 @@ wf_paths_hung(struct wf_paths_conn *m, const char *why)
 void
 wf_paths_forgive(struct wf_paths_conn *m)
 {
-	wf_paths_broken_forgive(&m->t->broken, m->blame.path);
-	wf_paths_broken_forgive(&m->t->broken, m->blame.rail);
-	m->blame = (struct wf_paths_blame){0};
+	wf_paths_broken_forgive(&m->t->broken, m->rails.blame.path);
+	wf_paths_broken_forgive(&m->t->broken, m->rails.blame.rail);
+	m->rails.blame = (struct wf_paths_blame){0};
 }

@@ -84,6 +84,38 @@ wf_paths_guard_close(struct wf_paths *t)
 	t->guard = NULL;
 }
 
+enum weft_status
+wf_paths_proof_open(const struct wf_paths *t, struct wf_paths_proof **out)
+{
+	if (t->guard == NULL) {
+		*out = NULL;
+		return WEFT_OK;
+	}
+	struct wf_paths_proof *proof = wf_zalloc(t->transport.env, sizeof(*proof));
+	if (proof == NULL) {
+		return wf_fail(WEFT_NOMEM, "paths: %zu bytes", sizeof(*proof));
+	}
+	*out = proof;
+	return WEFT_OK;
+}
+
+void
+wf_paths_proof_clear(struct wf_paths_proof *proof)
+{
+	if (proof != NULL) {
+		explicit_bzero(proof, sizeof(*proof));
+	}
+}
+
+void
+wf_paths_proof_close(const struct wf_paths *t, struct wf_paths_proof *proof)
+{
+	wf_paths_proof_clear(proof);
+	if (proof != NULL) {
+		wf_free(t->transport.env, proof, sizeof(*proof));
+	}
+}
+
 /* ---- codes ---- */
 
 static void
@@ -121,17 +153,23 @@ code_of(const uint8_t key[WF_MAC_BYTES], enum wf_paths_word word, const uint8_t 
 	wf_mac(key, WF_MAC_BYTES, parts, WF_ARRAY_COUNT(parts), out);
 }
 
+static bool
+has_key(const struct wf_paths_conn *m)
+{
+	return m->proof != NULL && m->proof->has_key;
+}
+
 uint8_t
 wf_paths_seal_flag(const struct wf_paths_conn *m)
 {
-	return m->proof.has_key ? WF_PATH_SEALED : 0;
+	return has_key(m) ? WF_PATH_SEALED : 0;
 }
 
 void
 wf_paths_seal(const struct wf_paths_conn *m, enum wf_paths_word word, uint8_t *blob, size_t bytes)
 {
-	if (m->proof.has_key) {
-		code_of(m->proof.key, word, blob, bytes, blob + WF_PATH_AUTH_AT);
+	if (has_key(m)) {
+		code_of(m->proof->key, word, blob, bytes, blob + WF_PATH_AUTH_AT);
 	}
 }
 
@@ -140,34 +178,44 @@ wf_paths_is_sealed(const struct wf_paths_conn *m, enum wf_paths_word word,
 		   const struct wf_path_head *head, const uint8_t *blob, size_t bytes)
 {
 	bool says_so = (head->flags & WF_PATH_SEALED) != 0;
-	if (m->t->guard == NULL || !says_so || !m->proof.has_key) {
+	if (m->t->guard == NULL || !says_so || !has_key(m)) {
 		return m->t->guard == NULL && !says_so;
 	}
 	uint8_t code[WF_MAC_BYTES];
-	code_of(m->proof.key, word, blob, bytes, code);
+	code_of(m->proof->key, word, blob, bytes, code);
 	return wf_mac_is_equal(code, head->auth);
 }
 
 /* ---- the connecting end ---- */
 
+void
+wf_paths_copy_nonce(const struct wf_paths_conn *m, uint8_t out[WF_PATH_AUTH_BYTES])
+{
+	if (m->proof == NULL) {
+		memset(out, 0, WF_PATH_AUTH_BYTES);
+	} else {
+		memcpy(out, m->proof->nonce, WF_PATH_AUTH_BYTES);
+	}
+}
+
 size_t
 wf_paths_knock(struct wf_paths_conn *m, uint8_t *out)
 {
 	struct wf_path_head knock = {.kind = WF_PATH_KNOCK};
-	make_nonce(m->t->transport.env, m->proof.nonce);
-	m->proof.has_key = false;
-	memcpy(knock.auth, m->proof.nonce, sizeof(knock.auth));
+	make_nonce(m->t->transport.env, m->proof->nonce);
+	m->proof->has_key = false;
+	memcpy(knock.auth, m->proof->nonce, sizeof(knock.auth));
 	return wf_path_encode(&knock, out);
 }
 
 bool
 wf_paths_accept_challenge(struct wf_paths_conn *m, const struct wf_path_head *head)
 {
-	if (m->t->guard == NULL || m->proof.has_key || head->kind != WF_PATH_CHALLENGE) {
+	if (m->proof == NULL || m->proof->has_key || head->kind != WF_PATH_CHALLENGE) {
 		return false;
 	}
-	derive(m->t->guard, m->proof.nonce, head->auth, m->proof.key);
-	m->proof.has_key = true;
+	derive(m->t->guard, m->proof->nonce, head->auth, m->proof->key);
+	m->proof->has_key = true;
 	return true;
 }
 
@@ -257,10 +305,10 @@ wf_paths_admits(struct wf_paths_conn *m, const struct wf_path_head *hello, const
 		code_of(key, WF_PATHS_WORD_HELLO, blob, bytes, code);
 		if (wf_mac_is_equal(code, hello->auth)) {
 			under = &guard->given[i];
-			memcpy(m->proof.key, key, sizeof(m->proof.key));
+			memcpy(m->proof->key, key, sizeof(m->proof->key));
 		}
 		explicit_bzero(key, sizeof(key));
 	}
-	m->proof.has_key = under != NULL && spend(guard, under, hello->nonce);
-	return m->proof.has_key;
+	m->proof->has_key = under != NULL && spend(guard, under, hello->nonce);
+	return m->proof->has_key;
 }

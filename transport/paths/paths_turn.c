@@ -19,12 +19,12 @@ on_event(struct wf_paths *t, struct wf_path *path, struct wf_event *event)
 	if (event->kind == WF_EVENT_UP && event->up.incoming) {
 		return wf_paths_accept(t, path, event);
 	}
-	if (m == &t->no_room && event->kind == WF_EVENT_DOWN) {
+	if (m == &t->conns.no_room && event->kind == WF_EVENT_DOWN) {
 		t->info.strangers_refused++;
 		(void)snprintf(t->info.last_stranger, sizeof(t->info.last_stranger),
 			       "%.150s; no memory for a connection", event->down.why);
 	}
-	if (m == NULL || m == &t->no_room) {
+	if (m == NULL || m == &t->conns.no_room) {
 		return false; /* it was abandoned */
 	}
 	if (event->kind == WF_EVENT_UP) {
@@ -94,7 +94,7 @@ find_hot(struct wf_paths *t)
 		t->path[i].hot = false;
 		t->path[i].asleep = false;
 	}
-	for (struct wf_paths_conn *m = t->conns; m != NULL; m = m->next) {
+	for (struct wf_paths_conn *m = t->conns.first; m != NULL; m = m->next) {
 		bool upgraded = m->state == WF_PATHS_UP && m->carry == m->fast;
 		wf_paths_timer_before(t, m->deadline_ns);
 		t->path[0].hot |= !upgraded && m->state != WF_PATHS_GONE;
@@ -121,7 +121,7 @@ find_hot(struct wf_paths *t)
 static void
 run_timers(struct wf_paths *t)
 {
-	for (struct wf_paths_conn *m = t->conns; m != NULL; m = m->next) {
+	for (struct wf_paths_conn *m = t->conns.first; m != NULL; m = m->next) {
 		if (m->deadline_ns <= t->turn.now_ns) {
 			wf_paths_conn_expire(m);
 		}
@@ -135,7 +135,7 @@ attend(struct wf_paths *t)
 {
 	t->turn.turns = 0;
 	t->turn.now_ns = wf_now_ns(t->transport.env);
-	if (t->dead_waiting) {
+	if (t->conns.dead_waiting) {
 		wf_paths_conns_reap(t);
 	}
 	if (t->turn.now_ns >= t->turn.timer_ns) {
@@ -157,7 +157,7 @@ static unsigned
 report_failed(struct wf_paths *t, struct wf_event *at, unsigned max)
 {
 	unsigned count = 0;
-	for (struct wf_paths_conn *m = t->conns; m != NULL && count < max; m = m->next) {
+	for (struct wf_paths_conn *m = t->conns.first; m != NULL && count < max; m = m->next) {
 		if (m->state == WF_PATHS_FAILED) {
 			wf_paths_conn_report_failed(m, &at[count++]);
 		}
@@ -181,8 +181,8 @@ wake(struct wf_paths *t)
 static __attribute__((noinline)) void
 wake_if_due(struct wf_paths *t)
 {
-	if (t->turn.hidden || t->turn.changed || t->failed_count > 0 || t->dead_waiting ||
-	    t->turn.passed_by || t->turn.timer_ns < t->turn.armed_ns) {
+	if (t->turn.hidden || t->turn.changed || t->conns.failed_count > 0 ||
+	    t->conns.dead_waiting || t->turn.passed_by || t->turn.timer_ns < t->turn.armed_ns) {
 		wake(t);
 	}
 	t->turn.hidden = false;
@@ -320,7 +320,7 @@ wf_paths_poll(struct wf_transport *transport, struct wf_event *events, unsigned 
 	}
 	bool all = (t->turn.attention || ++t->turn.turns >= WF_PATHS_LOOK_TURNS) && attend(t);
 	t->turn.hidden = false;
-	unsigned count = t->failed_count > 0 ? report_failed(t, events, max) : 0;
+	unsigned count = t->conns.failed_count > 0 ? report_failed(t, events, max) : 0;
 	enum weft_status st = poll_each(t, all, events, max, &count);
 	if (t->turn.slept && !t->turn.armed && !all && count == 0 && st == WEFT_OK) {
 		if (t->shares) { /* something else may have woken the caller */
@@ -365,7 +365,7 @@ wf_paths_arm(struct wf_transport *transport, uint64_t *deadline_ns)
 {
 	struct wf_paths *t = wf_paths_of(transport);
 	t->turn.armed = true;
-	uint64_t soonest_ns = t->failed_count > 0 ? 0 : t->turn.timer_ns;
+	uint64_t soonest_ns = t->conns.failed_count > 0 ? 0 : t->turn.timer_ns;
 	for (unsigned i = 0; i < t->path_count; i++) {
 		struct wf_path *path = &t->path[i];
 		if (path->inner != NULL && !path->asleep) {

@@ -22,7 +22,7 @@ static int
 set_up(void **state)
 {
 	paths = (struct wf_paths){.opts = {.path_retry_ns = 1000 * WF_NS_PER_S}};
-	wf_places_init(&paths.places, 4, 4);
+	wf_places_init(&paths.conns.places, 4, 4);
 	if (wf_env_system_create(WF_LOG_ERROR, -1, &env) != WEFT_OK) {
 		return -1;
 	}

@@ -94,8 +94,8 @@ meet(struct conf *t)
 		CHECK(strangers_of(server, last) == 0);
 		/* The key of the connection is not kept where a core dump would have it. */
 		static const struct wf_paths_proof none;
-		CHECK(memcmp(&wf_paths_conn_of(p.cc)->proof, &none, sizeof(none)) == 0);
-		CHECK(memcmp(&wf_paths_conn_of(p.sc)->proof, &none, sizeof(none)) == 0);
+		CHECK(memcmp(wf_paths_conn_of(p.cc)->proof, &none, sizeof(none)) == 0);
+		CHECK(memcmp(wf_paths_conn_of(p.sc)->proof, &none, sizeof(none)) == 0);
 	}
 	return true;
 }
