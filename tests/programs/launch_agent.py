@@ -166,6 +166,16 @@ def data_waits_for_a_slow_disk():
     check(agent.gone() == 0, "the agent did not end well")
 
 
+def a_killed_agent_leaves_neither_a_process_nor_a_secret():
+    agent = Agent()
+    agent.workspace("killed", 1)
+    agent.start(0, ["sleep", "1000"])
+    kind, body = agent.next()
+    check(kind == STARTED, "it is not started")
+    agent.process.kill()
+    agent.gone([struct.unpack("<II", body)[1]])
+
+
 def main():
     os.mkdir(SECRETS)
     for test in [
@@ -173,6 +183,7 @@ def main():
         a_launcher_that_is_gone_ends_an_agent_whose_disk_hangs,
         half_a_link_ends_an_agent_whose_disk_hangs,
         data_waits_for_a_slow_disk,
+        a_killed_agent_leaves_neither_a_process_nor_a_secret,
     ]:
         print(test.__name__, flush=True)
         test()

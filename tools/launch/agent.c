@@ -558,7 +558,10 @@ wf_agent_run(struct wf_env *env, const char *version)
 		.env = env, .program = WF_AGENT_PROGRAM, .on_line = on_line, .on_line_arg = agent};
 	agent->help.opts = agent->job.opts;
 	wf_agent_files_init(&agent->files);
-	enum weft_status st = open_all(agent);
+	enum weft_status st = wf_agent_files_keep(&agent->files); /* while there is one thread */
+	if (st == WEFT_OK) {
+		st = open_all(agent);
+	}
 	if (st == WEFT_OK) {
 		send_hello(agent, version);
 		while (!agent->end.stops || any_runs(agent)) {

@@ -4,19 +4,71 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define SECRET_VARIABLE "WEFT_SECRET_FILE"
+#define SECRET_NAME "/secret" /* in the folder of the secret */
+
+/* The keeper, a process of its own: it learns the path of the secret, and removes it when nobody
+ * has the other end of the pipe any more. It blocks all signals, and outlives a SIGKILL of the
+ * agent. */
+static _Noreturn void
+keep_secret(int fd)
+{
+	char path[sizeof(((struct wf_agent_files *)NULL)->secret_dir) + sizeof(SECRET_NAME)];
+	size_t used = 0;
+	ssize_t got = 1;
+	sigset_t all;
+
+	(void)sigfillset(&all);
+	(void)sigprocmask(SIG_BLOCK, &all, NULL);
+	setsid();
+	for (int i = STDIN_FILENO; i <= STDERR_FILENO; i++) {
+		close(i); /* ssh waits for their ends */
+	}
+	while (got != 0 && used < sizeof(path) - 1) {
+		got = read(fd, path + used, sizeof(path) - 1 - used);
+		used += got > 0 ? (size_t)got : 0;
+	}
+	if (used > strlen(SECRET_NAME)) {
+		path[used] = '\0';
+		unlink(path);
+		path[used - strlen(SECRET_NAME)] = '\0';
+		rmdir(path);
+	}
+	_exit(0);
+}
 
 void
 wf_agent_files_init(struct wf_agent_files *files)
 {
-	*files = (struct wf_agent_files){.lock_fd = -1};
+	*files = (struct wf_agent_files){.lock_fd = -1, .keeper_fd = -1};
+}
+
+enum weft_status
+wf_agent_files_keep(struct wf_agent_files *files)
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC) != 0) {
+		return wf_fail_errno(WEFT_IO, errno, "pipe");
+	}
+	files->keeper_fd = ends[1];
+	files->keeper_pid = fork();
+	if (files->keeper_pid == 0) {
+		close(ends[1]);
+		keep_secret(ends[0]);
+	}
+	int err = errno;
+	close(ends[0]);
+	return files->keeper_pid > 0 ? WEFT_OK : wf_fail_errno(WEFT_IO, err, "fork");
 }
 
 /* A new folder. Where hosts share the folder above it, the number of the node makes the name
@@ -126,7 +178,7 @@ write_secret(const char *path, const void *secret, size_t bytes)
 enum weft_status
 wf_agent_secret(struct wf_agent_files *files, const void *secret, size_t bytes)
 {
-	char path[sizeof(files->secret_dir) + 16];
+	char path[sizeof(files->secret_dir) + sizeof(SECRET_NAME)];
 
 	if (files->secret_dir[0] != '\0') {
 		return wf_fail(WEFT_PROTOCOL, "a second secret");
@@ -142,7 +194,11 @@ wf_agent_secret(struct wf_agent_files *files, const void *secret, size_t bytes)
 		files->secret_dir[0] = '\0';
 		return wf_fail_errno(WEFT_IO, errno, "cannot make a folder for the secret");
 	}
-	snprintf(path, sizeof(path), "%s/secret", files->secret_dir);
+	int length = snprintf(path, sizeof(path), "%s" SECRET_NAME, files->secret_dir);
+	if (write(files->keeper_fd, path, (size_t)length) != length) {
+		rmdir(files->secret_dir);
+		return wf_fail_errno(WEFT_IO, errno, "nobody would remove the secret");
+	}
 	enum weft_status st = write_secret(path, secret, bytes);
 	if (st == WEFT_OK && setenv(SECRET_VARIABLE, path, 1) != 0) {
 		st = wf_fail(WEFT_NOMEM, "no memory for the environment");
@@ -153,13 +209,12 @@ wf_agent_secret(struct wf_agent_files *files, const void *secret, size_t bytes)
 void
 wf_agent_files_fini(struct wf_agent_files *files)
 {
-	char path[sizeof(files->secret_dir) + 16];
-
-	if (files->secret_dir[0] != '\0') {
-		snprintf(path, sizeof(path), "%s/secret", files->secret_dir);
-		unlink(path);
-		rmdir(files->secret_dir);
-		files->secret_dir[0] = '\0';
+	if (files->keeper_fd >= 0) {
+		close(files->keeper_fd); /* the secret goes */
+		files->keeper_fd = -1;
+		if (files->keeper_pid > 0) {
+			(void)waitpid(files->keeper_pid, NULL, 0);
+		}
 	}
 	if (files->lock_fd >= 0) {
 		close(files->lock_fd);

@@ -3,6 +3,8 @@
  * current folder, and the job's secret. Thread: main. */
 #pragma once
 
+#include <sys/types.h>
+
 #include "base/status.h"
 #include "tools/launch/frame.h"
 
@@ -12,9 +14,14 @@ struct wf_agent_files {
 	char workspace[WF_AGENT_PATH_BYTES]; /* "": there is none */
 	int lock_fd;                         /* of the node file, which is locked; -1: none */
 	char secret_dir[256];                /* "": there is none */
+	pid_t keeper_pid;                    /* the process that removes the secret */
+	int keeper_fd;                       /* its end is the sign for that; -1: none */
 };
 
 void wf_agent_files_init(struct wf_agent_files *files);
+/* Starts the process that removes the secret when this one ends, even by SIGKILL. The caller has no
+ * other thread yet. */
+enum weft_status wf_agent_files_keep(struct wf_agent_files *files) WEFT_MUST_CHECK;
 /* Makes or enters the workspace, with log/, output/ on the first host, and nodefile in it.
  * WEFT_INVALID, WEFT_IO; WEFT_UNAVAILABLE: another job or host is using it. */
 enum weft_status wf_agent_workspace(struct wf_agent_files *files, enum wf_workspace kind,
