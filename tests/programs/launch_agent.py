@@ -14,7 +14,7 @@ import time
 WEFT = os.environ["WEFT"]
 PATIENCE = 60  # seconds; they only bound a failure
 HELLO, REPLY, STARTED, LINE, ENDED, WORKSPACE, PACKAGE, DATA = range(1, 9)
-PROCESS, SECRET, START, SIGNAL = 13, 14, 15, 16
+PROCESS, SECRET, START, SIGNAL, ALIVE = range(13, 18)
 NEW = 2
 SECRETS = os.path.abspath("secrets")
 
@@ -176,6 +176,17 @@ def a_killed_agent_leaves_neither_a_process_nor_a_secret():
     agent.gone([struct.unpack("<II", body)[1]])
 
 
+def an_agent_answers_a_sign_of_life():
+    agent = Agent()
+    agent.send(ALIVE)
+    check(agent.next() == (ALIVE, b""), "it does not answer")
+    agent.workspace("alive", 0)
+    agent.send(ALIVE)
+    check(agent.next() == (ALIVE, b""), "it does not answer")
+    agent.link.close()
+    agent.gone()
+
+
 def main():
     os.mkdir(SECRETS)
     for test in [
@@ -183,6 +194,7 @@ def main():
         a_launcher_that_is_gone_ends_an_agent_whose_disk_hangs,
         half_a_link_ends_an_agent_whose_disk_hangs,
         data_waits_for_a_slow_disk,
+        an_agent_answers_a_sign_of_life,
         a_killed_agent_leaves_neither_a_process_nor_a_secret,
     ]:
         print(test.__name__, flush=True)

@@ -81,6 +81,15 @@ wf_agent_reply(struct wf_agent *agent, enum weft_status st, const char *text)
 	(void)send_frame(agent);
 }
 
+void
+wf_agent_send_alive(struct wf_agent *agent)
+{
+	if (wf_outlet_room(agent->output.out) >= OUT_BYTES / 2) {
+		wf_frame_begin(&agent->output.writer, WF_FRAME_ALIVE);
+		(void)send_frame(agent);
+	}
+}
+
 static void
 send_hello(struct wf_agent *agent, const char *version)
 {
@@ -351,6 +360,7 @@ receive(struct wf_agent *agent)
 		stop(agent, WF_EXIT_OK);
 		return;
 	}
+	agent->loop.heard_ns = wf_now_ns(agent->env);
 	wf_frame_received(&agent->stream, got > 0 ? (size_t)got : 0);
 	handle_frames(agent);
 }
@@ -367,6 +377,7 @@ on_feed(struct wf_agent *agent)
 		return;
 	}
 	(void)epoll_ctl(agent->loop.epoll_fd, EPOLL_CTL_DEL, fd, NULL); /* it may be closed */
+	agent->loop.heard_ns = wf_now_ns(agent->env);
 	if (epoll_ctl(agent->loop.epoll_fd, EPOLL_CTL_MOD, STDIN_FILENO, &input) != 0) {
 		stop(agent, WF_EXIT_INTERNAL);
 		return;
@@ -442,12 +453,23 @@ on_deadline(struct wf_agent *agent)
 	}
 }
 
+/* When the launcher counts as gone, unless it sends something. While a helper accepts nothing, its
+ * messages are not read. */
+static uint64_t
+silence_ns(const struct wf_agent *agent)
+{
+	bool reads = !agent->end.stops && agent->help.data_bytes == 0;
+	return reads ? agent->loop.heard_ns + WF_FRAME_SILENCE_NS : WF_NEVER;
+}
+
 static void
 turn(struct wf_agent *agent)
 {
 	struct epoll_event events[4];
+	uint64_t silent_ns = silence_ns(agent);
 
-	wf_wait(agent->env, agent->loop.epoll_fd, agent->end.deadline_ns);
+	wf_wait(agent->env, agent->loop.epoll_fd,
+		silent_ns < agent->end.deadline_ns ? silent_ns : agent->end.deadline_ns);
 	int count = epoll_wait(agent->loop.epoll_fd, events, 4, 0);
 	for (int i = 0; i < count; i++) {
 		switch (events[i].data.u64) {
@@ -469,6 +491,11 @@ turn(struct wf_agent *agent)
 			read_pipes(agent);
 			break;
 		}
+	}
+	if (wf_now_ns(agent->env) >= silence_ns(agent)) {
+		fprintf(stderr, WF_AGENT_PROGRAM ": the launcher has been silent for %llu s\n",
+			WF_FRAME_SILENCE_NS / WF_NS_PER_S);
+		stop(agent, WF_EXIT_UNAVAILABLE);
 	}
 	if (wf_now_ns(agent->env) >= agent->end.deadline_ns) {
 		on_deadline(agent);
@@ -563,6 +590,7 @@ wf_agent_run(struct wf_env *env, const char *version)
 		st = open_all(agent);
 	}
 	if (st == WEFT_OK) {
+		agent->loop.heard_ns = wf_now_ns(env);
 		send_hello(agent, version);
 		while (!agent->end.stops || any_runs(agent)) {
 			turn(agent);

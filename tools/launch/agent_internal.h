@@ -49,6 +49,7 @@ struct wf_agent_loop {
 	int epoll_fd, pipes_fd, signal_fd, wake_fd;
 	bool pipes_wait;      /* until the output has room */
 	sigset_t mask_before; /* the processes get it */
+	uint64_t heard_ns;    /* when something was last received, or could be again */
 };
 
 struct wf_agent_end {
@@ -87,6 +88,8 @@ enum weft_status wf_agent_start_helper(struct wf_agent *agent, const char *name,
 
 /* Writes what the helper accepts of agent->help.data. */
 void wf_agent_feed(struct wf_agent *agent);
+/* Replies to an ALIVE, unless other bytes wait for the launcher anyway. */
+void wf_agent_send_alive(struct wf_agent *agent);
 /* Replies, if the helper has ended and nothing more is to be sent to it. */
 void wf_agent_finish_help(struct wf_agent *agent);
 

@@ -321,6 +321,13 @@ on_signal(struct wf_agent *agent, struct wf_frame *frame)
 	return WEFT_OK;
 }
 
+static enum weft_status
+on_alive(struct wf_agent *agent, struct wf_frame *frame)
+{
+	wf_agent_send_alive(agent);
+	return wf_frame_check(frame);
+}
+
 typedef enum weft_status request_fn(struct wf_agent *agent, struct wf_frame *frame);
 
 enum weft_status
@@ -332,12 +339,13 @@ wf_agent_on_frame(struct wf_agent *agent, struct wf_frame *frame)
 		[WF_FRAME_RESOLVE] = on_resolve,     [WF_FRAME_LISTEN] = on_listen,
 		[WF_FRAME_REACH] = on_reach,         [WF_FRAME_PROCESS] = on_process,
 		[WF_FRAME_SECRET] = on_secret,       [WF_FRAME_START] = on_start,
-		[WF_FRAME_SIGNAL] = on_signal,
+		[WF_FRAME_SIGNAL] = on_signal,       [WF_FRAME_ALIVE] = on_alive,
 	};
 
-	if (handlers[frame->type] == NULL ||
-	    (frame->type != WF_FRAME_WORKSPACE && !agent->job.begun) ||
-	    (frame->type != WF_FRAME_DATA && agent->help.runs)) {
+	bool fits = frame->type == WF_FRAME_ALIVE ||
+		    ((frame->type == WF_FRAME_WORKSPACE || agent->job.begun) &&
+		     (frame->type == WF_FRAME_DATA || !agent->help.runs));
+	if (handlers[frame->type] == NULL || !fits) {
 		return wf_fail(WEFT_PROTOCOL, "a request of type %u at the wrong time",
 			       frame->type);
 	}

@@ -9,10 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "base/env.h"
 #include "tools/launch/args.h"
 
-#define WF_FRAME_VERSION 1u
+#define WF_FRAME_VERSION 2u
 #define WF_FRAME_HEAD_BYTES 8u
 #define WF_FRAME_BODY_BYTES 262144u /* the longest body */
 
@@ -36,10 +36,17 @@ enum wf_frame_type {
 	/* No replies. */
 	WF_FRAME_START,  /* process */
 	WF_FRAME_SIGNAL, /* process, signal */
+	WF_FRAME_ALIVE,  /* nothing; the agent sends one back */
 	WF_FRAME_TYPE_END,
 };
 
 #define WF_FRAME_AGENT UINT32_MAX /* instead of a process */
+
+/* A launcher sends ALIVE so often, and each side ends the link when it has received nothing for the
+ * longer time: the other host may have lost its power, which TCP alone shows after a quarter of an
+ * hour, or never. */
+#define WF_FRAME_ALIVE_NS (10 * WF_NS_PER_S)
+#define WF_FRAME_SILENCE_NS (120 * WF_NS_PER_S)
 
 enum wf_workspace {
 	WF_WORKSPACE_NONE,  /* processes run in the folder in which the agent was started */

@@ -194,6 +194,8 @@ on_frame(struct wf_link *link, struct wf_frame *frame)
 
 	if (frame->type == WF_FRAME_REPLY) {
 		good = !link->replied && on_reply(link, frame);
+	} else if (frame->type == WF_FRAME_ALIVE) {
+		good = true;
 	} else if (frame->type == WF_FRAME_LINE) {
 		good = on_line_frame(link, frame);
 	} else if (frame->type == WF_FRAME_STARTED || frame->type == WF_FRAME_ENDED) {
@@ -240,6 +242,7 @@ receive(struct wf_link *link)
 	void *to = wf_frame_room(&link->stream, &room);
 	ssize_t got = read(link->ssh.fd[WF_PROCESS_STDOUT], to, room < 65536 ? room : 65536);
 	if (got > 0) {
+		link->heard_ns = wf_now_ns(link->env);
 		wf_frame_received(&link->stream, (size_t)got);
 	} else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
 		lose(link, NULL);
@@ -311,7 +314,62 @@ abandon(struct wf_site *site)
 			    "that the connection has ended");
 }
 
-static const struct wf_site_ops link_ops = {start_child, signal_child, on_ready, abandon};
+static void
+tick(struct wf_site *site)
+{
+	wf_link_pulse(link_of(site));
+}
+
+static const struct wf_site_ops link_ops = {start_child, signal_child, on_ready, abandon, tick};
+
+/* ---- signs of life ---- */
+
+/* Bytes that the supervisor leaves in the pipe while nobody reads the results are signs of life. */
+static bool
+is_silent(struct wf_link *link, uint64_t now_ns)
+{
+	struct pollfd out = {link->ssh.fd[WF_PROCESS_STDOUT], POLLIN, 0};
+
+	if (now_ns < link->heard_ns + WF_FRAME_SILENCE_NS) {
+		return false;
+	}
+	if (poll(&out, 1, 0) == 1) {
+		link->heard_ns = now_ns;
+		return false;
+	}
+	return true;
+}
+
+void
+wf_link_pulse(struct wf_link *link)
+{
+	static const uint8_t alive[WF_FRAME_HEAD_BYTES] = {WF_FRAME_ALIVE};
+	uint64_t now_ns = wf_now_ns(link->env);
+
+	if (link->lost || !link->greeted) {
+		return;
+	}
+	if (now_ns >= link->alive_ns && !link->sends) {
+		/* All of it or nothing: if the pipe is full, the agent has enough to read. */
+		(void)!write(link->ssh.fd[WF_PROCESS_STDIN], alive, sizeof(alive));
+		link->alive_ns = now_ns + WF_FRAME_ALIVE_NS;
+	}
+	if (is_silent(link, now_ns)) {
+		lose(link, "it has been silent for two minutes");
+	}
+}
+
+/* One turn of a wait: when it ends at the latest. */
+static uint64_t
+pulse_while_waiting(struct wf_link *link, uint64_t deadline_ns)
+{
+	uint64_t turn_ns = wf_now_ns(link->env) + WF_FRAME_ALIVE_NS;
+
+	if (link->on_wait != NULL) {
+		link->on_wait(link->on_wait_arg);
+	}
+	return turn_ns < deadline_ns ? turn_ns : deadline_ns;
+}
 
 /* ---- requests ---- */
 
@@ -363,6 +421,7 @@ wf_link_send(struct wf_link *link)
 		if (link->lost) {
 			return fail_lost(link);
 		}
+		link->sends = at > 0;
 		int fd = link->ssh.fd[WF_PROCESS_STDIN];
 		ssize_t put = write(fd, link->writer.bytes + at, link->writer.used - at);
 		if (put > 0) {
@@ -377,8 +436,10 @@ wf_link_send(struct wf_link *link)
 						{link->ssh.fd[WF_PROCESS_STDERR], POLLIN, 0}};
 			(void)poll(both, 2, 1000);
 			read_errors(link);
+			(void)pulse_while_waiting(link, deadline_ns);
 		}
 	}
+	link->sends = false;
 	return st;
 }
 
@@ -386,6 +447,8 @@ wf_link_send(struct wf_link *link)
 static enum weft_status
 wait_for_bytes(struct wf_link *link, uint64_t deadline_ns)
 {
+	uint64_t turn_ns = pulse_while_waiting(link, deadline_ns);
+
 	if (link->lost) {
 		return fail_lost(link);
 	}
@@ -393,7 +456,7 @@ wait_for_bytes(struct wf_link *link, uint64_t deadline_ns)
 		lose(link, "no answer in time");
 		return fail_lost(link);
 	}
-	wf_wait(link->env, link->site.fd, deadline_ns);
+	wf_wait(link->env, link->site.fd, turn_ns);
 	read_both(link);
 	return WEFT_OK;
 }
@@ -458,6 +521,7 @@ wf_link_await_hello(struct wf_link *link, const char *version, uint64_t deadline
 	uint32_t frames = wf_frame_read_number(&frame);
 	copy_line(link->version, sizeof(link->version), wf_frame_read_text(&frame));
 	link->cpu_count = wf_frame_read_number(&frame);
+	link->greeted = true;
 	copy_line(link->ssh_address, sizeof(link->ssh_address), wf_frame_read_text(&frame));
 	if (frames != WF_FRAME_VERSION || strcmp(link->version, version) != 0) {
 		return wf_fail(WEFT_UNSUPPORTED,

@@ -21,6 +21,13 @@ struct wf_link {
 	struct wf_child **child; /* [child_count] processes of this host, by their number there */
 	unsigned child_count;
 	struct wf_outlet *err; /* of the supervisor, once it runs */
+	/* Set by remote: called while the link waits, at least every WF_FRAME_ALIVE_NS. */
+	void (*on_wait)(void *arg);
+	void *on_wait_arg;
+	bool greeted;      /* its agent has sent its first words */
+	bool sends;        /* a frame is half written */
+	uint64_t alive_ns; /* when the next ALIVE is due */
+	uint64_t heard_ns; /* when something was last received */
 	bool lost;
 	char why[WF_LINK_TEXT_BYTES];        /* when lost */
 	char last_error[WF_LINK_TEXT_BYTES]; /* what ssh printed last */
@@ -49,6 +56,8 @@ enum weft_status wf_link_await_hello(struct wf_link *link, const char *version,
 /* Waits for the reply to a request, whose text is link->text. Any status that the agent gave, with
  * the host's name before its words. */
 enum weft_status wf_link_await(struct wf_link *link, uint64_t deadline_ns) WEFT_MUST_CHECK;
+/* Sends ALIVE when it is due, and loses the link if its agent has been silent for too long. */
+void wf_link_pulse(struct wf_link *link);
 /* The supervisor, its children and its outlets are gone. */
 void wf_link_detach(struct wf_link *link);
 /* Closes the connection, upon which the agent ends; ssh has until `deadline_ns` for that. */

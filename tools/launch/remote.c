@@ -15,6 +15,7 @@
 #include "tools/launch/reach.h"
 
 #define ANSWER_NS (60 * WF_NS_PER_S) /* for one request, and for ssh to connect */
+#define COPY_NS (600 * WF_NS_PER_S)  /* for tar, which has received all by then */
 #define END_NS (10 * WF_NS_PER_S)    /* for the agents, after the job */
 #define NAME_BYTES (WF_HOST_BYTES + 8)
 #define ADDRESSES_BYTES (WF_LINK_TEXT_BYTES + 64)
@@ -54,6 +55,17 @@ static enum weft_status
 send_to(struct node *node)
 {
 	return wf_link_send(&node->link);
+}
+
+/* A step may take one host long; the others are told meanwhile that this one is there. */
+static void
+pulse_all(void *arg)
+{
+	struct remote *remote = arg;
+
+	for (unsigned i = 0; i < remote->count; i++) {
+		wf_link_pulse(&remote->node[i].link);
+	}
 }
 
 static enum weft_status
@@ -198,7 +210,7 @@ copy_folder(struct remote *remote, const char *from, const char *to)
 	if (st == WEFT_OK) {
 		st = send_piece(remote, "", 0); /* the end */
 	}
-	return st == WEFT_OK ? await_all(remote, WF_NEVER) : st;
+	return st == WEFT_OK ? await_all(remote, COPY_NS) : st;
 }
 
 static enum weft_status
@@ -547,6 +559,8 @@ open_remote(struct remote *remote)
 			wf_host_format(at, node->name, sizeof(node->name));
 		}
 		wf_link_init(&node->link, remote->env, remote->program, node->name);
+		node->link.on_wait = pulse_all;
+		node->link.on_wait_arg = remote;
 		remote->site[i] = &node->link.site;
 	}
 	for (uint32_t i = 0; i < remote->spec_count; i++) {

@@ -56,6 +56,7 @@ struct job {
 
 	enum phase phase;
 	uint64_t deadline_ns;         /* of the phase */
+	uint64_t tick_ns;             /* the next one of the sites; WF_NEVER: there are none */
 	int signal_number;            /* signal that asked to stop, or 0 */
 	_Atomic uint64_t asked;       /* wf_stop_asked */
 	const struct wf_child *cause; /* child that failed first, or NULL */
@@ -403,11 +404,27 @@ handle_events(struct job *job)
 }
 
 static void
+tick_sites(struct job *job)
+{
+	uint64_t now_ns = wf_now_ns(job->opts->env);
+
+	if (now_ns < job->tick_ns) {
+		return;
+	}
+	for (unsigned i = 0; i < job->opts->site_count; i++) {
+		job->opts->site[i]->ops->tick(job->opts->site[i]);
+	}
+	job->tick_ns = now_ns + WF_SITE_TICK_NS;
+}
+
+static void
 watch_to_the_end(struct job *job)
 {
 	while (!all_ended(job, false)) {
-		wf_wait(job->opts->env, job->epoll_fd, job->deadline_ns);
+		wf_wait(job->opts->env, job->epoll_fd,
+			job->tick_ns < job->deadline_ns ? job->tick_ns : job->deadline_ns);
 		handle_events(job);
+		tick_sites(job);
 		reap(job);
 		if (wf_now_ns(job->opts->env) >= job->deadline_ns) {
 			on_deadline(job);
@@ -532,7 +549,8 @@ wf_supervise(const struct wf_supervise_opts *opts, struct wf_supervise_end *out)
 			  .wake_fd = -1,
 			  .stalled_fd = -1,
 			  .phase = PHASE_RUN,
-			  .deadline_ns = WF_NEVER};
+			  .deadline_ns = WF_NEVER,
+			  .tick_ns = opts->site_count > 0 ? 0 : WF_NEVER};
 
 	WF_ASSERT(opts->count >= 1);
 	job.child = wf_zalloc_array(opts->env, opts->count, sizeof(*job.child));

@@ -48,7 +48,10 @@ struct wf_site_ops {
 	/* It has not ended its processes in time: closes the connection, and reports that they
 	 * have ended. */
 	void (*abandon)(struct wf_site *site);
+	/* Called every WF_SITE_TICK_NS. */
+	void (*tick)(struct wf_site *site);
 };
+#define WF_SITE_TICK_NS (5 * WF_NS_PER_S)
 
 struct wf_child_spec {
 	char name[32];            /* "trainer 0" */
