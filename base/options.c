@@ -183,19 +183,6 @@ apply_launcher(struct wf_options *options)
 
 /* ---- environment ---- */
 
-void
-wf_option_variable(const char *prefix, const char *name, char out[WF_OPTION_VARIABLE_BYTES])
-{
-	(void)snprintf(out, WF_OPTION_VARIABLE_BYTES, "%s%s", prefix, name);
-	for (char *at = out; *at != '\0'; at++) {
-		if (*at == '-') {
-			*at = '_';
-		} else if (*at >= 'a' && *at <= 'z') {
-			*at = (char)(*at - 'a' + 'A');
-		}
-	}
-}
-
 static enum weft_status
 parse_variable(struct wf_options *options, unsigned idx)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* options_name: comparing option names, and finding the most similar one. Thread: the caller's. */
+/* options_name: comparing option names, finding the most similar one, and the variables that are
+ * named after them. Thread: the caller's. */
 #include "base/options_internal.h"
 
 #include <string.h>
@@ -26,6 +27,19 @@ wf_option_is_named(const struct wf_option *option, const char *text, size_t text
 		}
 	}
 	return option->name[text_bytes] == '\0';
+}
+
+void
+wf_option_variable(const char *prefix, const char *name, char out[WF_OPTION_VARIABLE_BYTES])
+{
+	(void)snprintf(out, WF_OPTION_VARIABLE_BYTES, "%s%s", prefix, name);
+	for (char *at = out; *at != '\0'; at++) {
+		if (*at == '-') {
+			*at = '_';
+		} else if (*at >= 'a' && *at <= 'z') {
+			*at = (char)(*at - 'a' + 'A');
+		}
+	}
 }
 
 const struct wf_option *
