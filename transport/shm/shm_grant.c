@@ -46,6 +46,16 @@ wf_shm_region_remove(struct wf_transport *transport, uint32_t region)
 }
 
 void
+wf_shm_completion_write(struct wf_shm_conn *c, uint32_t op)
+{
+	uint64_t number = c->rx.completed++;
+	uint64_t word = (uint64_t)(uint32_t)(number + 1) << 32 | op;
+	atomic_store_explicit(&c->rx_way->completion[number % WF_SHM_REFS], word,
+			      memory_order_release); /* S3: wf_shm_complete's acquire */
+	c->tx.dirty = true;
+}
+
+void
 wf_shm_release(struct wf_conn *conn, uint32_t number)
 {
 	struct wf_shm_conn *c = wf_shm_conn_of(conn);

@@ -389,6 +389,8 @@ void wf_shm_region_remove(struct wf_transport *transport, uint32_t region);
 void wf_shm_release(struct wf_conn *conn, uint32_t slot);
 /* Opens the PUT that `put` announces, or fails with WEFT_PROTOCOL. */
 enum weft_status wf_shm_put_open(struct wf_shm_conn *c, const struct wf_shm_put *put);
+/* Reports to the peer that its buffer is free. */
+void wf_shm_completion_write(struct wf_shm_conn *c, uint32_t op);
 
 /* shm_send.c */
 enum weft_status wf_shm_post(struct wf_conn *conn, const struct wf_op *ops, unsigned op_count,
@@ -411,5 +413,3 @@ bool wf_shm_tx_look(struct wf_shm_conn *c);
 /* Reads cells and delivers them until there are none, the events are full or the budget is used up;
  * with `discard` it delivers nothing. */
 void wf_shm_receive(struct wf_shm_conn *c, struct wf_events *events, bool discard);
-/* Reports to the peer that its buffer is free. */
-void wf_shm_completion_write(struct wf_shm_conn *c, uint32_t op);

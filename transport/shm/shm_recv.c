@@ -25,16 +25,6 @@ enum step {
 	STEP_DOWN,
 };
 
-void
-wf_shm_completion_write(struct wf_shm_conn *c, uint32_t op)
-{
-	uint64_t number = c->rx.completed++;
-	uint64_t word = (uint64_t)(uint32_t)(number + 1) << 32 | op;
-	atomic_store_explicit(&c->rx_way->completion[number % WF_SHM_REFS], word,
-			      memory_order_release); /* S3: wf_shm_complete's acquire */
-	c->tx.dirty = true;
-}
-
 /* There is room again. A peer that waits for room has filled all cells, or most of the data, so it
  * is enough to ring after a part of either: a peer that waits for an answer is not woken for less.
  */
