@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Payloads: memory that grows, gzip by zlib, and the choice of the compressor. Thread: the
- * caller's. */
+/* Payloads: gzip by zlib, and the choice of the compressor. Thread: the caller's. */
 #include "trainer/readers/payload.h"
-
-#include <string.h>
 
 #include <zlib.h>
 
@@ -11,35 +8,6 @@
 
 #define GZIP_WINDOW_BITS 31 /* 15, and 16 for gzip's header and trailer */
 #define GZIP_MEMORY_LEVEL 8 /* zlib's default */
-#define ROOM_BYTES_MIN (64u << 10)
-
-enum weft_status
-wf_bytes_reserve(struct wf_env *env, struct wf_bytes *bytes, size_t room)
-{
-	if (room <= bytes->room) {
-		return WEFT_OK;
-	}
-	/* A little more, so that payloads of about one size do not grow it each time. */
-	room += room / 8 + ROOM_BYTES_MIN;
-	uint8_t *at = wf_zalloc(env, room);
-	if (at == NULL) {
-		return wf_fail(WEFT_NOMEM, "%zu bytes for a chunk of records", room);
-	}
-	if (bytes->count > 0) {
-		memcpy(at, bytes->at, bytes->count);
-	}
-	wf_free(env, bytes->at, bytes->room);
-	bytes->at = at;
-	bytes->room = room;
-	return WEFT_OK;
-}
-
-void
-wf_bytes_fini(struct wf_env *env, struct wf_bytes *bytes)
-{
-	wf_free(env, bytes->at, bytes->room);
-	*bytes = (struct wf_bytes){0};
-}
 
 static void
 free_stream(struct wf_env *env, struct wf_payload_zlib *zlib)

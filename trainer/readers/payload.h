@@ -3,23 +3,9 @@
  * used again. Thread: each object belongs to its caller. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/env.h"
+#include "trainer/readers/bytes.h"
 #include "trainer/readers/recordio.h"
-
-/* Bytes that grow. Start with {0}. */
-struct wf_bytes {
-	uint8_t *at; /* [room] */
-	size_t count;
-	size_t room;
-};
-
-/* Makes room for `room` bytes in all; `count` of them are kept. WEFT_NOMEM */
-enum weft_status wf_bytes_reserve(struct wf_env *env, struct wf_bytes *bytes,
-				  size_t room) WEFT_MUST_CHECK;
-void wf_bytes_fini(struct wf_env *env, struct wf_bytes *bytes);
 
 /* What zlib keeps between two payloads. Start with {0}. */
 struct wf_payload_zlib {
