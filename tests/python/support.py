@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -72,6 +73,12 @@ def environment(**more):
     return dict(os.environ, PYTHONPATH=PACKAGE, PYTHONDONTWRITEBYTECODE="1", **more)
 
 
+def state_of(task):
+    """The letter that the kernel shows for a thread: R, S, T and others."""
+    with open(task + "/stat") as stat:
+        return stat.read().rpartition(") ")[2][0]
+
+
 class Process:
     """A program in the background; its output in a file."""
 
@@ -85,6 +92,16 @@ class Process:
     def said(self):
         self.log.seek(0)
         return self.log.read()
+
+    def stop(self):
+        """SIGSTOP, and none of its threads runs any more: on a busy machine the signal takes a while."""
+        self.process.send_signal(signal.SIGSTOP)
+        tasks = "/proc/%d/task/" % self.process.pid
+        deadline = time.monotonic() + LIMIT
+        while any(state_of(tasks + task) != "T" for task in os.listdir(tasks)):
+            if time.monotonic() > deadline:
+                raise AssertionError("did not stop: %s" % (self.command,))
+            time.sleep(0.001)
 
     def end(self):
         """Wait for it; its exit status, and what it said."""
