@@ -224,9 +224,38 @@ wf_verbs_conn_visit(struct wf_verbs_conn *c, struct wf_events *events)
 
 /* ---- time ---- */
 
+/* How long the device may leave a work request without a completion. On iWARP nobody but this end
+ * notices that the peer's device is silent. On InfiniBand and RoCE the device of this end reports
+ * it, each try after at most four times `ack_timeout` (InfiniBand specification, volume 1,
+ * 9.7.6.1.3). It gets that and peer_timeout, because some devices lose a retry and then report
+ * nothing. */
+static uint64_t
+completion_limit_ns(const struct wf_verbs_conn *c)
+{
+	const struct wf_verbs_settings *s = &c->t->settings;
+	uint64_t limit_ns = c->t->medium.opts.peer_timeout_ns;
+	if (!c->link.dev->caps.iwarp) {
+		limit_ns += 4 * (4096ull << s->ack_timeout) * (s->retry_count + 1);
+	}
+	return limit_ns;
+}
+
+static void
+end_silent(struct wf_verbs_conn *c, uint64_t limit_ns)
+{
+	unsigned long long limit_ms = limit_ns / WF_NS_PER_MS;
+	if (c->link.dev->caps.iwarp) {
+		wf_verbs_conn_end(c, WEFT_TIMEOUT, "its device is silent for %llu ms", limit_ms);
+	} else {
+		wf_verbs_conn_end(c, WEFT_TIMEOUT,
+				  "%s has neither completed a request nor reported an error for "
+				  "%llu ms: is the link down?",
+				  c->link.dev->name, limit_ms);
+	}
+}
+
 /* Checks that the peer's device answers. The device owes completions; credits, and so slots of its
- * memory, come from the peer's process, which may be stopped. On InfiniBand the device of this end
- * reports when the other one is silent. */
+ * memory, come from the peer's process, which may be stopped. */
 static void
 expire_up(struct wf_verbs_conn *c)
 {
@@ -243,10 +272,9 @@ expire_up(struct wf_verbs_conn *c)
 	if (tx->progress_ns == WF_NEVER) {
 		c->tx.progress_ns = now_ns; /* the time begins to count */
 	}
-	if (c->link.dev->caps.iwarp && waits && now_ns > tx->progress_ns &&
-	    now_ns - tx->progress_ns >= timeout_ns) {
-		wf_verbs_conn_end(c, WEFT_TIMEOUT, "its device is silent for %llu ms",
-				  (unsigned long long)(timeout_ns / WF_NS_PER_MS));
+	uint64_t limit_ns = completion_limit_ns(c);
+	if (waits && now_ns > tx->progress_ns && now_ns - tx->progress_ns >= limit_ns) {
+		end_silent(c, limit_ns);
 		return;
 	}
 	if (!waits && now_ns - c->rx.heard_ns >= timeout_ns / 4) {

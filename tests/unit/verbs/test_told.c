@@ -176,6 +176,41 @@ look_up_that_nobody_waits_for_holds_no_place(void **state)
 	on("fake-mlx5", look_up_body);
 }
 
+/* A device that completes nothing and reports nothing: what it owes comes after an hour. */
+static bool
+nothing_completes_body(struct conf *t)
+{
+	const struct fake_knobs knobs = {.seed = 1, .completion_ns = 3600 * WF_NS_PER_S};
+	const uint64_t tries_ns = 4 * 7 * (4096ull << 16); /* of ack_timeout=16,retry=6 */
+	const uint64_t limit_ns = 10 * WF_NS_PER_S + tries_ns;
+	struct pair p;
+	struct wf_grant_key key;
+	CHECK(conf_pair(t, NULL, &p));
+	CHECK(conf_grant_place(p.server, p.sc, 0, 4096, &key));
+	conf_settle(t);
+	fake_turn_knobs(&knobs);
+	uint64_t begin_ns = wf_now_ns(t->env);
+	struct wf_op put = conf_put_op(p.client, &key, 0, 8, 0);
+	CHECK(conf_post(p.cc, &put));
+	const struct seen *down = conf_await(t, p.client, p.cc, WF_EVENT_DOWN);
+	uint64_t span_ns = wf_now_ns(t->env) - begin_ns;
+	CHECK(down != NULL && down->status == WEFT_TIMEOUT);
+	CHECK(strstr(down->why, "fake0 has neither completed a request nor reported an error "
+				"for 17516 ms") != NULL);
+	CHECK(span_ns >= limit_ns && span_ns < limit_ns + 5 * WF_NS_PER_S);
+	fake_turn_knobs(NULL);
+	CHECK(conf_await(t, p.server, p.sc, WF_EVENT_DOWN) != NULL);
+	conf_fake_pass(t, WF_NS_PER_S);
+	fake_seen.lost = 0; /* it went with its queue */
+	return conf_is_done_once(p.client, p.cc, 1);
+}
+
+static void
+device_that_completes_nothing_ends_its_connection(void **state)
+{
+	on("fake-mlx5", nothing_completes_body);
+}
+
 int
 main(void)
 {
@@ -185,6 +220,7 @@ main(void)
 		cmocka_unit_test(removed_device_is_held_by_nobody),
 		cmocka_unit_test(verdict_is_waited_for_from_when_it_was_missed),
 		cmocka_unit_test(look_up_that_nobody_waits_for_holds_no_place),
+		cmocka_unit_test(device_that_completes_nothing_ends_its_connection),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
