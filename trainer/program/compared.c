@@ -22,8 +22,9 @@ describe_columns(const struct wf_run *job, char *out, size_t bytes)
 	if (job->data.source->kind != WF_SOURCE_DATASET) {
 		return;
 	}
-	snprintf(out, bytes, " classes=%" PRIu32 " target=%08" PRIx32, job->data.source->classes,
-		 (uint32_t)wf_digest_of(target, strlen(target)));
+	snprintf(out, bytes, " classes=%" PRIu32 " target=%08" PRIx32 "%s",
+		 job->data.source->classes, (uint32_t)wf_digest_of(target, strlen(target)),
+		 job->data.set[0].sheet.column != NULL ? " scale=range" : " scale=none");
 }
 
 /* What is read. Of a set that all trainers share that is its content, wherever it lies; of whole
@@ -55,6 +56,8 @@ describe_data(const struct wf_run *job, char *out, size_t bytes)
 	}
 	if (is_streamed) {
 		used = snprintf(out, bytes, " data_window=%zu", set->window_bytes);
+		describe_columns(job, out + used, bytes - (size_t)used);
+		used = (int)strlen(out);
 	} else {
 		enum weft_status st = wf_source_digest(job->env, job->data.source, &digest);
 		if (st != WEFT_OK) {

@@ -280,6 +280,7 @@ open_set(struct wf_run *job, const char *items, uint32_t trainer, struct wf_set 
 			   .is_validating = job->opts->validate,
 			   .is_whole = is_given(job->opts->test_list)},
 		.read = job->kind->read,
+		.open_sheet = job->kind->open_sheet,
 		.can_stream = job->kind->can_stream,
 		.split = job->data.split,
 		.trainer = trainer,
@@ -317,6 +318,7 @@ open_test(struct wf_run *job)
 			   .target = job->opts->target,
 			   .is_whole = true},
 		.read = job->kind->read,
+		.open_sheet = job->kind->open_sheet,
 		.can_stream = job->kind->can_stream,
 		.window_bytes = job->opts->data_window,
 	};

@@ -21,6 +21,7 @@ struct wf_kind {
 	bool has_closed_form;
 	bool has_tables;
 	wf_source_reader *read;
+	wf_source_opener *open_sheet; /* of tables of numbers; otherwise NULL */
 	enum weft_status (*init)(const struct wf_model_opts *opts, struct wf_model *out);
 	/* Settings that neither command line nor environment gives. */
 	uint64_t num_passes;

@@ -100,6 +100,23 @@ alloc_spans(struct wf_env *env, const struct wf_set *set, struct wf_span **out)
 	return WEFT_OK;
 }
 
+/* What kind of rows the set has, as its first window shows. */
+static enum weft_status
+learn_kind(struct wf_env *env, struct wf_set *set, struct wf_text *text)
+{
+	if (set->opts.open_sheet == NULL) {
+		return wf_set_parse(env, set, text, &set->source);
+	}
+	struct wf_source_opts opts = set->opts.source;
+	opts.text = text;
+	enum weft_status st = set->opts.open_sheet(env, &opts, &set->sheet);
+	set->source = (struct wf_source){
+		.kind = WF_SOURCE_DATASET,
+		.features = st == WEFT_OK ? set->sheet.format.columns - 1 : 0,
+	};
+	return st;
+}
+
 /* The set's first window, whole files as they are. `*is_all`: it is the set. */
 static enum weft_status
 read_first(struct wf_env *env, struct wf_set *set, size_t window_bytes, bool *is_all)
@@ -120,8 +137,7 @@ read_first(struct wf_env *env, struct wf_set *set, size_t window_bytes, bool *is
 		*is_all = wf_lines_is_over(lines);
 		set->bytes = text.count;
 		if (set->is_streamed) {
-			/* It shows what kind of rows the set has. */
-			st = wf_set_parse(env, set, &text, &set->source);
+			st = learn_kind(env, set, &text);
 		} else if (*is_all) {
 			struct wf_source_opts opts = set->opts.source;
 			opts.text = &text;
@@ -139,7 +155,9 @@ read_first(struct wf_env *env, struct wf_set *set, size_t window_bytes, bool *is
 static enum weft_status
 scan_file(struct wf_env *env, struct wf_set *set, size_t idx, struct wf_digest *digest)
 {
-	const uint64_t headers = has_format(&set->opts, "strikes");
+	const bool is_sheet = set->opts.open_sheet != NULL;
+	const uint64_t headers =
+		is_sheet ? set->sheet.format.header != NULL : has_format(&set->opts, "strikes");
 	struct wf_scan scan;
 
 	enum weft_status st = wf_lines_scan(env, set->files.file[idx].path, ':', &scan);
@@ -181,6 +199,50 @@ scan_files(struct wf_env *env, struct wf_set *set)
 	set->digest = wf_digest_value(digest);
 	set->source.train_rows = set->source.rows;
 	wf_digest_destroy(digest);
+	return st;
+}
+
+/* What the rows of a table have in common is known when all of them have been seen: windows are
+ * added in the order of the files. */
+static enum weft_status
+survey_windows(struct wf_env *env, struct wf_set *set, struct wf_lines *lines)
+{
+	enum weft_status st = WEFT_OK;
+	struct wf_text text = {.count = 1};
+
+	while (st == WEFT_OK && text.count > 0) {
+		st = wf_lines_next(lines, &text);
+		if (st == WEFT_OK && text.count > 0) {
+			st = wf_sheet_survey(env, &set->sheet, &text);
+		}
+	}
+	return st == WEFT_OK ? wf_sheet_end_survey(&set->sheet, set->files.file[0].path) : st;
+}
+
+static enum weft_status
+survey(struct wf_env *env, struct wf_set *set)
+{
+	struct wf_lines *lines = NULL;
+	struct wf_span *span = NULL;
+
+	if (!wf_sheet_needs_survey(&set->sheet)) {
+		return WEFT_OK;
+	}
+	wf_log(env, WF_LOG_INFO, "%s%s: %s%s%s of all %zu rows are looked for in a first pass",
+	       set->files.file[0].path, set->files.count == 1 ? "" : " and the other files",
+	       set->sheet.column != NULL ? "the ranges of columns" : "",
+	       set->sheet.column != NULL && set->sheet.has_classes ? " and " : "",
+	       set->sheet.has_classes ? "the classes" : "", set->source.rows);
+	enum weft_status st = alloc_spans(env, set, &span);
+	if (st == WEFT_OK) {
+		st = wf_lines_open(env, set->window_bytes, &lines);
+	}
+	if (st == WEFT_OK) {
+		wf_lines_begin(lines, span, set->files.count);
+		st = survey_windows(env, set, lines);
+	}
+	wf_lines_close(lines);
+	wf_free(env, span, set->files.count * sizeof(*span));
 	return st;
 }
 
@@ -228,6 +290,10 @@ open_stream(struct wf_env *env, struct wf_set *set)
 		.row_entries_max = about.row_entries_max,
 	};
 	st = scan_files(env, set);
+	if (st == WEFT_OK && set->opts.open_sheet != NULL) {
+		st = survey(env, set);
+		set->source.classes = set->sheet.classes;
+	}
 	return st == WEFT_OK ? split_rows(set) : st;
 }
 
@@ -282,6 +348,7 @@ void
 wf_set_close(struct wf_env *env, struct wf_set *set)
 {
 	wf_source_fini(env, &set->source);
+	wf_sheet_fini(env, &set->sheet);
 	if (set->file != NULL) {
 		wf_free(env, set->file, set->files.count * sizeof(*set->file));
 	}
@@ -297,8 +364,8 @@ wf_set_parse(struct wf_env *env, const struct wf_set *set, struct wf_text *text,
 
 	WF_ASSERT(set->is_streamed);
 	opts.text = text;
-	opts.is_whole = true;
-	opts.is_validating = false;
+	opts.is_window = true;
+	opts.sheet = &set->sheet;
 	enum weft_status st = set->opts.read(env, &opts, out);
 	if (st == WEFT_OK && set->file != NULL &&
 	    out->row_entries_max > set->source.row_entries_max) {

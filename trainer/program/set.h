@@ -18,14 +18,12 @@ enum wf_split {
 	WF_SPLIT_MINE,  /* this trainer's own */
 };
 
-typedef enum weft_status wf_source_reader(struct wf_env *env, const struct wf_source_opts *opts,
-					  struct wf_source *out);
-
 struct wf_set_opts {
 	const char *items;            /* as of wf_files_list; NULL: source.path alone */
 	struct wf_source_opts source; /* without text */
 	wf_source_reader *read;
-	bool can_stream; /* the reader's windows know nothing of each other */
+	wf_source_opener *open_sheet; /* of tables of numbers; otherwise NULL */
+	bool can_stream;              /* a window can be read without the others */
 	enum wf_split split;
 	uint32_t trainer, trainers;
 	uint64_t window_bytes; /* 0: the defaults above */
@@ -46,6 +44,7 @@ struct wf_set {
 	bool is_streamed;
 	struct wf_set_opts opts;  /* its texts are lent until close */
 	struct wf_set_file *file; /* [files.count] if streamed, otherwise NULL */
+	struct wf_sheet sheet;    /* of a streamed table of numbers; otherwise zeroed */
 	size_t window_bytes;
 	uint64_t digest; /* of the text of each file, if streamed */
 
@@ -56,7 +55,8 @@ struct wf_set {
 
 /**
  * Lists the files, and reads them: whole, or, if they are larger than a window, once through to
- * count rows and find what is damaged.
+ * count rows and find what is damaged; a table of numbers of which more has to be known is then
+ * read once more, in windows.
  * @param out ends with wf_set_close
  * @return WEFT_OK; WEFT_DATA, WEFT_IO, WEFT_NOMEM as of the readers; WEFT_INVALID: an option
  */

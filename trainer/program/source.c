@@ -15,8 +15,12 @@ static enum weft_status
 finish(struct wf_env *env, const struct wf_source_opts *opts, struct wf_source *source,
        struct wf_source *out)
 {
-	if (opts->is_whole) {
+	if (opts->is_whole || opts->is_window) {
 		source->train_rows = source->rows;
+	}
+	if (opts->is_window) {
+		*out = *source;
+		return WEFT_OK;
 	}
 	if (opts->is_validating) {
 		source->rows = source->train_rows;
@@ -53,49 +57,68 @@ has_format(const struct wf_source_opts *opts, const char *format)
 	return opts->format != NULL && strcmp(opts->format, format) == 0;
 }
 
-/* A table with a header: of any width, for a real target or for classes. */
-static enum weft_status
-read_columns(struct wf_env *env, const struct wf_source_opts *opts, bool has_classes,
-	     struct wf_source *out)
+/* A table with a header is of any width, with a real target or with classes; without the format
+ * it is the model's own. */
+static struct wf_sheet_opts
+sheet_of(const struct wf_source_opts *opts, enum wf_sheet_kind own)
 {
-	const struct wf_columns_opts columns = {
+	return (struct wf_sheet_opts){
+		.kind = has_format(opts, "csv") ? WF_SHEET_COLUMNS : own,
 		.target = opts->target,
-		.has_classes = has_classes,
+		.has_classes = own == WF_SHEET_DIGITS,
 		.is_scaled = opts->is_scaled,
 	};
+}
+
+static enum weft_status
+read_sheet(struct wf_env *env, const struct wf_source_opts *opts, enum wf_sheet_kind own,
+	   struct wf_source *out)
+{
+	const struct wf_sheet_opts sheet = sheet_of(opts, own);
 	struct wf_dataset dataset;
-	enum weft_status st = opts->text != NULL
-				      ? wf_columns_parse(env, opts->text, &columns, &dataset)
-				      : wf_columns_read(env, opts->path, &columns, &dataset);
+	enum weft_status st;
+
+	if (opts->is_window) {
+		st = wf_sheet_parse(env, opts->sheet, opts->text, &dataset);
+	} else {
+		st = opts->text != NULL ? wf_sheet_parse_whole(env, opts->text, &sheet, &dataset)
+					: wf_sheet_read(env, opts->path, &sheet, &dataset);
+	}
 	return st == WEFT_OK ? finish_dataset(env, opts, &dataset, out) : st;
 }
 
 enum weft_status
 wf_source_read_housing(struct wf_env *env, const struct wf_source_opts *opts, struct wf_source *out)
 {
-	struct wf_dataset dataset;
-
-	if (has_format(opts, "csv")) {
-		return read_columns(env, opts, false, out);
-	}
-	enum weft_status st = opts->text != NULL ? wf_housing_parse(env, opts->text, &dataset)
-						 : wf_housing_read(env, opts->path, &dataset);
-	return st == WEFT_OK ? finish_dataset(env, opts, &dataset, out) : st;
+	return read_sheet(env, opts, WF_SHEET_HOUSING, out);
 }
 
 enum weft_status
 wf_source_read_digits(struct wf_env *env, const struct wf_source_opts *opts, struct wf_source *out)
 {
 	struct wf_dataset dataset;
-	const bool is_folder = has_format(opts, "idx");
 
-	if (has_format(opts, "csv")) {
-		return read_columns(env, opts, true, out);
+	if (!has_format(opts, "idx")) {
+		return read_sheet(env, opts, WF_SHEET_DIGITS, out);
 	}
-	enum weft_status st = is_folder            ? wf_images_read(env, opts->path, &dataset)
-			      : opts->text != NULL ? wf_digits_parse(env, opts->text, &dataset)
-						   : wf_digits_read(env, opts->path, &dataset);
+	enum weft_status st = wf_images_read(env, opts->path, &dataset);
 	return st == WEFT_OK ? finish_dataset(env, opts, &dataset, out) : st;
+}
+
+enum weft_status
+wf_source_open_housing(struct wf_env *env, const struct wf_source_opts *opts, struct wf_sheet *out)
+{
+	const struct wf_sheet_opts sheet = sheet_of(opts, WF_SHEET_HOUSING);
+
+	return wf_sheet_open(env, opts->text, &sheet, out);
+}
+
+enum weft_status
+wf_source_open_digits(struct wf_env *env, const struct wf_source_opts *opts, struct wf_sheet *out)
+{
+	const struct wf_sheet_opts sheet = sheet_of(opts, WF_SHEET_DIGITS);
+
+	return wf_sheet_open(env, opts->text, &sheet, out);
 }
 
 static enum weft_status
@@ -127,7 +150,7 @@ wf_source_read_bags(struct wf_env *env, const struct wf_source_opts *opts, struc
 	struct wf_source source = {.kind = WF_SOURCE_BAGS};
 
 	enum weft_status st = read_bags(env, opts, &source.bags);
-	if (st == WEFT_OK && opts->text != NULL && !opts->is_whole) {
+	if (st == WEFT_OK && opts->text != NULL && !opts->is_whole && !opts->is_window) {
 		st = wf_bags_split(opts->path, &source.bags);
 	}
 	if (st != WEFT_OK) {

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "trainer/readers/bags.h"
-#include "trainer/readers/dataset.h"
+#include "trainer/readers/sheet.h"
 #include "trainer/readers/words.h"
 
 enum wf_source_kind {
@@ -44,10 +44,17 @@ struct wf_source_opts {
 	 * The vocabulary is still that of all training rows. */
 	bool is_validating;
 	bool is_whole; /* there are other test rows: all of these are for training */
+	/* The text is a part of a set, of any number of rows, none included, which are not split;
+	 * of a table of numbers, `sheet` has what they need to know of all of them. Lent. */
+	bool is_window;
+	const struct wf_sheet *sheet;
 };
 
 typedef enum weft_status wf_source_reader(struct wf_env *env, const struct wf_source_opts *opts,
 					  struct wf_source *out);
+/* Opens the sheet of a table of numbers, which `text` is the beginning of. As wf_sheet_open. */
+typedef enum weft_status wf_source_opener(struct wf_env *env, const struct wf_source_opts *opts,
+					  struct wf_sheet *out);
 
 /* Each: WEFT_OK, and `out` ends with wf_source_fini; WEFT_DATA, WEFT_IO, WEFT_NOMEM as of the
  * readers; WEFT_INVALID: format. */
@@ -56,6 +63,8 @@ wf_source_reader wf_source_read_digits WEFT_MUST_CHECK;
 wf_source_reader wf_source_read_bags WEFT_MUST_CHECK;
 wf_source_reader wf_source_read_words WEFT_MUST_CHECK;
 void wf_source_fini(struct wf_env *env, struct wf_source *source); /* accepts a zeroed one */
+wf_source_opener wf_source_open_housing WEFT_MUST_CHECK;
+wf_source_opener wf_source_open_digits WEFT_MUST_CHECK;
 
 /* Memory for batches of up to `rows_max` rows. WEFT_NOMEM. */
 enum weft_status wf_source_batch_init(struct wf_env *env, const struct wf_source *source,

@@ -146,26 +146,40 @@ place_rows(struct wf_stream *stream, const struct wf_text *text, struct slot *sl
 }
 
 static enum weft_status
-read_block(struct wf_stream *stream, struct slot *slot)
+read_block(struct wf_stream *stream, struct slot *slot, bool *is_over)
 {
 	struct wf_text text;
 
 	wf_source_fini(stream->env, &slot->source);
-	slot->rows = 0;
 	slot->piece_count = 0;
 	enum weft_status st = wf_lines_next(stream->lines, &text);
-	if (st != WEFT_OK || text.count == 0) {
+	*is_over = st == WEFT_OK && text.count == 0;
+	if (st != WEFT_OK || *is_over) {
 		return st;
 	}
 	st = wf_set_parse(stream->env, stream->opts.set, &text, &slot->source);
 	return st == WEFT_OK ? place_rows(stream, &text, slot) : st;
 }
 
+/* The next block that has rows: a window may have nothing but the header of a file. */
+static enum weft_status
+read_rows(struct wf_stream *stream, struct slot *slot)
+{
+	bool is_over = false;
+	enum weft_status st = WEFT_OK;
+
+	slot->rows = 0;
+	while (st == WEFT_OK && slot->rows == 0 && !is_over) {
+		st = read_block(stream, slot, &is_over);
+	}
+	return st;
+}
+
 /* The next block, or why there is none. */
 static void
 make_block(struct wf_stream *stream, struct slot *slot)
 {
-	slot->status = read_block(stream, slot);
+	slot->status = read_rows(stream, slot);
 	if (slot->status != WEFT_OK) {
 		slot->why = *wf_error_record();
 		slot->rows = 0;

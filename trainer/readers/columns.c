@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "trainer/readers/dataset_internal.h"
+#include "trainer/readers/sheet_internal.h"
 
 #define VALUE_MAX 1e30 /* so that it is finite as f32 */
 
@@ -170,85 +170,21 @@ parse_head(struct wf_env *env, const struct wf_text *text, const char *target, s
 	return WEFT_OK;
 }
 
-/* --- the rows --- */
-
-/* Classes are 0 .. the largest target. */
-static enum weft_status
-count_classes(const struct wf_text *text, struct wf_dataset *dataset)
-{
-	uint32_t classes = 0;
-
-	for (size_t row = 0; row < dataset->rows; row++) {
-		const uint32_t class = (uint32_t)dataset->y[row];
-		classes = class >= classes ? class + 1 : classes;
-	}
-	if (classes < 2) {
-		return wf_fail(WEFT_DATA,
-			       "%s: the target is 0 in every row; there have to be at "
-			       "least two classes",
-			       text->path);
-	}
-	dataset->classes = classes;
-	return WEFT_OK;
-}
-
-static enum weft_status
-set_features(const struct wf_text *text, const struct wf_columns_opts *opts,
-	     const struct wf_csv *csv, unsigned target_column, struct wf_dataset *dataset)
-{
-	enum weft_status st = WEFT_OK;
-
-	for (unsigned column = 0; st == WEFT_OK && column < csv->columns; column++) {
-		const unsigned feature = column < target_column ? column : column - 1;
-		if (column == target_column) {
-			continue;
-		}
-		if (opts->is_scaled) {
-			st = wf_dataset_scale_column(csv, text->path, column, feature, dataset);
-			continue;
-		}
-		for (size_t row = 0; row < csv->rows; row++) {
-			dataset->x[row * dataset->features + feature] =
-				(float)csv->value[row * csv->columns + column];
-		}
-	}
-	return st;
-}
-
-static enum weft_status
-fill(struct wf_env *env, const struct wf_text *text, const struct wf_columns_opts *opts,
-     const struct wf_csv *csv, unsigned target_column, struct wf_dataset *out)
-{
-	struct wf_dataset dataset;
-
-	enum weft_status st = wf_dataset_init(env, csv, text->path, target_column, &dataset);
-	if (st != WEFT_OK) {
-		return st;
-	}
-	st = set_features(text, opts, csv, target_column, &dataset);
-	if (st == WEFT_OK && opts->has_classes) {
-		st = count_classes(text, &dataset);
-	}
-	if (st != WEFT_OK) {
-		wf_dataset_fini(env, &dataset);
-		return st;
-	}
-	*out = dataset;
-	return WEFT_OK;
-}
+/* --- its format --- */
 
 enum weft_status
-wf_columns_parse(struct wf_env *env, const struct wf_text *text, const struct wf_columns_opts *opts,
-		 struct wf_dataset *out)
+wf_columns_open(struct wf_env *env, const struct wf_text *text, const struct wf_sheet_opts *opts,
+		struct wf_sheet *sheet)
 {
 	struct head head = {0};
-	struct wf_csv csv;
 
 	enum weft_status st = parse_head(env, text, opts->target, &head);
 	if (st != WEFT_OK) {
 		return st;
 	}
-	const struct wf_csv_format format = {
+	sheet->header = head.line;
+	sheet->header_bytes = head.line_bytes;
+	sheet->format = (struct wf_csv_format){
 		.header = head.line,
 		.separator = head.separator,
 		.has_quotes = true,
@@ -256,31 +192,11 @@ wf_columns_parse(struct wf_env *env, const struct wf_text *text, const struct wf
 		.target_column = head.target_column,
 		.feature = {.min = -VALUE_MAX, .max = VALUE_MAX},
 		.target = {.min = opts->has_classes ? 0 : -VALUE_MAX,
-			   .max = opts->has_classes ? WF_COLUMNS_CLASSES_MAX - 1 : VALUE_MAX,
+			   .max = opts->has_classes ? WF_SHEET_CLASSES_MAX - 1 : VALUE_MAX,
 			   .is_whole = opts->has_classes,
 			   .remedy = opts->has_classes ? "; classes are numbered from 0: give each "
 							 "a number, as pandas.factorize does"
 						       : NULL},
 	};
-	st = wf_csv_parse(env, text, &format, &csv);
-	if (st == WEFT_OK) {
-		st = fill(env, text, opts, &csv, head.target_column, out);
-		wf_csv_fini(env, &csv);
-	}
-	wf_free(env, head.line, head.line_bytes);
-	return st;
-}
-
-enum weft_status
-wf_columns_read(struct wf_env *env, const char *path, const struct wf_columns_opts *opts,
-		struct wf_dataset *out)
-{
-	struct wf_text text = {0};
-	enum weft_status st = wf_text_read(env, path, &text);
-	if (st != WEFT_OK) {
-		return st;
-	}
-	st = wf_columns_parse(env, &text, opts, out);
-	wf_text_fini(env, &text);
-	return st;
+	return WEFT_OK;
 }

@@ -90,9 +90,6 @@ parse_text(const struct wf_text *text, const struct wf_csv_format *format, struc
 			return st;
 		}
 	}
-	if (out->rows == 0) {
-		return wf_fail(WEFT_DATA, "%s: line 1: has no rows of data", text->path);
-	}
 	return WEFT_OK;
 }
 
@@ -105,7 +102,9 @@ wf_csv_parse(struct wf_env *env, const struct wf_text *text, const struct wf_csv
 	WF_ASSERT(format->columns >= 2 && format->columns <= WF_CSV_COLUMNS_MAX);
 	WF_ASSERT(format->target_column < format->columns);
 	/* A full row has at least a digit and a separator per column. */
+	const size_t lines = wf_text_line_count(text);
 	size_t row_max = (text->count + 1) / (2 * (size_t)format->columns) + 1;
+	row_max = row_max < lines + 1 ? row_max : lines + 1;
 	csv.value_bytes = row_max * format->columns * sizeof(double);
 	csv.value = wf_zalloc(env, csv.value_bytes);
 	enum weft_status st = csv.value == NULL ? wf_fail(WEFT_NOMEM, "%s: %zu bytes", text->path,

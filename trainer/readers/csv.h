@@ -23,7 +23,7 @@ struct wf_csv_format {
 
 struct wf_csv {
 	double *value; /* [rows, columns], row-major */
-	size_t rows;   /* >= 1 */
+	size_t rows;   /* may be 0 */
 	unsigned columns;
 	size_t value_bytes; /* as allocated */
 };

@@ -6,17 +6,17 @@
 #include "base/assert.h"
 #include "tests/unit/wire/heap_env.h"
 #include "trainer/readers/csv.h"
-#include "trainer/readers/dataset.h"
+#include "trainer/readers/sheet.h"
 
-static const struct wf_columns_opts plain = {0};
-static const struct wf_columns_opts classes = {.has_classes = true};
+static const struct wf_sheet_opts plain = {.kind = WF_SHEET_COLUMNS};
+static const struct wf_sheet_opts classes = {.kind = WF_SHEET_COLUMNS, .has_classes = true};
 
 static enum weft_status
-parse(struct wf_env *env, const char *bytes, const struct wf_columns_opts *opts,
+parse(struct wf_env *env, const char *bytes, const struct wf_sheet_opts *opts,
       struct wf_dataset *out)
 {
 	struct wf_text text = text_of_bytes(env, bytes, strlen(bytes));
-	enum weft_status st = wf_columns_parse(env, &text, opts, out);
+	enum weft_status st = wf_sheet_parse_whole(env, &text, opts, out);
 	wf_text_fini(env, &text);
 	return st;
 }
@@ -56,18 +56,20 @@ the_target_is_found_by_its_name(void **state)
 	struct wf_dataset dataset;
 
 	for (unsigned i = 0; i < 3; i++) {
-		const struct wf_columns_opts opts = {.target = names[i]};
+		const struct wf_sheet_opts opts = {.kind = WF_SHEET_COLUMNS, .target = names[i]};
 		assert_ok(parse(*state, "a,\"b\",\"c, d\"\n1,2,3\n1,2,3\n1,2,3\n1,2,3\n1,2,3\n",
 				&opts, &dataset));
 		assert_row(&dataset, 4, x[i], (float)(i + 1));
 		wf_dataset_fini(*state, &dataset);
 	}
-	assert_refused(
-		parse(*state, "a,b\n1,2\n", &(struct wf_columns_opts){.target = "z"}, &dataset),
-		WEFT_DATA, "made.txt: line 1: has 0 columns named z");
-	assert_refused(
-		parse(*state, "a,a\n1,2\n", &(struct wf_columns_opts){.target = "a"}, &dataset),
-		WEFT_DATA, "has 2 columns named a");
+	assert_refused(parse(*state, "a,b\n1,2\n",
+			     &(struct wf_sheet_opts){.kind = WF_SHEET_COLUMNS, .target = "z"},
+			     &dataset),
+		       WEFT_DATA, "made.txt: line 1: has 0 columns named z");
+	assert_refused(parse(*state, "a,a\n1,2\n",
+			     &(struct wf_sheet_opts){.kind = WF_SHEET_COLUMNS, .target = "a"},
+			     &dataset),
+		       WEFT_DATA, "has 2 columns named a");
 }
 
 static void
@@ -90,7 +92,9 @@ separator_quotes_and_mark_are_those_of_the_header(void **state)
 		}
 		wf_dataset_fini(*state, &dataset);
 	}
-	assert_ok(parse(*state, texts[2], &(struct wf_columns_opts){.target = "a"}, &dataset));
+	assert_ok(parse(*state, texts[2],
+			&(struct wf_sheet_opts){.kind = WF_SHEET_COLUMNS, .target = "a"},
+			&dataset));
 	assert_true(dataset.y[0] == 1.0f);
 	wf_dataset_fini(*state, &dataset);
 }
@@ -113,13 +117,16 @@ features_are_scaled_by_the_range_of_all_rows(void **state)
 	static const float x[] = {-0.5f, 0.5f, 0.0f, 0.0f, 0.0f};
 	struct wf_dataset dataset;
 
-	assert_ok(parse(*state, "y,a\n9,1\n8,3\n7,2\n6,2\n5,2\n",
-			&(struct wf_columns_opts){.target = "y", .is_scaled = true}, &dataset));
+	assert_ok(parse(
+		*state, "y,a\n9,1\n8,3\n7,2\n6,2\n5,2\n",
+		&(struct wf_sheet_opts){.kind = WF_SHEET_COLUMNS, .target = "y", .is_scaled = true},
+		&dataset));
 	assert_memory_equal(dataset.x, x, sizeof(x));
 	assert_true(dataset.y[0] == 9.0f);
 	wf_dataset_fini(*state, &dataset);
 	assert_refused(parse(*state, "a,b,y\n1,2,3\n2,2,3\n3,2,3\n4,2,3\n5,2,3\n",
-			     &(struct wf_columns_opts){.is_scaled = true}, &dataset),
+			     &(struct wf_sheet_opts){.kind = WF_SHEET_COLUMNS, .is_scaled = true},
+			     &dataset),
 		       WEFT_DATA, "column 2: \"2\" is the same in every row");
 }
 
@@ -186,16 +193,16 @@ all_files_of_a_set_have_the_header_of_the_first(void **state)
 	struct wf_text text = text_of_bytes(*state, bytes, sizeof(bytes) - 1);
 	text.piece = piece;
 	text.piece_count = 3;
-	assert_ok(wf_columns_parse(*state, &text, &plain, &dataset));
+	assert_ok(wf_sheet_parse_whole(*state, &text, &plain, &dataset));
 	assert_int_equal(dataset.rows, 5);
 	assert_memory_equal(dataset.x, x, sizeof(x));
 	wf_dataset_fini(*state, &dataset);
 	text.bytes[26] = 'c';
-	assert_refused(wf_columns_parse(*state, &text, &plain, &dataset), WEFT_DATA,
+	assert_refused(wf_sheet_parse_whole(*state, &text, &plain, &dataset), WEFT_DATA,
 		       "three: line 1, column 2: \"c\" is not what the header must have");
 	text.bytes[26] = 'b';
 	text.bytes[18] = 'x';
-	assert_refused(wf_columns_parse(*state, &text, &plain, &dataset), WEFT_DATA,
+	assert_refused(wf_sheet_parse_whole(*state, &text, &plain, &dataset), WEFT_DATA,
 		       "two: line 2, column 2: \"x\"");
 	wf_text_fini(*state, &text);
 }

@@ -7,6 +7,7 @@
 #include "base/rng.h"
 #include "trainer/models/least_squares.h"
 #include "trainer/models/model.h"
+#include "trainer/readers/sheet.h"
 
 #define ROWS 12
 #define FEATURES 5
@@ -260,7 +261,8 @@ the_closed_form_has_the_known_errors(void **state)
 	struct wf_dataset data;
 	struct wf_least_squares solution;
 	assert_ok(wf_data_find("housing.csv", path));
-	assert_ok(wf_housing_read(*state, path, &data));
+	assert_ok(wf_sheet_read(*state, path, &(struct wf_sheet_opts){.kind = WF_SHEET_HOUSING},
+				&data));
 	assert_ok(wf_least_squares_solve(*state, &data, &solution));
 	assert_true(solution.train > 22.775 && solution.train < 22.785);
 	assert_true(solution.test > 32.795 && solution.test < 32.805);

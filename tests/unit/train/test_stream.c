@@ -284,6 +284,149 @@ what_a_set_cannot_be_is_refused(void **state)
 	wf_set_close(scene->env, &set);
 }
 
+/* --- tables of numbers --- */
+
+#define TABLE_FILES 3u
+#define TABLE_ROWS 120u
+#define NAME_BYTES 1000u /* a header that fills a window alone */
+
+/* Three files with a header each; row r has the features r * 0.37 and -r, and the class r % 3. */
+static void
+write_table(const char *dir, char items[64])
+{
+	static const unsigned end[TABLE_FILES] = {50, 50, TABLE_ROWS};
+	char name[NAME_BYTES + 1];
+	unsigned row = 0;
+	memset(name, 'n', NAME_BYTES);
+	name[NAME_BYTES] = '\0';
+	(void)snprintf(items, 64, "%s/table-*", dir);
+	for (unsigned i = 0; i < TABLE_FILES; i++) {
+		char path[64];
+		(void)snprintf(path, sizeof(path), "%s/table-%u", dir, i);
+		FILE *file = fopen(path, "w");
+		assert_non_null(file);
+		assert_true(fprintf(file, "a,%s,class\n", name) > 0);
+		for (; row < end[i]; row++) {
+			assert_true(fprintf(file, "%.2f,-%u,%u\n", row * 0.37, row, row % 3) > 0);
+		}
+		assert_int_equal(fclose(file), 0);
+	}
+}
+
+static void
+remove_table(const char *dir)
+{
+	for (unsigned i = 0; i < TABLE_FILES; i++) {
+		char path[64];
+		(void)snprintf(path, sizeof(path), "%s/table-%u", dir, i);
+		assert_int_equal(unlink(path), 0);
+	}
+}
+
+static struct wf_set_opts
+table_opts(const char *items, bool is_scaled, uint64_t window_bytes)
+{
+	return (struct wf_set_opts){
+		.items = items,
+		.source = {.path = items, .format = "csv", .is_scaled = is_scaled},
+		.read = wf_source_read_digits,
+		.open_sheet = wf_source_open_digits,
+		.can_stream = true,
+		.trainers = 1,
+		.window_bytes = window_bytes,
+	};
+}
+
+/* Each row of the walk has the bits of the row of that number in `whole`. */
+static size_t
+compare_rows(struct wf_walk *walk, const struct wf_dataset *whole)
+{
+	struct wf_block block;
+	size_t count = 0;
+	for (;;) {
+		assert_ok(wf_walk_next(walk, &block));
+		if (block.rows == 0) {
+			return count;
+		}
+		for (size_t i = 0; i < block.piece_count; i++) {
+			const struct wf_piece *piece = &block.piece[i];
+			const struct wf_dataset *rows = &block.source->dataset;
+			if (piece->count == 0) {
+				continue;
+			}
+			assert_memory_equal(rows->x + piece->first * rows->features,
+					    whole->x + piece->row * rows->features,
+					    piece->count * rows->features * sizeof(float));
+			assert_memory_equal(rows->y + piece->first, whole->y + piece->row,
+					    piece->count * sizeof(float));
+			count += piece->count;
+		}
+	}
+}
+
+static void
+rows_of_a_table_are_those_that_it_has_in_memory(void **state)
+{
+	const struct scene *scene = *state;
+	char items[64];
+	write_table(scene->dir, items);
+	for (unsigned scaled = 0; scaled < 2; scaled++) {
+		const struct wf_set_opts in_memory = table_opts(items, scaled == 1, 0);
+		const struct wf_set_opts in_windows = table_opts(items, scaled == 1, 1024);
+		struct wf_set whole;
+		struct wf_set set;
+		struct wf_walk walk;
+		assert_ok(wf_set_open(scene->env, &in_memory, &whole));
+		assert_ok(wf_set_open(scene->env, &in_windows, &set));
+		assert_false(whole.is_streamed);
+		assert_true(set.is_streamed);
+		assert_int_equal(set.source.rows, TABLE_ROWS);
+		assert_int_equal(set.source.train_rows, whole.source.train_rows);
+		assert_int_equal(set.source.features, 2);
+		assert_int_equal(set.source.classes, 3);
+		for (uint64_t ahead = 0; ahead < 2; ahead++) {
+			assert_ok(wf_walk_init(scene->env, &set, WF_PART_ALL, ahead, &walk));
+			wf_walk_begin(&walk, 3, 0);
+			assert_int_equal(compare_rows(&walk, &whole.source.dataset), TABLE_ROWS);
+			wf_walk_fini(&walk);
+		}
+		wf_set_close(scene->env, &set);
+		wf_set_close(scene->env, &whole);
+	}
+	remove_table(scene->dir);
+}
+
+/* A class that no row had when all were looked at would be one that the model has not. */
+static void
+a_table_whose_classes_change_ends_the_pass(void **state)
+{
+	const struct scene *scene = *state;
+	char items[64];
+	char path[64];
+	struct wf_set set;
+	struct wf_walk walk;
+	struct wf_block block = {0};
+	write_table(scene->dir, items);
+	const struct wf_set_opts opts = table_opts(items, false, 1024);
+	assert_ok(wf_set_open(scene->env, &opts, &set));
+	(void)snprintf(path, sizeof(path), "%s/table-2", scene->dir);
+	FILE *file = fopen(path, "r+");
+	assert_non_null(file);
+	assert_int_equal(fseek(file, -2, SEEK_END), 0);
+	assert_int_equal(fputc('7', file), '7');
+	assert_int_equal(fclose(file), 0);
+	assert_ok(wf_walk_init(scene->env, &set, WF_PART_ALL, 0, &walk));
+	wf_walk_begin(&walk, 3, 0);
+	enum weft_status st = WEFT_OK;
+	do {
+		st = wf_walk_next(&walk, &block);
+	} while (st == WEFT_OK && block.rows > 0);
+	assert_refused(st, WEFT_DATA, "table-2: line 71, column 3: \"7\" is not within 0..2");
+	wf_walk_fini(&walk);
+	wf_set_close(scene->env, &set);
+	remove_table(scene->dir);
+}
+
 int
 main(void)
 {
@@ -294,6 +437,8 @@ main(void)
 		cmocka_unit_test(a_stream_can_be_left_at_any_time),
 		cmocka_unit_test(a_file_that_changes_ends_the_pass),
 		cmocka_unit_test(what_a_set_cannot_be_is_refused),
+		cmocka_unit_test(rows_of_a_table_are_those_that_it_has_in_memory),
+		cmocka_unit_test(a_table_whose_classes_change_ends_the_pass),
 	};
 	return cmocka_run_group_tests(tests, open_scene, close_scene);
 }
