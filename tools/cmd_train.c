@@ -9,24 +9,18 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/own_path.h"
 #include "tools/command.h"
 
 /* The directory of this executable, without a slash at its end. */
 static enum weft_status
 own_directory(char *out, size_t bytes)
 {
-	ssize_t got = readlink("/proc/self/exe", out, bytes - 1);
-	if (got <= 0) {
-		return wf_fail_errno(WEFT_IO, errno,
-				     "cannot find the folder of this program: /proc/self/exe");
+	enum weft_status st = wf_own_path(out, bytes);
+	if (st == WEFT_OK) {
+		*strrchr(out, '/') = '\0'; /* an absolute path has one */
 	}
-	out[got] = '\0';
-	char *slash = strrchr(out, '/');
-	if (slash == NULL) {
-		return wf_fail(WEFT_IO, "/proc/self/exe: '%s' is not a path", out);
-	}
-	*slash = '\0';
-	return WEFT_OK;
+	return st;
 }
 
 /* Beside this program, then where the build puts it, then where an installation does. */

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 
 #include "base/assert.h"
 #include "base/exit_code.h"
+#include "base/own_path.h"
 
 void
 wf_process_init(struct wf_process *process)
@@ -55,6 +57,20 @@ place_streams(const int far[WF_PROCESS_STREAMS])
 	}
 }
 
+/* Executes this program: the same file, even if another has its name by now; where /proc is not
+ * mounted, the file of that name. */
+static _Noreturn void
+become_again(char *const *argv)
+{
+	char path[PATH_MAX];
+
+	execv("/proc/self/exe", argv);
+	if (wf_own_path(path, sizeof(path)) == WEFT_OK) {
+		execv(path, argv);
+	}
+	exec_failed("/proc/self/exe");
+}
+
 /* In the new process, which has one thread. */
 static _Noreturn void
 become(const struct wf_process_opts *opts, const int far[WF_PROCESS_STREAMS], pid_t parent)
@@ -75,8 +91,7 @@ become(const struct wf_process_opts *opts, const int far[WF_PROCESS_STREAMS], pi
 		putenv(opts->variables->argv[i]);
 	}
 	if (opts->program == NULL) {
-		execv("/proc/self/exe", opts->args->argv);
-		exec_failed("/proc/self/exe");
+		become_again(opts->args->argv);
 	}
 	execvp(opts->program, opts->args->argv);
 	exec_failed(opts->program);

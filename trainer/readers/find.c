@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/own_path.h"
+
 #define LEVELS_MAX 5u /* the program's folder and four above it */
 
 static bool
@@ -34,11 +36,9 @@ static bool
 find_near_program(const char *file, char *out)
 {
 	char folder[WF_DATA_PATH_BYTES];
-	ssize_t n = readlink("/proc/self/exe", folder, sizeof(folder) - 1);
-	if (n <= 0) {
+	if (wf_own_path(folder, sizeof(folder)) != WEFT_OK) {
 		return false;
 	}
-	folder[n] = '\0';
 	for (unsigned level = 0; level < LEVELS_MAX && cut(folder); level++) {
 		if (exists(folder, "data/", file, out) ||
 		    exists(folder, "share/weft/", file, out)) {
