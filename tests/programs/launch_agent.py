@@ -99,6 +99,16 @@ class Agent:
                      texts(argv) + texts([]))
         self.send(START, number(at))
 
+    def is_idle(self):
+        """It has worked for half a second on nothing: it has written or queued all that there is."""
+        before = self.ticks()
+        time.sleep(0.5)
+        return self.ticks() == before
+
+    def ticks(self):
+        with open("/proc/%d/stat" % self.process.pid) as stat:
+            return stat.read().rsplit(")", 1)[1].split()[11:13]
+
     def ends(self):
         try:
             return self.process.wait(PATIENCE)
@@ -166,6 +176,36 @@ def data_waits_for_a_slow_disk():
     check(agent.gone() == 0, "the agent did not end well")
 
 
+def the_end_of_a_process_gets_through_when_its_lines_do_not_fit():
+    with open("flood.py", "w") as out:
+        out.write("import fcntl, os, sys, time\n"
+                  "for fd in 1, 2:\n    fcntl.fcntl(fd, 1031, 1 << 20)\n"  # F_SETPIPE_SZ
+                  "os.write(2, b'ready\\n')\n"
+                  "while not os.path.exists('go'):\n    time.sleep(0.01)\n"
+                  "for fd in 1, 2:\n    os.write(fd, bytes([10]) * (1 << 20))\n"
+                  "sys.exit(7)\n")
+    agent = Agent()
+    agent.workspace("flood", 1)
+    agent.start(0, [sys.executable, os.path.abspath("flood.py")])
+    _, body = agent.next()
+    pid = struct.unpack("<II", body)[1]
+    check(b"ready" in agent.next()[1], "another line")
+    agent.process.send_signal(signal.SIGSTOP)
+    open("flood/go", "w").close()
+    until(lambda: not alive(pid), "it does not end")
+    agent.process.send_signal(signal.SIGCONT)
+    until(agent.is_idle, "it is always busy")
+    lost = False
+    kind, body = agent.next()
+    while kind == LINE:
+        lost = lost or b"lines were lost" in body
+        kind, body = agent.next()
+    check((kind, body) == (ENDED, number(0) + number(7 << 8)), "another end: %d %r" % (kind, body))
+    check(lost, "nothing was lost, so this shows nothing")
+    agent.link.close()
+    agent.gone()
+
+
 def a_killed_agent_leaves_neither_a_process_nor_a_secret():
     agent = Agent()
     agent.workspace("killed", 1)
@@ -196,6 +236,7 @@ def main():
         data_waits_for_a_slow_disk,
         an_agent_answers_a_sign_of_life,
         a_killed_agent_leaves_neither_a_process_nor_a_secret,
+        the_end_of_a_process_gets_through_when_its_lines_do_not_fit,
     ]:
         print(test.__name__, flush=True)
         test()

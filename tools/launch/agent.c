@@ -25,8 +25,9 @@
 #define IDLE_NS (10 * WF_NS_PER_S)
 #define OUT_BYTES ((size_t)32 << 20) /* address space of the queue of stdout */
 #define ERR_BYTES ((size_t)1 << 20)
-#define READ_ROOM ((size_t)2 << 20) /* for one read of a pipe, if all its lines are empty */
-#define REAP_ROOM ((size_t)8 << 20) /* for the rest of both pipes */
+#define WORD_ROOM ((size_t)1 << 20) /* not for lines: for replies, and the ends of processes */
+#define READ_ROOM (WORD_ROOM + ((size_t)2 << 20)) /* one read of a pipe, all lines empty */
+#define REAP_ROOM ((size_t)8 << 20)               /* what both pipes usually hold at the end */
 
 enum {
 	KEY_INPUT,
@@ -35,6 +36,8 @@ enum {
 	KEY_PIPES,
 	KEY_FEED, /* of the helper's stdin, while it does not accept all */
 };
+
+static void stop(struct wf_agent *agent, int exit_code);
 
 /* ---- what it sends ---- */
 
@@ -48,24 +51,41 @@ send_frame(struct wf_agent *agent)
 	return wf_outlet_put(agent->output.out, (const char *)writer->bytes, writer->used);
 }
 
+/* What is not a line fits into WORD_ROOM, unless the launcher requests without reading. */
+static void
+send_word(struct wf_agent *agent)
+{
+	if (!send_frame(agent)) {
+		stop(agent, WF_EXIT_UNAVAILABLE);
+	}
+}
+
 void
 wf_agent_send_numbers(struct wf_agent *agent, enum wf_frame_type type, uint32_t a, uint32_t b)
 {
 	wf_frame_begin(&agent->output.writer, type);
 	wf_frame_add_number(&agent->output.writer, a);
 	wf_frame_add_number(&agent->output.writer, b);
-	(void)send_frame(agent); /* there is room: READ_ROOM and REAP_ROOM are kept free */
+	send_word(agent);
+}
+
+static void
+begin_line(struct wf_agent *agent, uint32_t number, enum wf_process_stream stream, const char *text)
+{
+	wf_frame_begin(&agent->output.writer, WF_FRAME_LINE);
+	wf_frame_add_number(&agent->output.writer, number);
+	wf_frame_add_number(&agent->output.writer, stream);
+	wf_frame_add_text(&agent->output.writer, text);
 }
 
 void
 wf_agent_send_line(struct wf_agent *agent, uint32_t number, enum wf_process_stream stream,
 		   const char *text)
 {
-	wf_frame_begin(&agent->output.writer, WF_FRAME_LINE);
-	wf_frame_add_number(&agent->output.writer, number);
-	wf_frame_add_number(&agent->output.writer, stream);
-	wf_frame_add_text(&agent->output.writer, text);
-	agent->output.lost_count += !send_frame(agent);
+	begin_line(agent, number, stream, text);
+	size_t room = wf_outlet_room(agent->output.out);
+	size_t wanted = agent->output.writer.used + WF_OUTLET_HEAD_BYTES + WORD_ROOM;
+	agent->output.lost_count += room < wanted || !send_frame(agent);
 }
 
 /* The reply to a request; `text` is that of success. */
@@ -78,7 +98,7 @@ wf_agent_reply(struct wf_agent *agent, enum weft_status st, const char *text)
 	wf_frame_begin(&agent->output.writer, WF_FRAME_REPLY);
 	wf_frame_add_number(&agent->output.writer, st);
 	wf_frame_add_text(&agent->output.writer, shown);
-	(void)send_frame(agent);
+	send_word(agent);
 }
 
 void
@@ -105,7 +125,7 @@ send_hello(struct wf_agent *agent, const char *version)
 	wf_frame_add_text(&agent->output.writer, version);
 	wf_frame_add_number(&agent->output.writer, wf_pin_cpu_count());
 	wf_frame_add_text(&agent->output.writer, address);
-	(void)send_frame(agent);
+	send_word(agent);
 }
 
 /* ---- processes ---- */
@@ -230,7 +250,8 @@ on_process_end(struct wf_agent *agent, uint32_t number)
 		snprintf(text, sizeof(text), WF_AGENT_PROGRAM ": %llu lines were lost",
 			 (unsigned long long)agent->output.lost_count);
 		agent->output.lost_count = 0;
-		wf_agent_send_line(agent, number, WF_PROCESS_STDERR, text);
+		begin_line(agent, number, WF_PROCESS_STDERR, text);
+		send_word(agent);
 	}
 	wf_agent_send_numbers(agent, WF_FRAME_ENDED, number, (uint32_t)child->wait_status);
 }
