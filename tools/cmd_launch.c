@@ -13,6 +13,7 @@
 #include "tools/launch/plan.h"
 #include "tools/launch/ports.h"
 #include "tools/launch/program.h"
+#include "tools/launch/reach.h"
 #include "tools/launch/remote_options.h"
 #include "tools/launch/seating.h"
 #include "tools/launch/split.h"
@@ -349,6 +350,13 @@ check(const struct command *command)
 			       "--num_gradient_servers=%" PRIu64 " and --trainers=%" PRIu64
 			       " both are the number of trainers; give --trainers only",
 			       set->num_gradient_servers, set->trainers);
+	}
+	if (is_remote(command) && ports > WF_REACH_LISTENERS_MAX) {
+		return wf_fail(WEFT_INVALID,
+			       "%" PRIu64 " pservers of %" PRIu64 " ports each have %" PRIu64
+			       " ports, and a job on several hosts has %u at most; use fewer "
+			       "--pservers or --ports_num",
+			       set->pservers, lanes, ports, WF_REACH_LISTENERS_MAX);
 	}
 	if (!is_remote(command) && set->port + ports - 1 > 65535) {
 		return wf_fail(WEFT_INVALID,

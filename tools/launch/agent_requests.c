@@ -176,7 +176,7 @@ on_listen(struct wf_agent *agent, struct wf_frame *frame)
 static enum weft_status
 on_reach(struct wf_agent *agent, struct wf_frame *frame)
 {
-	char why[128] = "";
+	struct wf_reach_result result;
 	char text[WF_AGENT_REPLY_BYTES] = "";
 	uint32_t count = wf_frame_read_number(frame);
 
@@ -192,12 +192,12 @@ on_reach(struct wf_agent *agent, struct wf_frame *frame)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	unsigned failed = wf_reach_connect(agent->env, agent->host, count,
-					   wf_now_ns(agent->env) + REACH_NS, why, sizeof(why));
-	if (failed < count) {
-		snprintf(text, sizeof(text), "%u %s", failed, why);
+	st = wf_reach_connect(agent->env, agent->host, count, wf_now_ns(agent->env) + REACH_NS,
+			      &result);
+	if (st == WEFT_OK && result.failed < count) {
+		snprintf(text, sizeof(text), "%u %s", result.failed, result.why);
 	}
-	wf_agent_reply(agent, WEFT_OK, text);
+	wf_agent_reply(agent, st, text);
 	return WEFT_OK;
 }
 

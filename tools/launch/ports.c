@@ -6,6 +6,7 @@
 #include <netdb.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -35,7 +36,19 @@ bind_once(const struct addrinfo *address, int *out)
 }
 
 enum weft_status
-wf_ports_open(const struct wf_host *at, int *out)
+wf_ports_fail_descriptors(int err, unsigned count)
+{
+	struct rlimit most = {0};
+
+	(void)getrlimit(RLIMIT_NOFILE, &most);
+	return wf_fail_errno(WEFT_IO, err,
+			     "%u ports need as many descriptors, and a process may have %llu "
+			     "('ulimit -n' raises that)",
+			     count, (unsigned long long)most.rlim_cur);
+}
+
+enum weft_status
+wf_ports_open(const struct wf_host *at, unsigned count, int *out)
 {
 	const struct addrinfo hints = {.ai_flags = AI_PASSIVE | AI_NUMERICSERV,
 				       .ai_socktype = SOCK_STREAM};
@@ -58,6 +71,9 @@ wf_ports_open(const struct wf_host *at, int *out)
 		return wf_fail(WEFT_UNAVAILABLE, "%s is in use", text);
 	case EACCES:
 		return wf_fail_errno(WEFT_PERM, err, "%s: ports below 1024 are reserved", text);
+	case EMFILE:
+	case ENFILE:
+		return wf_ports_fail_descriptors(err, count);
 	case EADDRNOTAVAIL:
 		return wf_fail(WEFT_INVALID, "%s is not an address of this host", text);
 	default:
@@ -70,7 +86,7 @@ probe_one(const struct wf_host *at)
 {
 	int fd = -1;
 
-	enum weft_status st = wf_ports_open(at, &fd);
+	enum weft_status st = wf_ports_open(at, 1, &fd);
 	if (st == WEFT_OK) {
 		close(fd);
 	}

@@ -9,7 +9,10 @@
  * can be bound. WEFT_UNAVAILABLE names the first that cannot; WEFT_INVALID: not an address of this
  * host, or the range leaves 1..65535. */
 enum weft_status wf_ports_probe(const struct wf_host *at, unsigned count) WEFT_MUST_CHECK;
-/* Opens a listening socket at this one port, with close-on-exec. Fails as wf_ports_probe does. */
-enum weft_status wf_ports_open(const struct wf_host *at, int *out) WEFT_MUST_CHECK;
+/* Opens a listening socket at this one port, with close-on-exec. Fails as wf_ports_probe does; for
+ * want of descriptors, of which the caller needs `count`, with WEFT_IO. */
+enum weft_status wf_ports_open(const struct wf_host *at, unsigned count, int *out) WEFT_MUST_CHECK;
+/* Fails with `err`, EMFILE or ENFILE, and what to do about it. */
+enum weft_status wf_ports_fail_descriptors(int err, unsigned count) WEFT_MUST_CHECK;
 /* The first free range of `count` at `at->port` or above, in steps of `count`; at most 64 tries. */
 enum weft_status wf_ports_find(struct wf_host *at, unsigned count) WEFT_MUST_CHECK;

@@ -107,7 +107,7 @@ listen_at(struct wf_reach *reach, const struct wf_host *at, unsigned count)
 
 	for (unsigned i = 0; i < count && st == WEFT_OK; i++) {
 		one.port = (uint16_t)(at->port + i);
-		st = wf_ports_open(&one, &reach->fd[reach->count]);
+		st = wf_ports_open(&one, count, &reach->fd[reach->count]);
 		reach->count += st == WEFT_OK;
 	}
 	if (st != WEFT_OK) {
@@ -171,7 +171,7 @@ begin(const struct wf_host *host, int *out)
 	struct addrinfo *list =
 		look_up(host->name, service, AI_NUMERICHOST | AI_NUMERICSERV, &error);
 	if (list == NULL) {
-		return EADDRNOTAVAIL;
+		return error == EAI_SYSTEM ? errno : EADDRNOTAVAIL;
 	}
 	int fd = socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	int err = fd < 0 ? errno : 0;
@@ -209,24 +209,27 @@ finish(struct wf_env *env, int fd, int err, uint64_t deadline_ns)
 	return err;
 }
 
-unsigned
+enum weft_status
 wf_reach_connect(struct wf_env *env, const struct wf_host *host, unsigned count,
-		 uint64_t deadline_ns, char *why, size_t bytes)
+		 uint64_t deadline_ns, struct wf_reach_result *out)
 {
 	int fd[WF_REACH_LISTENERS_MAX];
 	int err[WF_REACH_LISTENERS_MAX];
-	unsigned failed = count;
+	enum weft_status st = WEFT_OK;
 
 	WF_ASSERT(count <= WF_REACH_LISTENERS_MAX);
+	*out = (struct wf_reach_result){.failed = count};
 	for (unsigned i = 0; i < count; i++) {
 		fd[i] = -1;
 		err[i] = begin(&host[i], &fd[i]);
 	}
-	for (unsigned i = 0; i < count && failed == count; i++) {
+	for (unsigned i = 0; i < count && st == WEFT_OK && out->failed == count; i++) {
 		err[i] = finish(env, fd[i], err[i], deadline_ns);
-		if (err[i] != 0) {
-			failed = i;
-			snprintf(why, bytes, "%s", strerror(err[i]));
+		if (err[i] == EMFILE || err[i] == ENFILE) {
+			st = wf_ports_fail_descriptors(err[i], count);
+		} else if (err[i] != 0) {
+			out->failed = i;
+			snprintf(out->why, sizeof(out->why), "%s", strerror(err[i]));
 		}
 	}
 	for (unsigned i = 0; i < count; i++) {
@@ -234,5 +237,5 @@ wf_reach_connect(struct wf_env *env, const struct wf_host *host, unsigned count,
 			close(fd[i]);
 		}
 	}
-	return failed;
+	return st;
 }

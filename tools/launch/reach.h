@@ -6,7 +6,7 @@
 #include "base/env.h"
 #include "base/url.h"
 
-#define WF_REACH_LISTENERS_MAX 1024u /* of one host */
+#define WF_REACH_LISTENERS_MAX 1024u /* ports of all pservers of a job on several hosts */
 
 struct wf_reach {
 	int fd[WF_REACH_LISTENERS_MAX]; /* [count] listening sockets */
@@ -24,8 +24,15 @@ bool wf_reach_is_loopback(const char *address);
 enum weft_status wf_reach_listen(struct wf_reach *reach, const char *addresses, uint16_t lowest,
 				 uint16_t highest, unsigned count,
 				 struct wf_host *out) WEFT_MUST_CHECK;
-/* Connects to all of `host`, at the same time. Returns the index of the first that cannot be
- * reached by `deadline_ns`, with the reason in `why`; `count`: all can. */
-unsigned wf_reach_connect(struct wf_env *env, const struct wf_host *host, unsigned count,
-			  uint64_t deadline_ns, char *why, size_t bytes);
+/* What wf_reach_connect finds: the index of the first host that cannot be reached, and the reason;
+ * the number of hosts: all can. */
+struct wf_reach_result {
+	unsigned failed;
+	char why[128];
+};
+/* Connects to all of `host`, at the same time, until `deadline_ns`. WEFT_IO: this process may not
+ * open so many descriptors. */
+enum weft_status wf_reach_connect(struct wf_env *env, const struct wf_host *host, unsigned count,
+				  uint64_t deadline_ns,
+				  struct wf_reach_result *out) WEFT_MUST_CHECK;
 void wf_reach_close(struct wf_reach *reach);

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -309,7 +310,7 @@ a_port_that_is_reached_and_one_that_is_not_are_told_apart(void **state)
 {
 	static struct wf_reach reach;
 	struct wf_host all[3];
-	char why[128] = "";
+	struct wf_reach_result found;
 
 	(void)state;
 	uint16_t port = free_port();
@@ -320,15 +321,49 @@ a_port_that_is_reached_and_one_that_is_not_are_told_apart(void **state)
 	all[1] = all[0];
 	all[2] = all[0];
 	uint64_t deadline_ns = wf_now_ns(env) + 20 * WF_NS_PER_S;
-	assert_int_equal(wf_reach_connect(env, all, 2, deadline_ns, why, sizeof(why)), 2);
+	assert_int_equal(wf_reach_connect(env, all, 2, deadline_ns, &found), WEFT_OK);
+	assert_int_equal(found.failed, 2);
 	all[1].port = free_port();
-	assert_int_equal(wf_reach_connect(env, all, 3, deadline_ns, why, sizeof(why)), 1);
-	assert_non_null(strstr(why, "refused"));
+	assert_int_equal(wf_reach_connect(env, all, 3, deadline_ns, &found), WEFT_OK);
+	assert_int_equal(found.failed, 1);
+	assert_non_null(strstr(found.why, "refused"));
 	snprintf(all[2].name, sizeof(all[2].name), "no.address");
 	all[1] = all[0];
-	assert_int_equal(wf_reach_connect(env, all, 3, deadline_ns, why, sizeof(why)), 2);
+	assert_int_equal(wf_reach_connect(env, all, 3, deadline_ns, &found), WEFT_OK);
+	assert_int_equal(found.failed, 2);
 	wf_reach_close(&reach);
-	assert_int_equal(wf_reach_connect(env, all, 1, deadline_ns, why, sizeof(why)), 0);
+	assert_int_equal(wf_reach_connect(env, all, 1, deadline_ns, &found), WEFT_OK);
+	assert_int_equal(found.failed, 0);
+}
+
+static void
+a_want_of_descriptors_is_named_as_such(void **state)
+{
+	static struct wf_reach reach;
+	struct wf_reach_result found;
+	struct wf_host all[64];
+	struct rlimit before;
+
+	(void)state;
+	uint16_t port = free_port();
+	for (size_t i = 0; i < WF_ARRAY_COUNT(all); i++) {
+		snprintf(all[i].name, sizeof(all[i].name), "127.0.0.1");
+		all[i].port = port;
+	}
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	const struct rlimit few = {32, before.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	assert_int_equal(wf_reach_listen(&reach, "127.0.0.1", 20000, UINT16_MAX, 64, &all[0]),
+			 WEFT_IO);
+	assert_non_null(strstr(weft_last_error(), "64 ports need as many descriptors"));
+	assert_non_null(strstr(weft_last_error(), "have 32 ('ulimit -n'"));
+	assert_int_equal(reach.count, 0);
+	assert_int_equal(wf_reach_listen(&reach, "127.0.0.1", port, port, 1, &all[0]), WEFT_OK);
+	assert_int_equal(wf_reach_connect(env, all, 64, wf_now_ns(env) + 20 * WF_NS_PER_S, &found),
+			 WEFT_IO);
+	assert_non_null(strstr(weft_last_error(), "ulimit -n"));
+	wf_reach_close(&reach);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 static void
@@ -439,6 +474,7 @@ main(void)
 		cmocka_unit_test(a_body_that_lies_about_its_lengths_gives_nothing),
 		cmocka_unit_test(a_frame_that_is_too_long_is_not_sent),
 		cmocka_unit_test(a_port_that_is_reached_and_one_that_is_not_are_told_apart),
+		cmocka_unit_test(a_want_of_descriptors_is_named_as_such),
 		cmocka_unit_test(a_busy_port_is_stepped_over_within_the_range),
 		cmocka_unit_test(loopback_is_no_address_for_other_hosts),
 		cmocka_unit_test(each_pserver_listens_where_its_host_is_reached),
