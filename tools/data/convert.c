@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* weft data convert: each file in another form. Thread: main. */
-#include <inttypes.h>
-#include <stdio.h>
-
 #include "base/assert.h"
 #include "tools/data/verb.h"
 
@@ -14,18 +11,8 @@ static const struct wf_option table[] = {
 	 .choices = "recordio|text",
 	 .help = "The form of the files to write. A line of a text and a record of RecordIO become "
 		 "each other; the line feed is not part of the record."},
-	{.name = "compressor",
-	 .type = WF_OPTION_CHOICE,
-	 .offset = WF_DATA_AT(compressor),
-	 .initial = "auto",
-	 .choices = "auto|none|snappy|gzip|zstd",
-	 .help = "What the files are packed with: none, snappy or gzip for RecordIO; none, gzip or "
-		 "zstd for text. auto: snappy for RecordIO, none for text, and what the first file "
-		 "has where the form does not change."},
-	{.name = "force",
-	 .type = WF_OPTION_BOOL,
-	 .offset = WF_DATA_AT(force),
-	 .help = "Replace files that exist."},
+	WF_DATA_COMPRESSOR,
+	WF_DATA_FORCE,
 };
 
 static const struct wf_help help = {
@@ -98,10 +85,7 @@ work(struct wf_data_job *job)
 	}
 	wf_target_close(target);
 	if (st == WEFT_OK) {
-		const size_t files = job->files.count;
-		printf("%zu file%s, %" PRIu64 " record%s: %s-00000-of-%05zu%s\n", files,
-		       wf_data_plural(files), records, wf_data_plural(records), job->prefix, files,
-		       files > 1 ? " and so on" : "");
+		wf_data_print_written(job, opts.files, records);
 	}
 	return st;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* form: which form the files of a verb that writes shall have. Thread: main. */
+/* form: which form the files of a verb that writes shall have, and the line about them. Thread:
+ * main. */
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "tools/data/verb.h"
@@ -37,4 +40,12 @@ wf_data_first_kind(const struct wf_data_job *job, struct wf_source_kind *out)
 	}
 	wf_source_close(source);
 	return st;
+}
+
+void
+wf_data_print_written(const struct wf_data_job *job, uint32_t files, uint64_t records)
+{
+	printf("%" PRIu32 " file%s, %" PRIu64 " record%s: %s-00000-of-%05" PRIu32 "%s\n", files,
+	       wf_data_plural(files), records, wf_data_plural(records), job->prefix, files,
+	       files > 1 ? " and so on" : "");
 }

@@ -2,7 +2,6 @@
 /* weft data split: the records of files, dealt to as many files as are wanted. Two passes: names
  * say how many files there are, so records are counted first. Thread: main. */
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -44,18 +43,8 @@ static const struct wf_option table[] = {
 	 .initial = "same",
 	 .choices = "same|recordio|text",
 	 .help = "The form of the files to write. same: that of the first file."},
-	{.name = "compressor",
-	 .type = WF_OPTION_CHOICE,
-	 .offset = WF_DATA_AT(compressor),
-	 .initial = "auto",
-	 .choices = "auto|none|snappy|gzip|zstd",
-	 .help = "What the files are packed with: none, snappy or gzip for RecordIO; none, gzip or "
-		 "zstd for text. auto: as the first file, or snappy and none where the form "
-		 "changes."},
-	{.name = "force",
-	 .type = WF_OPTION_BOOL,
-	 .offset = WF_DATA_AT(force),
-	 .help = "Replace files that exist."},
+	WF_DATA_COMPRESSOR,
+	WF_DATA_FORCE,
 };
 
 static const struct wf_help_group groups[] = {
@@ -301,10 +290,7 @@ work(struct wf_data_job *job)
 	wf_window_fini(&split.window);
 	wf_bytes_fini(job->env, &split.header);
 	if (st == WEFT_OK) {
-		printf("%" PRIu32 " file%s, %" PRIu64 " record%s: %s-00000-of-%05" PRIu32 "%s\n",
-		       split.files, wf_data_plural(split.files), split.records,
-		       wf_data_plural(split.records), job->prefix, split.files,
-		       split.files > 1 ? " and so on" : "");
+		wf_data_print_written(job, split.files, split.records);
 	}
 	return st;
 }

@@ -23,6 +23,21 @@ struct wf_data_opts {
 
 #define WF_DATA_AT(field) offsetof(struct wf_data_opts, field)
 
+/* The options that all verbs have which write files. */
+#define WF_DATA_COMPRESSOR                                                                         \
+	{                                                                                          \
+		.name = "compressor", .type = WF_OPTION_CHOICE, .offset = WF_DATA_AT(compressor),  \
+		.initial = "auto", .choices = "auto|none|snappy|gzip|zstd",                        \
+		.help = "What the files are packed with: none, snappy or gzip for RecordIO; "      \
+			"none, gzip or zstd for text. auto: as the first file where the form "     \
+			"stays the same; otherwise snappy for RecordIO and none for text."         \
+	}
+#define WF_DATA_FORCE                                                                              \
+	{                                                                                          \
+		.name = "force", .type = WF_OPTION_BOOL, .offset = WF_DATA_AT(force),              \
+		.help = "Replace files that exist."                                                \
+	}
+
 /* What a verb works with. */
 struct wf_data_job {
 	struct wf_env *env;
@@ -61,3 +76,5 @@ struct wf_target_form wf_data_form(const struct wf_data_opts *opts,
 /* Opens the first file, to see what it is. */
 enum weft_status wf_data_first_kind(const struct wf_data_job *job,
 				    struct wf_source_kind *out) WEFT_MUST_CHECK;
+/* The line about the files of a job that writes. */
+void wf_data_print_written(const struct wf_data_job *job, uint32_t files, uint64_t records);
