@@ -7,31 +7,7 @@
 needs_training
 
 port=$(free_ports)
-awk '
-function below(n) {
-	state = state * 16807 % 2147483647
-	return state % n
-}
-BEGIN {
-	state = 20240
-	for (row = 0; row < 1500; row++) {
-		kind = below(6)
-		count = below(50)
-		clicked = kind < 2 || count > 40 ? 1 : 0
-		if (below(20) == 0) {
-			clicked = 1 - clicked
-		}
-		line = clicked "\t" count
-		for (i = 2; i <= 13; i++) {
-			line = line "\t" (below(8) == 0 ? "" : below(1000) - 2)
-		}
-		line = line "\t" sprintf("%08x", 16777216 + kind)
-		for (i = 2; i <= 26; i++) {
-			line = line "\t" (below(10) == 0 ? "" : sprintf("%08x", below(300) * 7919))
-		}
-		print line
-	}
-}' >generated_in_criteos_layout.tsv
+criteo_rows 1500 >generated_in_criteos_layout.tsv
 
 options="--format=criteo --data=$work/generated_in_criteos_layout.tsv --num_passes=3"
 # shellcheck disable=SC2086

@@ -7,25 +7,7 @@
 needs_training
 
 port=$(free_ports)
-# The file is generated, in the layout of Criteo's logs: what is learned from it says nothing.
-awk '
-function below(n) {
-	state = state * 16807 % 2147483647
-	return state % n
-}
-BEGIN {
-	state = 20240
-	for (row = 0; row < 1500; row++) {
-		count = below(200)
-		line = count > 100 ? 1 : 0
-		line = line "\t" count
-		for (i = 1; i < 13; i++)
-			line = line "\t" (below(4) == 0 ? "" : below(1000) - 2)
-		for (i = 0; i < 26; i++)
-			line = line "\t" (below(10) == 0 ? "" : sprintf("%08x", below(300) * 7919))
-		print line
-	}
-}' >all.tsv
+criteo_rows 1500 >all.tsv
 mkdir parts
 sed -n '1,150p' all.tsv >parts/part-00000
 sed -n '151,500p' all.tsv | gzip >parts/part-00001.gz

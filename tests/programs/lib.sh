@@ -68,6 +68,36 @@ says_not() {
 	fi
 }
 
+# criteo_rows COUNT: generated rows in the layout of Criteo's logs. The label hangs on one category
+# and one count, so that something can be learned; it says nothing about Criteo's data.
+criteo_rows() {
+	awk -v rows="$1" '
+	function below(n) {
+		state = state * 16807 % 2147483647
+		return state % n
+	}
+	BEGIN {
+		state = 20240
+		for (row = 0; row < rows; row++) {
+			kind = below(6)
+			count = below(50)
+			clicked = kind < 2 || count > 40 ? 1 : 0
+			if (below(20) == 0) {
+				clicked = 1 - clicked
+			}
+			line = clicked "\t" count
+			for (i = 2; i <= 13; i++) {
+				line = line "\t" (below(8) == 0 ? "" : below(1000) - 2)
+			}
+			line = line "\t" sprintf("%08x", 16777216 + kind)
+			for (i = 2; i <= 26; i++) {
+				line = line "\t" (below(10) == 0 ? "" : sprintf("%08x", below(300) * 7919))
+			}
+			print line
+		}
+	}'
+}
+
 # start NAME command...: in the background; output in NAME.out, NAME.err; its number in $last_pid.
 start() {
 	name=$1
