@@ -99,7 +99,7 @@ static const struct wf_original rows[] = {
 	{"test_period", TRAINER, OPTION},
 	{"test_all_data_in_one_period", TRAINER, SWITCH, IGNORED("every test uses all test rows")},
 	{"average_test_period", TRAINER,
-	 REFUSED("0", "with --average_window every test uses averages; see --test_period")},
+	 REFUSED("0", "every test uses the averages, where there are any; see --test_period")},
 	{"test_pass", TRAINER,
 	 REFUSED("-1", "saved passes are not tested again; the line of each pass has its test")},
 	{"test_wait", TRAINER,
