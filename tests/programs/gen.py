@@ -277,6 +277,33 @@ def manifests():
     check([t["replicas"] for t in alone["spec"]["tasks"]] == [3, 3], "as many pservers as trainers")
 
 
+def limits():
+    """Nothing is cut: what is as long as it may be is whole, and what is longer is refused by name."""
+    name, path = "N" * 255, "/" + "p" * 4094
+    address = "h" * 255
+    full = run("volcano", "--image=x", f"--env={name}=v", f"--volume=host:{path}:{path}", f"--listen={address}",
+               f"--secret_file={path}", "--", "x")
+    check(f"--from-file=secret={path}\n" in full, "the secret's path is cut")
+    manifest = load(full)
+    pod = at(manifest, pod_path(manifest, 0))
+    check(name in [entry["name"] for entry in container(manifest, 1)["env"]], "the variable's name is cut")
+    check(container(manifest, 0)["volumeMounts"][-1]["mountPath"] == path, "the volume's path is cut")
+    check(pod["volumes"][-1]["hostPath"]["path"] == path, "the volume's folder is cut")
+    check(f"--listen={address}" in container(manifest, 0)["command"], "the address is cut")
+    for kind, option, value in (
+        ("volcano", "env", f"N{name}=v"), ("jobset", "volume", f"host:{path}q:/x"), ("jobset", "volume", f"host:/x:{path}q"),
+        ("volcano", "listen", f"{address}h"), ("volcano", "secret_file", f"{path}q"), ("slurm", "listen", f"{address}h"),
+    ):
+        image = [] if kind == "slurm" else ["--image=x"]
+        said = run(kind, *image, f"--{option}={value}", "--", "x", code=64)
+        check(f"--{option}=" in said and "are the most" in said, f"{option}: {said}")
+    slurm = ["slurm", "--time_limit=2880m"]
+    check("--signal=TERM@65535\n" in run(*slurm, "--term_grace=65530s", "--", "x"), "the longest grace")
+    check("Slurm allows 65530 s" in run(*slurm, "--term_grace=65531s", "--", "x", code=64), "a longer one")
+    check("Leave replicas at 1:" in run("jobset", "--image=x", "--", "x"), "no note on the index")
+    check("Leave the tasks their names, pserver and trainer:" in full, "no note on the tasks")
+
+
 def secrets():
     """The object and where a pod has it."""
     base = ["--image=x", "--job_name=w2v"]
@@ -500,6 +527,7 @@ def refusals():
 
 manifests()
 secrets()
+limits()
 arguments_survive()
 client()
 refusals()

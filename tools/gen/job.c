@@ -13,6 +13,7 @@
 #define UPPER "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #define DIGITS "0123456789"
 #define GRACE_EXTRA_S 5u
+#define SLURM_GRACE_S 65535u /* the most that sbatch --signal takes */
 
 /* A name of a host in DNS has at most 63 bytes. The longest that a controller makes of a job's name
  * is NAME-trainer-0-4095-xxxxx. */
@@ -32,6 +33,15 @@ consists_of(const char *text, const char *characters)
 	return text[0] != '\0' && text[strspn(text, characters)] == '\0';
 }
 
+/* What is longer would be cut, by weft or by whoever reads what it writes. */
+static enum weft_status
+check_length(const char *option, const char *text, size_t bytes, size_t most)
+{
+	return bytes <= most ? WEFT_OK
+			     : wf_fail(WEFT_INVALID, "--%s=%.80s...: %zu bytes, %zu are the most",
+				       option, text, bytes, most);
+}
+
 /* ---- values in lists ---- */
 
 enum weft_status
@@ -42,6 +52,10 @@ wf_gen_add_variable(struct wf_gen_job *job, const char *text)
 	if (text[name_bytes] != '=' || name_bytes == 0 || strchr(DIGITS, text[0]) != NULL ||
 	    strspn(text, LOWER UPPER DIGITS "_") != name_bytes) {
 		return wf_fail(WEFT_INVALID, "--env=%.80s: must be NAME=VALUE", text);
+	}
+	enum weft_status st = check_length("env", text, name_bytes, WF_GEN_NAME_BYTES);
+	if (st != WEFT_OK) {
+		return st;
 	}
 	if (job->variable_count == WF_GEN_VARIABLES_MAX) {
 		return wf_fail(WEFT_INVALID, "--env: %u variables are the most",
@@ -84,6 +98,13 @@ wf_gen_add_volume(struct wf_gen_job *job, const char *text)
 				   : volume.source[0] == '/';
 	if (!good_source || volume.path[0] != '/' || (rest[0] != '\0' && !volume.is_read_only)) {
 		return refuse_volume(text);
+	}
+	enum weft_status st = check_length("volume", text, volume.source_bytes, WF_GEN_PATH_BYTES);
+	if (st == WEFT_OK) {
+		st = check_length("volume", text, volume.path_bytes, WF_GEN_PATH_BYTES);
+	}
+	if (st != WEFT_OK) {
+		return st;
 	}
 	if (job->volume_count == WF_GEN_VOLUMES_MAX) {
 		return wf_fail(WEFT_INVALID, "--volume: %u volumes are the most",
@@ -227,7 +248,24 @@ check_secret(const struct wf_gen_job *job)
 		return wf_fail(WEFT_INVALID, "--secret makes a new secret and --secret_file names "
 					     "one that is there; give one of them");
 	}
-	return WEFT_OK;
+	const char *file = job->set.secret_file;
+	return is_given(file) ? check_length("secret_file", file, strlen(file), WF_GEN_PATH_BYTES)
+			      : WEFT_OK;
+}
+
+/* The signal that Slurm sends before the limit of time. */
+static enum weft_status
+check_grace(const struct wf_gen_job *job)
+{
+	uint64_t grace_s = wf_gen_grace_s(job);
+
+	if (job->kind != WF_GEN_SLURM || job->set.time_limit_ns == 0 || grace_s <= SLURM_GRACE_S) {
+		return WEFT_OK;
+	}
+	return wf_fail(WEFT_INVALID,
+		       "--term_grace is %" PRIu64 " s, and with --time_limit Slurm allows %u s at "
+		       "most",
+		       grace_s - GRACE_EXTRA_S, SLURM_GRACE_S - GRACE_EXTRA_S);
 }
 
 /* Lines of a script that are no commands: they end where the line does. */
@@ -265,6 +303,11 @@ check_places(const struct wf_gen_job *job)
 			       "files: put them into the image, or on a volume (--volume)",
 			       set->workdir);
 	}
+	enum weft_status st =
+		check_length("listen", set->listen, strlen(set->listen), WF_GEN_NAME_BYTES);
+	if (st != WEFT_OK) {
+		return st;
+	}
 	uint64_t lanes = (uint64_t)set->ports_num + set->ports_num_for_sparse;
 	/* In a script several pservers can have one host, and ports one after another there. */
 	uint64_t most = is_manifest ? 1 : job->pservers;
@@ -285,7 +328,8 @@ wf_gen_job_settle(struct wf_gen_job *job)
 	job->pservers = set->pservers > 0 ? set->pservers : set->trainers;
 	job->is_built_in = job->program_count > 0 && strcmp(job->program[0], "train") == 0;
 	enum weft_status (*const checks[])(const struct wf_gen_job *) = {
-		check_program, check_name, check_resources, check_secret, check_lines, check_places,
+		check_program, check_name,  check_resources, check_secret,
+		check_grace,   check_lines, check_places,
 	};
 	enum weft_status st = WEFT_OK;
 	if (is_given(set->env)) {

@@ -13,6 +13,8 @@
 #define WF_GEN_VOLUMES_MAX 16u
 #define WF_GEN_TRAINERS_MAX 4096u
 #define WF_GEN_SECRET_BYTES 32u
+#define WF_GEN_NAME_BYTES 255u  /* of a variable or an address */
+#define WF_GEN_PATH_BYTES 4095u /* of a file or a volume */
 
 /* Kinds of script or manifest; also bits, of those that an option is for. */
 enum wf_gen_kind {

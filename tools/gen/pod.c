@@ -20,10 +20,11 @@ is_given(const char *text)
 	return text != NULL && text[0] != '\0';
 }
 
-/* Copies a text that is not terminated; a longer one than `bytes` is cut. */
+/* Copies a text that is not terminated. It fits: wf_gen_job_settle has seen to it. */
 static const char *
 terminated(char *out, size_t bytes, const char *text, size_t text_bytes)
 {
+	WF_ASSERT(text_bytes < bytes);
 	snprintf(out, bytes, "%.*s", (int)text_bytes, text);
 	return out;
 }
@@ -49,7 +50,7 @@ static void
 print_environment(struct wf_yaml *yaml, const struct wf_gen_job *job, const struct wf_gen_pod *pod)
 {
 	const struct wf_gen_settings *set = &job->set;
-	char name[256];
+	char name[WF_GEN_NAME_BYTES + 1];
 
 	wf_yaml_list(yaml, "env");
 	yaml->doubles_dollars = true;
@@ -195,7 +196,7 @@ static void
 print_mounts(struct wf_yaml *yaml, const struct wf_gen_job *job)
 {
 	char name[NUMBER_BYTES];
-	char path[4096];
+	char path[WF_GEN_PATH_BYTES + 1];
 
 	if (job->volume_count == 0 && !wf_gen_has_secret(job)) {
 		return;
@@ -222,7 +223,7 @@ static void
 print_volumes(struct wf_yaml *yaml, const struct wf_gen_job *job)
 {
 	char name[NUMBER_BYTES];
-	char source[4096];
+	char source[WF_GEN_PATH_BYTES + 1];
 
 	if (job->volume_count == 0 && !wf_gen_has_secret(job)) {
 		return;
@@ -292,15 +293,23 @@ wf_gen_pod_template(struct wf_yaml *yaml, const struct wf_gen_job *job,
 void
 wf_gen_pod_comment(struct wf_yaml *yaml, const struct wf_gen_job *job)
 {
-	char text[512];
+	/* What breaks a job whose manifest is changed by hand. */
+	const char *note =
+		job->kind == WF_GEN_JOBSET
+			? "Leave replicas at 1: a trainer's number is its index in the one Job "
+			  "'" WF_GEN_TRAINER "',\nand each further Job would count from 0 again."
+			: "Leave the tasks their names, " WF_GEN_PSERVER " and " WF_GEN_TRAINER
+			  ": weft looks for the variables\nthat Volcano names after them, such "
+			  "as VC_PSERVER_HOSTS.";
+	char text[1024];
 
 	snprintf(text, sizeof(text),
 		 "A job of weft: pservers: %" PRIu64 ", trainers: %" PRIu64
 		 ". Start it with: kubectl apply -f FILE\n"
 		 "Watch it with:  kubectl get pods; kubectl logs -f %s-trainer-0%s\n"
-		 "End it with:    kubectl delete -f FILE",
+		 "End it with:    kubectl delete -f FILE\n%s",
 		 job->pservers, job->set.trainers, job->set.job_name,
-		 job->kind == WF_GEN_JOBSET ? "-0-..." : "");
+		 job->kind == WF_GEN_JOBSET ? "-0-..." : "", note);
 	wf_yaml_comment(yaml, text);
 	wf_gen_secret_comment(yaml, job);
 	wf_gen_secret_document(yaml, job);

@@ -89,13 +89,13 @@ wf_gen_secret_comment(struct wf_yaml *yaml, const struct wf_gen_job *job)
 				       "0123456789._-/+=@,:";
 	const char *file = job->set.secret_file;
 	char name[NAME_BYTES];
-	char text[1024];
+	char text[WF_GEN_PATH_BYTES + 256];
 
 	if (file == NULL || file[0] == '\0') {
 		return;
 	}
 	snprintf(text, sizeof(text),
-		 "Before that: kubectl create secret generic %s --from-file=" KEY "=%.512s",
+		 "Before that: kubectl create secret generic %s --from-file=" KEY "=%s",
 		 object_name(job, name), file[strspn(file, harmless)] == '\0' ? file : "FILE");
 	wf_yaml_comment(yaml, text);
 }
