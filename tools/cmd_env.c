@@ -2,6 +2,7 @@
 /* weft env: which variables of the environment say something about this process's place in a job,
  * which of them are used, and why others are not. Thread: main, the only one. */
 #include <ctype.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,9 +15,9 @@
 #include "tools/pserver_options.h"
 
 #define PROGRAM "weft env"
-#define VALUE_COLUMNS 32 /* of what is shown of a value */
-#define SOURCE_BYTES 96
-#define PADDLE_BYTES 7u /* of "PADDLE_" */
+#define VALUE_COLUMNS 32             /* of what is shown of a value */
+#define SOURCE_BYTES (PATH_MAX + 16) /* of "FILE:LINE" */
+#define PADDLE_BYTES 7u              /* of "PADDLE_" */
 
 extern char **environ;
 
@@ -224,7 +225,7 @@ print_launchers(const struct wf_launcher *launcher, const struct wf_options *opt
 		char from[SOURCE_BYTES];
 		char used[WF_OPTION_VARIABLE_BYTES] = "";
 		char place[SOURCE_BYTES];
-		char how[WF_ERROR_BYTES] = "used";
+		char how[SOURCE_BYTES + 32] = "used";
 		const struct wf_option *option = wf_option_find(options, name, strlen(name));
 
 		snprintf(from, sizeof(from), "%.*s (%s)", (int)strcspn(finding->text, "="),

@@ -88,3 +88,11 @@ expect 0 env OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=3 "$WEFT" train linear 
 says_not last.err OMPI
 expect 64 env JOB_COMPLETION_INDEX=4 "$WEFT" train linear
 says last.err "trainer_id=4 (JOB_COMPLETION_INDEX)" "less than num_gradient_servers=1"
+
+# The path of a file is shown whole.
+folder=$(printf '%0250d' 0)/$(printf '%0250d' 0)/$(printf '%0250d' 0)
+mkdir -p "$folder"
+printf 'pservers = 10.0.0.9\n' >"$folder/own.conf"
+shown WEFT_CONFIG="$folder/own.conf" SLURM_STEP_ID=0 SLURM_PROCID=1 "SLURM_JOB_NODELIST=n[1-3]"
+row pservers 10.0.0.9 "$folder/own.conf:1" used
+row pservers n1 "SLURM_JOB_NODELIST (Slurm)" "ignored: $folder/own.conf:1 sets it"
