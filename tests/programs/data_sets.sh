@@ -40,7 +40,8 @@ as_alone --train_list="$work/parts"
 
 # In windows of 10 or so rows, the longest lines have 300 bytes.
 alone --data='parts/part-*' --data_window=4KiB
-says last.err "1500 rows in 5 files" "read in windows of 4096 bytes"
+says last.err "1500 rows in 5 files" "read in windows of 4096 bytes" \
+	" of 300 test rows"
 [ "$alone" != "$whole" ] || fail "windows do not change the order of rows"
 as_alone --data="$work/parts/part-*" --data_window=4KiB
 windows=$alone
@@ -66,18 +67,19 @@ alone --data='own{trainer}' --data_split=mine
 as_alone --data="$work/own{trainer}" --data_split=mine
 
 # differs TEXT SPLIT DATA OTHER [OPTION]: trainer 1 is refused, for trainer 0 has DATA and OPTION,
-# and it has OTHER
+# and it has OTHER; an option about windows is for both
 job="--num_gradient_servers=2 --ports_num_for_sparse=1 --pservers=127.0.0.1:$port"
 differs() {
 	start pserver "$WEFT" pserver --port="$port" --once --num_gradient_servers=2 \
 		--ports_num_for_sparse=1
 	pserver=$last_pid
+	case ${5-} in --data_window=*) window=$5 ;; *) window= ;; esac
 	# shellcheck disable=SC2086
 	start first "$WEFT" train ctr $ctr $job --data_split="$2" --data="$3" ${5:+"$5"}
 	first=$last_pid
 	wait_for pserver.err "trainer 0"
 	# shellcheck disable=SC2086
-	expect 64 "$WEFT" train ctr $ctr $job --trainer_id=1 --data_split="$2" --data="$4"
+	expect 64 "$WEFT" train ctr $ctr $job --trainer_id=1 --data_split="$2" --data="$4" $window
 	says last.err "$1"
 	ends "$first" 20 "trainer 0"
 	[ "$code" -eq 64 ] || fail "trainer 0: exit code $code"
@@ -85,14 +87,34 @@ differs() {
 }
 # A file for each trainer is not data that they share.
 differs "--data_split=mine" rows own0/train own1/train
-says last.err "has data=900," "has data=400,"
-says first.err "--data_split=mine"
+says last.err "has data=900," "has data=400," "the first file here is train of "
+says first.err "--data_split=mine" "the first file here is train of $(wc -c <own0/train) bytes"
 mkdir both
 cp own0/train both/a
 cp own1/train both/b
 cp -r both fewer
 sed -i '$d' fewer/a
 differs "has data_files=2," files both fewer
+says last.err "the first file here that differs is a of $(wc -c <fewer/a) bytes"
+says first.err "the first file here that differs is a of $(wc -c <both/a) bytes"
+
+# Read in windows, by content: a byte of the third file, of a size that is the same; one of many; and
+# more files than the other has.
+cp -r parts changed
+sed -i '2s/1/7/' changed/part-00002
+cmp -s parts/part-00002 changed/part-00002 && fail "line 2 of part-00002 has no 1"
+differs "the first file here that differs is part-00002 of" rows parts changed --data_window=8KiB
+says first.err "the first file here that differs is part-00002 of $(wc -c <parts/part-00002) bytes"
+mkdir many
+for i in 10 11 12 13 14 15 16 17 18; do cp parts/part-00000 many/part-$i; done
+cp -r many others
+sed -i '9d' others/part-13
+differs "the first file here that differs is among the 2 from part-12 on" rows many others \
+	--data_window=8KiB
+cp -r parts more
+cp parts/part-00000 more/part-00005
+differs "the first file here that differs is part-00005 of" rows parts more --data_window=8KiB
+says first.err "the files here are the same up to part-00004, the last one"
 
 # A trainer that knows of no test rows would hold back a fifth of its own.
 differs "has test_list=true" rows own0 own0 --test_list=test

@@ -10,7 +10,9 @@
 
 #include "base/digest.h"
 
-#define DATA_BYTES 128u
+#define DATA_BYTES 160u
+#define FILES_WORD " data_files="
+#define ROWS_WORD " data="
 
 /* Of a table whose rows no other trainer sees: how many classes it has, and which column is
  * learned. A name may have blanks in it, so its digest stands for it. */
@@ -34,7 +36,8 @@ describe_data(const struct wf_run *job, char *out, size_t bytes)
 {
 	const struct wf_set *set = &job->data.set[0];
 	const bool is_streamed = set->is_streamed;
-	uint64_t digest = set->digest;
+	char code[WF_MARKS_CODE_BYTES];
+	uint64_t digest = 0;
 	int used = 0;
 
 	if (job->data.split == WF_SPLIT_MINE) {
@@ -47,26 +50,73 @@ describe_data(const struct wf_run *job, char *out, size_t bytes)
 		return WEFT_OK;
 	}
 	if (job->data.split == WF_SPLIT_FILES) {
+		wf_marks_code(&set->listed, code);
 		used = snprintf(out, bytes,
-				" data_split=files data_window=%" PRIu64
-				" data_files=%zu,%016" PRIx64,
-				job->opts->data_window, set->listed_count, set->listed_digest);
+				" data_split=files data_window=%" PRIu64 FILES_WORD "%zu,%s",
+				job->opts->data_window, set->listed_count, code);
 		describe_columns(job, out + used, bytes - (size_t)used);
 		return WEFT_OK;
 	}
 	if (is_streamed) {
+		wf_marks_code(&set->content, code);
 		used = snprintf(out, bytes, " data_window=%zu", set->window_bytes);
 		describe_columns(job, out + used, bytes - (size_t)used);
 		used = (int)strlen(out);
-	} else {
-		enum weft_status st = wf_source_digest(job->env, job->data.source, &digest);
-		if (st != WEFT_OK) {
-			return st;
+		snprintf(out + used, bytes - (size_t)used, ROWS_WORD "%zu,%s",
+			 job->data.source->rows, code);
+		return WEFT_OK;
+	}
+	enum weft_status st = wf_source_digest(job->env, job->data.source, &digest);
+	if (st == WEFT_OK) {
+		snprintf(out, bytes, ROWS_WORD "%zu,%016" PRIx64, job->data.source->rows, digest);
+	}
+	return st;
+}
+
+/* The last part of the value that `word` has somewhere in a refusal, where that is not `own`; "":
+ * there is none. `out` has WF_MARKS_CODE_BYTES. */
+static void
+find_other_code(const char *text, const char *word, const char *own, char *out)
+{
+	out[0] = '\0';
+	for (const char *at = strstr(text, word); at != NULL; at = strstr(at, word)) {
+		at += strlen(word);
+		const char *last = at;
+		/* Commas are within the value, and behind it if more of the sentence follows. */
+		for (; *at != '\0' && *at != ' ' && *at != ':'; at++) {
+			last = *at == ',' && at[1] != ' ' ? at + 1 : last;
+		}
+		const size_t length = (size_t)(at - last) - (at > last && at[-1] == ',');
+		if (length < WF_MARKS_CODE_BYTES &&
+		    (strlen(own) != length || strncmp(last, own, length) != 0)) {
+			memcpy(out, last, length);
+			out[length] = '\0';
+			return;
 		}
 	}
-	snprintf(out + used, bytes - (size_t)used, " data=%zu,%016" PRIx64, job->data.source->rows,
-		 digest);
-	return WEFT_OK;
+}
+
+bool
+wf_run_explain_data(const struct wf_run *job, const char *refusal, char *out, size_t bytes)
+{
+	const struct wf_set *set = &job->data.set[0];
+	const bool has_files = job->data.split == WF_SPLIT_FILES;
+	const char *word = has_files ? FILES_WORD : ROWS_WORD;
+	const struct wf_marks *marks =
+		has_files || !set->is_streamed ? &set->listed : &set->content;
+	char own[WF_MARKS_CODE_BYTES];
+	char other[WF_MARKS_CODE_BYTES] = "";
+
+	if (strstr(refusal, word) == NULL || marks->count == 0) {
+		return false;
+	}
+	/* Rows in memory are compared without regard to the files that they come from. */
+	if (has_files || set->is_streamed) {
+		wf_marks_code(marks, own);
+		find_other_code(refusal, word, own, other);
+	}
+	wf_marks_explain(marks, other, out, bytes);
+	return true;
 }
 
 enum weft_status

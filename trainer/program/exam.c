@@ -54,6 +54,12 @@ list_keys(struct wf_run *job, struct wf_exam *exam)
 	if (st == WEFT_OK) {
 		st = wf_source_list_keys(job->env, block.source, &exam->keys);
 	}
+	if (st == WEFT_OK) {
+		wf_log(job->env, WF_LOG_INFO,
+		       "digests of tables cover the rows of %zu keys: of the first %zu of %zu test "
+		       "rows",
+		       exam->keys.count, block.rows, wf_exam_rows(job));
+	}
 	wf_walk_fini(&walk);
 	return st;
 }

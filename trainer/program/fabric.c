@@ -18,6 +18,8 @@
 #include "trainer/program/tensor_modes.h"
 #include "weft/weft.h"
 
+#define WHERE_BYTES 192u /* of which file a refusal is about */
+
 struct fabric {
 	struct wf_run *job;
 	struct weft_session *session;
@@ -471,20 +473,22 @@ run_pass(struct fabric *fabric)
 	return weft_barrier(fabric->session);
 }
 
-/* Data that differs is refused by pservers, which do not know what trainers do with it. */
+/* Data that differs is refused by pservers, which know neither files nor what trainers do with
+ * them. */
 static enum weft_status
-hint_at_split(const struct wf_run *job, enum weft_status st)
+hint_at_data(const struct wf_run *job, enum weft_status st)
 {
 	const struct wf_error why = *wf_error_record();
+	char where[WHERE_BYTES];
 
-	if (st != WEFT_MISMATCH || job->data.split != WF_SPLIT_ROWS ||
-	    strstr(why.text, "has data=") == NULL) {
+	if (st != WEFT_MISMATCH || !wf_run_explain_data(job, why.text, where, sizeof(where))) {
 		return st;
 	}
-	return wf_fail(st,
-		       "%s; where each trainer has data of its own, give all of them "
-		       "--data_split=mine",
-		       why.text);
+	return wf_fail(st, "%s; %s%s", why.text, where,
+		       job->data.split == WF_SPLIT_ROWS
+			       ? "; where each trainer has data of its own, give all of them "
+				 "--data_split=mine"
+			       : "");
 }
 
 /* Ends the session. The first failure is reported, not its consequences. */
@@ -509,7 +513,7 @@ finish(struct fabric *fabric, enum weft_status st)
 	if (watch != NULL) {
 		watch->ends();
 	}
-	st = hint_at_split(fabric->job, end_session(fabric, st));
+	st = hint_at_data(fabric->job, end_session(fabric, st));
 	if (watch != NULL) {
 		watch->over(st);
 	}

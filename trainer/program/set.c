@@ -28,13 +28,16 @@ digest_list(struct wf_env *env, struct wf_set *set)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	for (size_t i = 0; i < set->files.count; i++) {
-		const char *slash = strrchr(set->files.file[i].path, '/');
-		wf_digest_string(digest, slash == NULL ? set->files.file[i].path : slash + 1);
-		wf_digest_u64(digest, set->files.file[i].bytes);
-	}
 	set->listed_count = set->files.count;
-	set->listed_digest = wf_digest_value(digest);
+	wf_marks_begin(&set->listed, set->files.count);
+	for (size_t i = 0; i < set->files.count; i++) {
+		const struct wf_file *file = &set->files.file[i];
+		const char *slash = strrchr(file->path, '/');
+		wf_digest_reset(digest);
+		wf_digest_string(digest, slash == NULL ? file->path : slash + 1);
+		wf_digest_u64(digest, file->bytes);
+		wf_marks_add(&set->listed, i, file->path, file->bytes, wf_digest_value(digest));
+	}
 	wf_digest_destroy(digest);
 	return WEFT_OK;
 }
@@ -171,9 +174,12 @@ scan_file(struct wf_env *env, struct wf_set *set, size_t idx, struct wf_digest *
 	};
 	set->source.rows += (size_t)set->file[idx].rows;
 	set->bytes += scan.bytes;
+	wf_digest_reset(digest);
 	wf_digest_u64(digest, scan.lines);
 	wf_digest_u64(digest, scan.bytes);
 	wf_digest_u64(digest, scan.crc);
+	wf_marks_add(&set->content, idx, set->files.file[idx].path, scan.bytes,
+		     wf_digest_value(digest));
 	if (has_format(&set->opts, "libsvm") && scan.marks_max > set->source.row_entries_max) {
 		set->source.row_entries_max = scan.marks_max;
 	}
@@ -193,10 +199,10 @@ scan_files(struct wf_env *env, struct wf_set *set)
 	if (st != WEFT_OK) {
 		return st;
 	}
+	wf_marks_begin(&set->content, set->files.count);
 	for (size_t i = 0; st == WEFT_OK && i < set->files.count; i++) {
 		st = scan_file(env, set, i, digest);
 	}
-	set->digest = wf_digest_value(digest);
 	set->source.train_rows = set->source.rows;
 	wf_digest_destroy(digest);
 	return st;

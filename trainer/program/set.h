@@ -5,6 +5,7 @@
  * Thread: read-only once open. */
 #pragma once
 
+#include "trainer/program/marks.h"
 #include "trainer/program/source.h"
 #include "trainer/readers/files.h"
 
@@ -46,11 +47,11 @@ struct wf_set {
 	struct wf_set_file *file; /* [files.count] if streamed, otherwise NULL */
 	struct wf_sheet sheet;    /* of a streamed table of numbers; otherwise zeroed */
 	size_t window_bytes;
-	uint64_t digest; /* of the text of each file, if streamed */
+	struct wf_marks content; /* of the text of each file, if streamed */
 
-	/* Of the files of all trainers: how many, and a digest of their names and sizes. */
+	/* Of the files of all trainers: how many, and their names and sizes. */
 	size_t listed_count;
-	uint64_t listed_digest;
+	struct wf_marks listed;
 };
 
 /**
