@@ -181,9 +181,9 @@ on_reply(struct wf_link *link, struct wf_frame *frame)
 {
 	uint32_t status = wf_frame_read_number(frame);
 
-	copy_line(link->text, sizeof(link->text), wf_frame_read_text(frame));
-	link->reply = status < WEFT_STATUS_COUNT ? (enum weft_status)status : WEFT_PROTOCOL;
-	link->replied = true;
+	copy_line(link->reply.text, sizeof(link->reply.text), wf_frame_read_text(frame));
+	link->reply.status = status < WEFT_STATUS_COUNT ? (enum weft_status)status : WEFT_PROTOCOL;
+	link->reply.received = true;
 	return !frame->bad;
 }
 
@@ -193,7 +193,7 @@ on_frame(struct wf_link *link, struct wf_frame *frame)
 	bool good = false;
 
 	if (frame->type == WF_FRAME_REPLY) {
-		good = !link->replied && on_reply(link, frame);
+		good = !link->reply.received && on_reply(link, frame);
 	} else if (frame->type == WF_FRAME_ALIVE) {
 		good = true;
 	} else if (frame->type == WF_FRAME_LINE) {
@@ -242,7 +242,7 @@ receive(struct wf_link *link)
 	void *to = wf_frame_room(&link->stream, &room);
 	ssize_t got = read(link->ssh.fd[WF_PROCESS_STDOUT], to, room < 65536 ? room : 65536);
 	if (got > 0) {
-		link->heard_ns = wf_now_ns(link->env);
+		link->life.heard_ns = wf_now_ns(link->env);
 		wf_frame_received(&link->stream, (size_t)got);
 	} else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
 		lose(link, NULL);
@@ -330,11 +330,11 @@ is_silent(struct wf_link *link, uint64_t now_ns)
 {
 	struct pollfd out = {link->ssh.fd[WF_PROCESS_STDOUT], POLLIN, 0};
 
-	if (now_ns < link->heard_ns + WF_FRAME_SILENCE_NS) {
+	if (now_ns < link->life.heard_ns + WF_FRAME_SILENCE_NS) {
 		return false;
 	}
 	if (poll(&out, 1, 0) == 1) {
-		link->heard_ns = now_ns;
+		link->life.heard_ns = now_ns;
 		return false;
 	}
 	return true;
@@ -346,13 +346,13 @@ wf_link_pulse(struct wf_link *link)
 	static const uint8_t alive[WF_FRAME_HEAD_BYTES] = {WF_FRAME_ALIVE};
 	uint64_t now_ns = wf_now_ns(link->env);
 
-	if (link->lost || !link->greeted) {
+	if (link->lost || !link->hello.received) {
 		return;
 	}
-	if (now_ns >= link->alive_ns && !link->sends) {
+	if (now_ns >= link->life.alive_ns && !link->life.sends) {
 		/* All of it or nothing: if the pipe is full, the agent has enough to read. */
 		(void)!write(link->ssh.fd[WF_PROCESS_STDIN], alive, sizeof(alive));
-		link->alive_ns = now_ns + WF_FRAME_ALIVE_NS;
+		link->life.alive_ns = now_ns + WF_FRAME_ALIVE_NS;
 	}
 	if (is_silent(link, now_ns)) {
 		lose(link, "it has been silent for two minutes");
@@ -365,8 +365,8 @@ pulse_while_waiting(struct wf_link *link, uint64_t deadline_ns)
 {
 	uint64_t turn_ns = wf_now_ns(link->env) + WF_FRAME_ALIVE_NS;
 
-	if (link->on_wait != NULL) {
-		link->on_wait(link->on_wait_arg);
+	if (link->life.on_wait != NULL) {
+		link->life.on_wait(link->life.on_wait_arg);
 	}
 	return turn_ns < deadline_ns ? turn_ns : deadline_ns;
 }
@@ -374,12 +374,11 @@ pulse_while_waiting(struct wf_link *link, uint64_t deadline_ns)
 /* ---- requests ---- */
 
 void
-wf_link_init(struct wf_link *link, struct wf_env *env, const char *program, const char *name)
+wf_link_init(struct wf_link *link, struct wf_env *env, const char *name)
 {
 	memset(link, 0, sizeof(*link));
 	link->site = (struct wf_site){.ops = &link_ops, .name = name, .fd = -1};
 	link->env = env;
-	link->program = program;
 	wf_process_init(&link->ssh);
 }
 
@@ -421,7 +420,7 @@ wf_link_send(struct wf_link *link)
 		if (link->lost) {
 			return fail_lost(link);
 		}
-		link->sends = at > 0;
+		link->life.sends = at > 0;
 		int fd = link->ssh.fd[WF_PROCESS_STDIN];
 		ssize_t put = write(fd, link->writer.bytes + at, link->writer.used - at);
 		if (put > 0) {
@@ -439,7 +438,7 @@ wf_link_send(struct wf_link *link)
 			(void)pulse_while_waiting(link, deadline_ns);
 		}
 	}
-	link->sends = false;
+	link->life.sends = false;
 	return st;
 }
 
@@ -467,14 +466,14 @@ wf_link_await(struct wf_link *link, uint64_t deadline_ns)
 	enum weft_status st = WEFT_OK;
 
 	handle_frames(link);
-	while (st == WEFT_OK && !link->replied) {
+	while (st == WEFT_OK && !link->reply.received) {
 		st = wait_for_bytes(link, deadline_ns);
 		handle_frames(link);
 	}
-	link->replied = false;
-	if (st == WEFT_OK && link->reply != WEFT_OK) {
-		st = wf_fail(link->reply == WEFT_AGAIN ? WEFT_PROTOCOL : link->reply, "%s: %.450s",
-			     link->site.name, link->text);
+	link->reply.received = false;
+	if (st == WEFT_OK && link->reply.status != WEFT_OK) {
+		st = wf_fail(link->reply.status == WEFT_AGAIN ? WEFT_PROTOCOL : link->reply.status,
+			     "%s: %.450s", link->site.name, link->reply.text);
 	}
 	return st;
 }
@@ -519,15 +518,17 @@ wf_link_await_hello(struct wf_link *link, const char *version, uint64_t deadline
 		return refuse_noise(link);
 	}
 	uint32_t frames = wf_frame_read_number(&frame);
-	copy_line(link->version, sizeof(link->version), wf_frame_read_text(&frame));
-	link->cpu_count = wf_frame_read_number(&frame);
-	link->greeted = true;
-	copy_line(link->ssh_address, sizeof(link->ssh_address), wf_frame_read_text(&frame));
-	if (frames != WF_FRAME_VERSION || strcmp(link->version, version) != 0) {
+	copy_line(link->hello.version, sizeof(link->hello.version), wf_frame_read_text(&frame));
+	link->hello.cpu_count = wf_frame_read_number(&frame);
+	link->hello.received = true;
+	copy_line(link->hello.ssh_address, sizeof(link->hello.ssh_address),
+		  wf_frame_read_text(&frame));
+	if (frames != WF_FRAME_VERSION || strcmp(link->hello.version, version) != 0) {
 		return wf_fail(WEFT_UNSUPPORTED,
 			       "%s has weft %s (messages of version %u), this is weft %s (%u): all "
 			       "hosts of a job need the same version",
-			       link->site.name, link->version, frames, version, WF_FRAME_VERSION);
+			       link->site.name, link->hello.version, frames, version,
+			       WF_FRAME_VERSION);
 	}
 	return wf_frame_check(&frame);
 }

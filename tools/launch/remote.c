@@ -174,7 +174,7 @@ open_workspaces(struct remote *remote)
 	}
 	for (unsigned i = 0; kind != WF_WORKSPACE_NONE && i < remote->count && st == WEFT_OK; i++) {
 		fprintf(stderr, "%s: %s: workspace %s\n", remote->program, remote->node[i].name,
-			remote->node[i].link.text);
+			remote->node[i].link.reply.text);
 	}
 	return st;
 }
@@ -263,11 +263,11 @@ find_addresses(struct remote *remote, unsigned idx, char *out, size_t bytes)
 	if (st == WEFT_OK) {
 		st = wf_link_await(&other->link, wf_now_ns(remote->env) + ANSWER_NS);
 	}
-	if (st != WEFT_OK && (other->link.lost || node->link.ssh_address[0] == '\0')) {
+	if (st != WEFT_OK && (other->link.lost || node->link.hello.ssh_address[0] == '\0')) {
 		return st;
 	}
-	snprintf(out, bytes, "%s %s", st == WEFT_OK ? other->link.text : "",
-		 node->link.ssh_address);
+	snprintf(out, bytes, "%s %s", st == WEFT_OK ? other->link.reply.text : "",
+		 node->link.hello.ssh_address);
 	return WEFT_OK;
 }
 
@@ -303,7 +303,7 @@ request_ports(struct remote *remote, unsigned idx)
 static enum weft_status
 parse_address(const struct node *node, struct wf_host *out)
 {
-	const char *text = node->link.text;
+	const char *text = node->link.reply.text;
 	size_t bytes = strcspn(text, " ");
 	char *end = NULL;
 
@@ -350,7 +350,7 @@ static enum weft_status
 refuse_unreached(struct remote *remote, const struct node *from)
 {
 	unsigned lanes = remote->plan->ports_num + remote->plan->ports_num_for_sparse;
-	const char *text = from->link.text;
+	const char *text = from->link.reply.text;
 	char *why = NULL;
 	char at[NAME_BYTES];
 
@@ -442,7 +442,7 @@ settle(const struct remote *remote, uint32_t idx, struct node *node, struct wf_c
 		snprintf(pin, sizeof(pin), "auto:%u/%u", spec->number, node->processes);
 		st = wf_plan_set(spec, "pin", pin);
 	}
-	if (st == WEFT_OK && set->spins && node->threads > node->link.cpu_count) {
+	if (st == WEFT_OK && set->spins && node->threads > node->link.hello.cpu_count) {
 		st = wf_plan_set(spec, "spin", "0");
 	}
 	return st;
@@ -558,9 +558,9 @@ open_remote(struct remote *remote)
 		if (at->port != 0) {
 			wf_host_format(at, node->name, sizeof(node->name));
 		}
-		wf_link_init(&node->link, remote->env, remote->program, node->name);
-		node->link.on_wait = pulse_all;
-		node->link.on_wait_arg = remote;
+		wf_link_init(&node->link, remote->env, node->name);
+		node->link.life.on_wait = pulse_all;
+		node->link.life.on_wait_arg = remote;
 		remote->site[i] = &node->link.site;
 	}
 	for (uint32_t i = 0; i < remote->spec_count; i++) {

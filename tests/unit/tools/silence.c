@@ -154,9 +154,9 @@ open_link(struct wf_link *link)
 {
 	struct wf_args cat;
 
-	wf_link_init(link, &clock_.env, "test", "host");
-	link->on_wait = pulse;
-	link->on_wait_arg = link;
+	wf_link_init(link, &clock_.env, "host");
+	link->life.on_wait = pulse;
+	link->life.on_wait_arg = link;
 	wf_args_init(&cat);
 	wf_args_add(&cat, "cat");
 	assert_int_equal(wf_link_open(link, &cat), WEFT_OK);
