@@ -51,7 +51,7 @@ alone mlp --data=all.csv --hidden=8 --scale=range
 whole=$told
 alone mlp --data=all.csv --hidden=8 --scale=range --data_window=4KiB
 windows 4096
-says last.err "all.csv: the ranges of columns and the classes of all 2000 rows"
+says last.err "all.csv: the ranges of columns or the classes of all rows are looked for in a first"
 [ "$told" != "$whole" ] || fail "windows do not change the order of rows"
 as_alone --data="$work/all.csv" --hidden=8 --scale=range --data_window=4KiB --transport=tcp
 as_alone --data="$work/all.csv" --hidden=8 --scale=range --data_window=4KiB --transport=shm
@@ -76,6 +76,21 @@ for model in mlp linear; do
 	as_alone --data="$work/parts" --data_split=files --data_window=1KiB --learning_rate=1e-7 "$@" \
 		--transport=tcp
 done
+# Scaled by the ranges of all files, those of others included, whatever fits in memory.
+for window in 1KiB 0; do
+	alone linear --data=parts --data_split=files --data_window=$window --target=price \
+		--scale=range --learning_rate=0.01
+	says last.err "the ranges of columns or the classes of all rows are looked for in a first"
+	as_alone --data="$work/parts" --data_split=files --data_window=$window --target=price \
+		--scale=range --learning_rate=0.01
+done
+# One trainer that has all files trains on the rows that it would have of a shared set.
+expect 0 "$WEFT" train linear --sequential --num_passes=2 --batch_size=16 --format=csv --data=parts \
+	--scale=range --target=price --learning_rate=0.01
+told=$(cat last.out)
+expect 0 "$WEFT" train linear --sequential --num_passes=2 --batch_size=16 --format=csv --data=parts \
+	--scale=range --target=price --learning_rate=0.01 --data_split=files
+[ "$(cat last.out)" = "$told" ] || fail "one trainer with all files ends with other lines than '$told'"
 for i in 0 1 2; do
 	{ cat head && sed -n "$((i * 500 + 2)),$((i * 500 + 400 + i * 9))p" all.csv; } >own$i
 done
@@ -98,6 +113,16 @@ for model in mlp linear; do
 		--num_passes=2 --batch_size=16 --data_window=4KiB --data="$data/$table.csv"
 	[ "$(cat last.out)" = "$told" ] || fail "a job of $model in windows ends with other lines"
 done
+
+# Housing in two files.
+head -n 300 "$data/housing.csv" >house-0
+{ head -n 1 "$data/housing.csv" && tail -n +301 "$data/housing.csv"; } >house-1
+expect 0 "$WEFT" train linear --sequential --num_gradient_servers=2 --num_passes=2 \
+	--data='house-*' --data_split=files
+told=$(cat last.out)
+expect 0 "$WEFT" launch --local --port="$port" --pservers=1 --trainers=2 -- train linear \
+	--num_passes=2 --data="$work/house-*" --data_split=files
+[ "$(cat last.out)" = "$told" ] || fail "a job of linear with a file each ends with other lines"
 
 # differs TEXT OPTIONS...: trainer 1, which has them, is refused
 differs() {

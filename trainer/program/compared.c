@@ -20,13 +20,20 @@ static void
 describe_columns(const struct wf_run *job, char *out, size_t bytes)
 {
 	const char *target = job->opts->target == NULL ? "" : job->opts->target;
+	const struct wf_sheet *sheet = &job->data.set[0].sheet;
 
 	if (job->data.source->kind != WF_SOURCE_DATASET) {
 		return;
 	}
 	snprintf(out, bytes, " classes=%" PRIu32 " target=%08" PRIx32 "%s",
 		 job->data.source->classes, (uint32_t)wf_digest_of(target, strlen(target)),
-		 job->data.set[0].sheet.column != NULL ? " scale=range" : " scale=none");
+		 sheet->column != NULL ? " scale=range," : " scale=none");
+	if (sheet->column != NULL) {
+		const size_t used = strlen(out);
+		snprintf(out + used, bytes - used, "%08" PRIx32,
+			 (uint32_t)wf_digest_of(sheet->column,
+						sheet->format.columns * sizeof(*sheet->column)));
+	}
 }
 
 /* What is read. Of a set that all trainers share that is its content, wherever it lies; of whole

@@ -54,6 +54,14 @@ whole_of(const struct wf_run *job)
 		       : NULL;
 }
 
+/* Each trainer can look at the files of the others for it. */
+static bool
+is_surveyed(const struct wf_run *job)
+{
+	return job->data.split == WF_SPLIT_FILES && job->kind->open_sheet != NULL &&
+	       whole_of(job) != NULL;
+}
+
 /* The other way out, where there is one. */
 static const char *
 unscaled(const struct wf_run *job)
@@ -133,11 +141,12 @@ check_split(const struct wf_run *job, const char *items)
 	const struct wf_train_opts *opts = job->opts;
 	const bool has_place = items != NULL && strstr(items, PLACE) != NULL;
 
-	if (job->data.split != WF_SPLIT_ROWS && whole_of(job) != NULL) {
+	if (job->data.split != WF_SPLIT_ROWS && whole_of(job) != NULL && !is_surveyed(job)) {
 		return wf_fail(WEFT_INVALID,
 			       "data_split=%s: the model %s %s, which have to be the same for all "
-			       "trainers; give data_split=rows%s",
-			       opts->data_split, job->kind->name, whole_of(job), unscaled(job));
+			       "trainers; give data_split=rows%s%s",
+			       opts->data_split, job->kind->name, whole_of(job),
+			       job->kind->open_sheet != NULL ? " or files" : "", unscaled(job));
 	}
 	if (job->data.split == WF_SPLIT_FILES && is_idx(opts)) {
 		return wf_fail(WEFT_INVALID, "data_split=files: idx files are one data set, not a "
@@ -283,6 +292,7 @@ open_set(struct wf_run *job, const char *items, uint32_t trainer, struct wf_set 
 		.open_sheet = job->kind->open_sheet,
 		.can_stream = job->kind->can_stream,
 		.split = job->data.split,
+		.is_surveyed = is_surveyed(job),
 		.trainer = trainer,
 		.trainers = job->opts->session.num_gradient_servers,
 		.window_bytes = job->opts->data_window,

@@ -61,6 +61,84 @@ list_one(struct wf_env *env, const char *path, struct wf_files *out)
 	return WEFT_OK;
 }
 
+/* --- what is known of all rows of a table --- */
+
+static enum weft_status
+alloc_spans(struct wf_env *env, const struct wf_set *set, struct wf_span **out)
+{
+	struct wf_span *span = wf_zalloc_array(env, set->files.count, sizeof(*span));
+
+	if (span == NULL) {
+		return wf_fail(WEFT_NOMEM, "list of %zu files", set->files.count);
+	}
+	for (size_t i = 0; i < set->files.count; i++) {
+		span[i] = (struct wf_span){
+			.path = set->files.file[i].path, .first = 1, .last = SIZE_MAX};
+	}
+	*out = span;
+	return WEFT_OK;
+}
+
+/* Of a streamed set. */
+static size_t
+stream_bytes(const struct wf_set *set)
+{
+	return set->opts.window_bytes != 0 ? (size_t)set->opts.window_bytes : WF_SET_WINDOW_BYTES;
+}
+
+/* From the beginning of the first file. */
+static enum weft_status
+open_sheet(struct wf_env *env, struct wf_set *set, struct wf_text *text)
+{
+	struct wf_source_opts opts = set->opts.source;
+
+	opts.text = text;
+	return set->opts.open_sheet(env, &opts, &set->sheet);
+}
+
+/* What the rows of a table have in common is known when all of them have been seen: windows are
+ * added in the order of the files. */
+static enum weft_status
+survey_windows(struct wf_env *env, struct wf_set *set, struct wf_lines *lines)
+{
+	enum weft_status st = WEFT_OK;
+	struct wf_text text = {.count = 1};
+
+	while (st == WEFT_OK && text.count > 0) {
+		st = wf_lines_next(lines, &text);
+		if (st == WEFT_OK && set->sheet.format.columns == 0) {
+			st = open_sheet(env, set, &text);
+		}
+		if (st == WEFT_OK && text.count > 0) {
+			st = wf_sheet_survey(env, &set->sheet, &text);
+		}
+	}
+	return st == WEFT_OK ? wf_sheet_end_survey(&set->sheet, set->files.file[0].path) : st;
+}
+
+static enum weft_status
+survey(struct wf_env *env, struct wf_set *set)
+{
+	struct wf_lines *lines = NULL;
+	struct wf_span *span = NULL;
+
+	wf_log(env, WF_LOG_INFO,
+	       "%s%s: the ranges of columns or the classes of all rows are looked for in a first "
+	       "pass",
+	       set->files.file[0].path, set->files.count == 1 ? "" : " and the other files");
+	enum weft_status st = alloc_spans(env, set, &span);
+	if (st == WEFT_OK) {
+		st = wf_lines_open(env, stream_bytes(set), &lines);
+	}
+	if (st == WEFT_OK) {
+		wf_lines_begin(lines, span, set->files.count);
+		st = survey_windows(env, set, lines);
+	}
+	wf_lines_close(lines);
+	wf_free(env, span, set->files.count * sizeof(*span));
+	return st;
+}
+
 static enum weft_status
 list_files(struct wf_env *env, const struct wf_set_opts *opts, struct wf_set *set)
 {
@@ -82,26 +160,14 @@ list_files(struct wf_env *env, const struct wf_set_opts *opts, struct wf_set *se
 			       "files, or --data_split=rows",
 			       set->files.count, opts->trainers);
 	}
-	return wf_files_keep(env, &set->files, opts->trainer, opts->trainers);
+	/* The files of others are looked at as well. */
+	if (opts->is_surveyed) {
+		st = survey(env, set);
+	}
+	return st == WEFT_OK ? wf_files_keep(env, &set->files, opts->trainer, opts->trainers) : st;
 }
 
 /* --- sets in memory --- */
-
-static enum weft_status
-alloc_spans(struct wf_env *env, const struct wf_set *set, struct wf_span **out)
-{
-	struct wf_span *span = wf_zalloc_array(env, set->files.count, sizeof(*span));
-
-	if (span == NULL) {
-		return wf_fail(WEFT_NOMEM, "list of %zu files", set->files.count);
-	}
-	for (size_t i = 0; i < set->files.count; i++) {
-		span[i] = (struct wf_span){
-			.path = set->files.file[i].path, .first = 1, .last = SIZE_MAX};
-	}
-	*out = span;
-	return WEFT_OK;
-}
 
 /* What kind of rows the set has, as its first window shows. */
 static enum weft_status
@@ -110,9 +176,7 @@ learn_kind(struct wf_env *env, struct wf_set *set, struct wf_text *text)
 	if (set->opts.open_sheet == NULL) {
 		return wf_set_parse(env, set, text, &set->source);
 	}
-	struct wf_source_opts opts = set->opts.source;
-	opts.text = text;
-	enum weft_status st = set->opts.open_sheet(env, &opts, &set->sheet);
+	enum weft_status st = set->opts.is_surveyed ? WEFT_OK : open_sheet(env, set, text);
 	set->source = (struct wf_source){
 		.kind = WF_SOURCE_DATASET,
 		.features = st == WEFT_OK ? set->sheet.format.columns - 1 : 0,
@@ -144,6 +208,7 @@ read_first(struct wf_env *env, struct wf_set *set, size_t window_bytes, bool *is
 		} else if (*is_all) {
 			struct wf_source_opts opts = set->opts.source;
 			opts.text = &text;
+			opts.sheet = set->opts.is_surveyed ? &set->sheet : NULL;
 			st = set->opts.read(env, &opts, &set->source);
 		}
 	}
@@ -208,50 +273,6 @@ scan_files(struct wf_env *env, struct wf_set *set)
 	return st;
 }
 
-/* What the rows of a table have in common is known when all of them have been seen: windows are
- * added in the order of the files. */
-static enum weft_status
-survey_windows(struct wf_env *env, struct wf_set *set, struct wf_lines *lines)
-{
-	enum weft_status st = WEFT_OK;
-	struct wf_text text = {.count = 1};
-
-	while (st == WEFT_OK && text.count > 0) {
-		st = wf_lines_next(lines, &text);
-		if (st == WEFT_OK && text.count > 0) {
-			st = wf_sheet_survey(env, &set->sheet, &text);
-		}
-	}
-	return st == WEFT_OK ? wf_sheet_end_survey(&set->sheet, set->files.file[0].path) : st;
-}
-
-static enum weft_status
-survey(struct wf_env *env, struct wf_set *set)
-{
-	struct wf_lines *lines = NULL;
-	struct wf_span *span = NULL;
-
-	if (!wf_sheet_needs_survey(&set->sheet)) {
-		return WEFT_OK;
-	}
-	wf_log(env, WF_LOG_INFO, "%s%s: %s%s%s of all %zu rows are looked for in a first pass",
-	       set->files.file[0].path, set->files.count == 1 ? "" : " and the other files",
-	       set->sheet.column != NULL ? "the ranges of columns" : "",
-	       set->sheet.column != NULL && set->sheet.has_classes ? " and " : "",
-	       set->sheet.has_classes ? "the classes" : "", set->source.rows);
-	enum weft_status st = alloc_spans(env, set, &span);
-	if (st == WEFT_OK) {
-		st = wf_lines_open(env, set->window_bytes, &lines);
-	}
-	if (st == WEFT_OK) {
-		wf_lines_begin(lines, span, set->files.count);
-		st = survey_windows(env, set, lines);
-	}
-	wf_lines_close(lines);
-	wf_free(env, span, set->files.count * sizeof(*span));
-	return st;
-}
-
 /* As the readers split what they read whole. */
 static enum weft_status
 split_rows(struct wf_set *set)
@@ -278,8 +299,7 @@ open_stream(struct wf_env *env, struct wf_set *set)
 	bool is_all = false;
 
 	set->is_streamed = true;
-	set->window_bytes =
-		set->opts.window_bytes != 0 ? (size_t)set->opts.window_bytes : WF_SET_WINDOW_BYTES;
+	set->window_bytes = stream_bytes(set);
 	wf_source_fini(env, &set->source);
 	enum weft_status st = read_first(env, set, set->window_bytes, &is_all);
 	if (st != WEFT_OK) {
@@ -297,7 +317,9 @@ open_stream(struct wf_env *env, struct wf_set *set)
 	};
 	st = scan_files(env, set);
 	if (st == WEFT_OK && set->opts.open_sheet != NULL) {
-		st = survey(env, set);
+		if (!set->opts.is_surveyed && wf_sheet_needs_survey(&set->sheet)) {
+			st = survey(env, set);
+		}
 		set->source.classes = set->sheet.classes;
 	}
 	return st == WEFT_OK ? split_rows(set) : st;
@@ -371,7 +393,7 @@ wf_set_parse(struct wf_env *env, const struct wf_set *set, struct wf_text *text,
 	WF_ASSERT(set->is_streamed);
 	opts.text = text;
 	opts.is_window = true;
-	opts.sheet = &set->sheet;
+	opts.sheet = set->opts.open_sheet != NULL ? &set->sheet : NULL;
 	enum weft_status st = set->opts.read(env, &opts, out);
 	if (st == WEFT_OK && set->file != NULL &&
 	    out->row_entries_max > set->source.row_entries_max) {

@@ -26,6 +26,7 @@ struct wf_set_opts {
 	wf_source_opener *open_sheet; /* of tables of numbers; otherwise NULL */
 	bool can_stream;              /* a window can be read without the others */
 	enum wf_split split;
+	bool is_surveyed; /* of split files: rows are scaled by the files of all trainers */
 	uint32_t trainer, trainers;
 	uint64_t window_bytes; /* 0: the defaults above */
 };
@@ -45,7 +46,7 @@ struct wf_set {
 	bool is_streamed;
 	struct wf_set_opts opts;  /* its texts are lent until close */
 	struct wf_set_file *file; /* [files.count] if streamed, otherwise NULL */
-	struct wf_sheet sheet;    /* of a streamed table of numbers; otherwise zeroed */
+	struct wf_sheet sheet;    /* of a table that is streamed or surveyed; otherwise zeroed */
 	size_t window_bytes;
 	struct wf_marks content; /* of the text of each file, if streamed */
 

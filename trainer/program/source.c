@@ -78,8 +78,14 @@ read_sheet(struct wf_env *env, const struct wf_source_opts *opts, enum wf_sheet_
 	struct wf_dataset dataset;
 	enum weft_status st;
 
-	if (opts->is_window) {
+	if (opts->sheet != NULL) {
 		st = wf_sheet_parse(env, opts->sheet, opts->text, &dataset);
+		if (st == WEFT_OK && !opts->is_window) {
+			st = wf_sheet_split(opts->text->path, &dataset);
+			if (st != WEFT_OK) {
+				wf_dataset_fini(env, &dataset);
+			}
+		}
 	} else {
 		st = opts->text != NULL ? wf_sheet_parse_whole(env, opts->text, &sheet, &dataset)
 					: wf_sheet_read(env, opts->path, &sheet, &dataset);

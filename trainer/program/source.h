@@ -44,9 +44,11 @@ struct wf_source_opts {
 	 * The vocabulary is still that of all training rows. */
 	bool is_validating;
 	bool is_whole; /* there are other test rows: all of these are for training */
-	/* The text is a part of a set, of any number of rows, none included, which are not split;
-	 * of a table of numbers, `sheet` has what they need to know of all of them. Lent. */
+	/* The text is a part of a set, of any number of rows, none included, which are not split.
+	 */
 	bool is_window;
+	/* What rows of a table of numbers need to know of all of them; lent. NULL: the text has all
+	 * of them, and it is no window. */
 	const struct wf_sheet *sheet;
 };
 

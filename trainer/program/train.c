@@ -22,9 +22,10 @@ run_closed_form(struct wf_run *job)
 			"closed_form: the model %s has no closed-form solution; linear has one",
 			job->kind->name);
 	}
-	if (job->data.set[0].is_streamed) {
-		return wf_fail(WEFT_INVALID, "closed_form: needs all rows in memory, and there are "
-					     "more; give a larger --data_window");
+	if (job->data.set[0].is_streamed || job->data.set_count > 1) {
+		return wf_fail(WEFT_INVALID,
+			       "closed_form: needs all rows in memory, as one set; give "
+			       "data_split=rows, or a larger --data_window");
 	}
 	enum weft_status st =
 		wf_least_squares_solve(job->env, &job->data.source->dataset, &solution);

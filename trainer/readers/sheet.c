@@ -214,26 +214,42 @@ wf_sheet_parse(struct wf_env *env, const struct wf_sheet *sheet, const struct wf
 	return st;
 }
 
+static enum weft_status
+check_rows(const char *path, size_t rows)
+{
+	if (rows == 0) {
+		return wf_fail(WEFT_DATA, "%s: line 1: has no rows of data", path);
+	}
+	if (rows < ROWS_MIN) {
+		return wf_fail(WEFT_DATA, "%s: has %zu rows; at least %u are needed", path, rows,
+			       ROWS_MIN);
+	}
+	return WEFT_OK;
+}
+
+enum weft_status
+wf_sheet_split(const char *path, struct wf_dataset *dataset)
+{
+	dataset->train_rows = dataset->rows * 4 / 5;
+	return check_rows(path, dataset->rows);
+}
+
 /* The survey and the rows, from the same values. */
 static enum weft_status
 parse_all(struct wf_env *env, struct wf_sheet *sheet, const struct wf_csv *csv, const char *path,
 	  struct wf_dataset *out)
 {
-	if (csv->rows == 0) {
-		return wf_fail(WEFT_DATA, "%s: line 1: has no rows of data", path);
+	enum weft_status st = check_rows(path, csv->rows);
+	if (st == WEFT_OK) {
+		add_rows(sheet, csv);
+		st = wf_sheet_end_survey(sheet, path);
 	}
-	if (csv->rows < ROWS_MIN) {
-		return wf_fail(WEFT_DATA, "%s: has %zu rows; at least %u are needed", path,
-			       csv->rows, ROWS_MIN);
-	}
-	add_rows(sheet, csv);
-	enum weft_status st = wf_sheet_end_survey(sheet, path);
 	if (st == WEFT_OK) {
 		st = alloc_rows(env, sheet, csv, path, out);
 	}
 	if (st == WEFT_OK) {
 		fill_rows(sheet, csv, out);
-		out->train_rows = out->rows * 4 / 5;
+		st = wf_sheet_split(path, out);
 	}
 	return st;
 }

@@ -68,6 +68,9 @@ enum weft_status wf_sheet_end_survey(struct wf_sheet *sheet, const char *path) W
 enum weft_status wf_sheet_parse(struct wf_env *env, const struct wf_sheet *sheet,
 				const struct wf_text *text, struct wf_dataset *out) WEFT_MUST_CHECK;
 
+/* Splits rows 80/20 in their order. WEFT_DATA: too few. */
+enum weft_status wf_sheet_split(const char *path, struct wf_dataset *dataset) WEFT_MUST_CHECK;
+
 /* A whole table at once, split 80/20 in file order: from a text in memory, or from a file. `out`
  * ends with wf_dataset_fini. WEFT_DATA: file, line, column, value; WEFT_IO; WEFT_NOMEM. */
 enum weft_status wf_sheet_parse_whole(struct wf_env *env, const struct wf_text *text,
