@@ -579,19 +579,36 @@ is_default(const struct wf_train_command *command, const char *name)
 
 /* What neither command line nor environment gave and depends on the model. */
 static void
-apply_kind_defaults(struct wf_train_command *command, const struct wf_kind *kind)
+apply_usual(struct wf_train_command *command, const struct wf_kind_settings *usual)
 {
 	struct wf_train_opts *opts = &command->opts;
 
 	if (is_default(command, "num_passes")) {
-		opts->num_passes = kind->num_passes;
+		opts->num_passes = usual->num_passes;
 	}
 	if (is_default(command, "batch_size")) {
-		opts->batch_size = kind->batch_size;
+		opts->batch_size = usual->batch_size;
 	}
-	if (is_default(command, "optimizer") && kind->optimizer != NULL) {
-		opts->session.optimizer.method = kind->optimizer;
+	if (is_default(command, "optimizer") && usual->optimizer != NULL) {
+		opts->session.optimizer.method = usual->optimizer;
 	}
+	if (is_default(command, "learning_rate")) {
+		opts->session.optimizer.learning_rate = usual->learning_rate;
+	}
+	if (is_default(command, "sparse_learning_rate")) {
+		opts->sparse_learning_rate = usual->sparse_learning_rate;
+	}
+	if (is_default(command, "embedding")) {
+		opts->embedding = usual->embedding;
+	}
+}
+
+/* What the original's options say in other words. */
+static void
+apply_originals(struct wf_train_command *command)
+{
+	struct wf_train_opts *opts = &command->opts;
+
 	if (opts->learning_method != NULL) {
 		opts->session.optimizer.method = opts->learning_method;
 	}
@@ -602,15 +619,6 @@ apply_kind_defaults(struct wf_train_command *command, const struct wf_kind *kind
 	}
 	if (opts->is_async && is_default(command, "sparse_mode")) {
 		opts->session.sparse_mode = WEFT_SPARSE_ASYNC;
-	}
-	if (is_default(command, "learning_rate")) {
-		opts->session.optimizer.learning_rate = kind->learning_rate;
-	}
-	if (is_default(command, "sparse_learning_rate")) {
-		opts->sparse_learning_rate = kind->sparse_learning_rate;
-	}
-	if (is_default(command, "embedding")) {
-		opts->embedding = kind->embedding;
 	}
 }
 
@@ -665,6 +673,7 @@ wf_train_command_parse(struct wf_train_command *command, const struct wf_launche
 		const struct wf_error why = *wf_error_record();
 		return wf_fail(st, "%s: %s", command->options.program, why.text);
 	}
-	apply_kind_defaults(command, kind);
+	apply_usual(command, &kind->usual);
+	apply_originals(command);
 	return WEFT_OK;
 }

@@ -19,7 +19,7 @@ make_model(struct wf_run *job)
 	const struct wf_model_opts model_opts = {
 		.features = job->data.source->features,
 		.classes = job->data.source->classes,
-		.hidden = job->opts->hidden == NULL ? job->kind->hidden : job->opts->hidden,
+		.hidden = job->opts->hidden == NULL ? job->kind->usual.hidden : job->opts->hidden,
 		.slots = job->data.source->slots,
 		.embedding = (uint32_t)job->opts->embedding,
 		.kernels = job->kernels,

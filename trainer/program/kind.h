@@ -8,6 +8,17 @@
 #include "trainer/models/model.h"
 #include "trainer/program/source.h"
 
+/* Settings of a model that neither command line nor environment gives. */
+struct wf_kind_settings {
+	uint64_t num_passes;
+	uint64_t batch_size;
+	const char *optimizer;
+	double learning_rate;
+	double sparse_learning_rate;
+	const char *hidden;
+	uint64_t embedding;
+};
+
 struct wf_kind {
 	const char *name;
 	const char *summary;
@@ -23,14 +34,7 @@ struct wf_kind {
 	wf_source_reader *read;
 	wf_source_opener *open_sheet; /* of tables of numbers; otherwise NULL */
 	enum weft_status (*init)(const struct wf_model_opts *opts, struct wf_model *out);
-	/* Settings that neither command line nor environment gives. */
-	uint64_t num_passes;
-	uint64_t batch_size;
-	const char *optimizer;
-	double learning_rate;
-	double sparse_learning_rate;
-	const char *hidden;
-	uint64_t embedding;
+	struct wf_kind_settings usual;
 };
 
 /* WEFT_INVALID lists the names there are. `name` may be NULL. */
