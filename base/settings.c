@@ -9,6 +9,7 @@
 #include "base/env.h"
 #include "base/limits.h"
 #include "base/options_internal.h"
+#include "base/url.h"
 
 #define IN(opts, field)                                                                            \
 	.offset = offsetof(struct opts, field), .bytes = sizeof(((struct opts *)NULL)->field)
@@ -21,9 +22,10 @@ static const struct wf_option session_rows[] = {
 	{.name = "pservers",
 	 .type = WF_OPTION_STRING,
 	 AT(pservers),
-	 .initial = "127.0.0.1",
+	 .initial = WF_LOOPBACK,
 	 .metavar = "HOST[:PORT],...",
-	 .help = "The pservers, in the same order on all trainers.",
+	 .help = "The pservers, in the same order on all trainers. 127.0.0.1 alone is ::1 "
+		 "on a host that has no IPv4 address.",
 	 .means = "the pservers"},
 	{.name = "port",
 	 .type = WF_OPTION_U64,

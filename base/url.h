@@ -8,6 +8,7 @@
 #include "base/status.h"
 
 #define WF_HOST_BYTES 256
+#define WF_LOOPBACK "127.0.0.1" /* this host, as default of settings */
 
 struct wf_host {
 	char name[WF_HOST_BYTES]; /* without brackets */

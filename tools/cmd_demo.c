@@ -16,6 +16,7 @@
 #include "tools/command.h"
 #include "tools/launch/plan.h"
 #include "tools/launch/ports.h"
+#include "transport/address.h"
 
 #define PROGRAM "weft demo"
 #define GRACE_NS (5 * WF_NS_PER_S)
@@ -595,7 +596,8 @@ demonstrate(struct context *context)
 {
 	bool passed = false;
 
-	enum weft_status st = wf_host_parse("127.0.0.1", (uint16_t)context->set.port, &context->at);
+	enum weft_status st =
+		wf_host_parse(wf_address_loopback(), (uint16_t)context->set.port, &context->at);
 	context->spec = wf_zalloc_array(context->env, CHILDREN, sizeof(*context->spec));
 	if (st == WEFT_OK && context->spec == NULL) {
 		st = wf_fail(WEFT_NOMEM, "no memory for %d processes", CHILDREN);

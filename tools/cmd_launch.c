@@ -19,6 +19,7 @@
 #include "tools/launch/split.h"
 #include "tools/launch/train_options.h"
 #include "tools/pserver_options.h"
+#include "transport/address.h"
 #include "transport/verbs/verbs_settings.h"
 
 #define PROGRAM "weft launch"
@@ -80,7 +81,9 @@ static const struct wf_option table[] = {
 	 .offset = FIELD(listen),
 	 .initial = "127.0.0.1",
 	 .metavar = "ADDR",
-	 .help = "Address on which pservers listen, and to which trainers connect. On several "
+	 .help = "Address on which pservers listen, and to which trainers connect; 127.0.0.1 is "
+		 "::1 "
+		 "on a host that has no IPv4 address. On several "
 		 "hosts each pserver has the address by which the others reach its host."},
 	{.name = "log_dir",
 	 .type = WF_OPTION_STRING,
@@ -398,7 +401,9 @@ plan_opts(const struct command *command, struct wf_plan_opts *out)
 		out->trainer_args = &command->split.program;
 		out->variables = &command->variables;
 	}
-	enum weft_status st = wf_host_parse(set->listen, set->port, &out->listen);
+	bool is_default = wf_options_origin(&command->options, "listen") == WF_ORIGIN_DEFAULT;
+	enum weft_status st = wf_host_parse(is_default ? wf_address_loopback() : set->listen,
+					    set->port, &out->listen);
 	if (st != WEFT_OK) {
 		return st;
 	}

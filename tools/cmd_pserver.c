@@ -22,6 +22,7 @@
 #include "tools/command.h"
 #include "tools/pserver_options.h"
 #include "tools/ready.h"
+#include "transport/address.h"
 #include "transport/fault/fault.h"
 
 #define PROGRAM "weft pserver"
@@ -163,7 +164,7 @@ choose_address(const struct wf_pserver_settings *set, struct wf_host *out)
 		return address_of_nic(set->nics, out);
 	}
 	enum weft_status st =
-		wf_host_parse(set->listen != NULL ? set->listen : "127.0.0.1", port, out);
+		wf_host_parse(set->listen != NULL ? set->listen : wf_address_loopback(), port, out);
 	if (st == WEFT_OK && out->port != port) {
 		return wf_fail(
 			WEFT_INVALID,

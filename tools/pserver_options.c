@@ -44,8 +44,9 @@ static const struct wf_option own[] = {
 	 .type = WF_OPTION_STRING,
 	 .offset = FIELD(listen),
 	 .metavar = "ADDR",
-	 .help = "Address to listen on; 127.0.0.1 unless given. 0.0.0.0 or :: opens the "
-		 "pserver to every network of this host, and whoever reaches the port can "
+	 .help = "Address to listen on; 127.0.0.1 unless given, or ::1 on a host that has no "
+		 "IPv4 address. 0.0.0.0 or :: opens the pserver to every network of this host, and "
+		 "whoever reaches the port can "
 		 "take part."},
 	{.name = "once",
 	 .type = WF_OPTION_BOOL,

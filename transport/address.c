@@ -2,11 +2,13 @@
 #include "transport/address.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/assert.h"
 
@@ -68,6 +70,32 @@ wf_address_is_loopback(const struct sockaddr_storage *address)
 		       (IN6_IS_ADDR_V4MAPPED(at) && at->s6_addr[12] == 127);
 	}
 	return ntohl(((const struct sockaddr_in *)address)->sin_addr.s_addr) >> 24 == 127;
+}
+
+/* Whether this host has the address; the port is 0. An error of another kind is not its fault. */
+static bool
+can_bind(const struct sockaddr *address, socklen_t bytes)
+{
+	int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	bool lacks = fd < 0 ? errno == EAFNOSUPPORT
+			    : bind(fd, address, bytes) != 0 && errno == EADDRNOTAVAIL;
+	if (fd >= 0) {
+		close(fd);
+	}
+	return !lacks;
+}
+
+const char *
+wf_address_loopback(void)
+{
+	const struct sockaddr_in v4 = {.sin_family = AF_INET,
+				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	const struct sockaddr_in6 v6 = {.sin6_family = AF_INET6,
+					.sin6_addr = IN6ADDR_LOOPBACK_INIT};
+
+	bool only_v6 = !can_bind((const struct sockaddr *)&v4, sizeof(v4)) &&
+		       can_bind((const struct sockaddr *)&v6, sizeof(v6));
+	return only_v6 ? "::1" : WF_LOOPBACK;
 }
 
 void

@@ -30,6 +30,9 @@ uint16_t wf_address_port(const struct sockaddr_storage *address);
 void wf_address_set_port(struct sockaddr_storage *address, uint16_t port);
 /* Whether only this host reaches it: 127.0.0.0/8, ::1, or the former as an IPv6 address. */
 bool wf_address_is_loopback(const struct sockaddr_storage *address);
+/* What stands for this host where no address is given: "127.0.0.1", or "::1" on a host that has
+ * only the latter. */
+const char *wf_address_loopback(void);
 
 /* Resolves a name of this host to addresses to listen on, with port 0. May block. WEFT_UNAVAILABLE:
  * it has none. */

@@ -254,7 +254,7 @@ find_addresses(struct remote *remote, unsigned idx, char *out, size_t bytes)
 	const char *name = remote->opts->hosts->host[idx].at.name;
 
 	if (remote->is_one_machine) {
-		snprintf(out, bytes, "%s", wf_reach_is_loopback(name) ? name : "127.0.0.1");
+		snprintf(out, bytes, "%s", wf_reach_is_loopback(name) ? name : "127.0.0.1 ::1");
 		return WEFT_OK;
 	}
 	wf_frame_begin(&other->link.writer, WF_FRAME_RESOLVE);

@@ -12,6 +12,7 @@
 #include "base/secret.h"
 #include "kernels/kernels.h"
 #include "kernels/optimizer.h"
+#include "transport/address.h"
 #include "transport/rdma.h"
 #include "transport/verbs/verbs_settings.h"
 
@@ -150,8 +151,10 @@ fill_job(struct weft_session *session)
 	if (session->pserver == NULL) {
 		return wf_fail(WEFT_NOMEM, "session: no memory for the list of pservers");
 	}
-	enum weft_status st = wf_host_list_parse(opts->pservers, opts->port, session->pserver,
-						 PSERVERS_MAX, &count);
+	bool here = strcmp(opts->pservers, WF_LOOPBACK) == 0; /* by default, mostly */
+	const char *pservers = here ? wf_address_loopback() : opts->pservers;
+	enum weft_status st =
+		wf_host_list_parse(pservers, opts->port, session->pserver, PSERVERS_MAX, &count);
 	if (st != WEFT_OK) {
 		return st;
 	}
