@@ -17,6 +17,18 @@ static const struct {
 	{"Volcano", wf_launcher_read_volcano},   {"Kubernetes Job", wf_launcher_read_indexed_job},
 };
 
+const struct wf_launcher_finding *
+wf_launcher_find(const struct wf_launcher *launcher, enum wf_launcher_fact fact)
+{
+	for (unsigned i = 0; i < launcher->count; i++) {
+		const struct wf_launcher_finding *finding = &launcher->finding[i];
+		if (finding->fact == fact && finding->ignored == NULL) {
+			return finding;
+		}
+	}
+	return NULL;
+}
+
 static void
 settle(struct wf_launcher *out)
 {
@@ -29,10 +41,19 @@ settle(struct wf_launcher *out)
 		}
 		if (out->role == WF_ROLE_PSERVER && finding->fact == WF_FACT_RANK) {
 			finding->ignored = "this process is no trainer";
+		} else if (out->role != WF_ROLE_PSERVER && finding->fact == WF_FACT_LISTEN) {
+			finding->ignored = "this process is no pserver";
 		} else if (known[finding->fact]) {
 			finding->ignored = "another variable above counts";
 		} else {
 			known[finding->fact] = true;
+		}
+	}
+	for (unsigned i = 0; i < out->count; i++) {
+		struct wf_launcher_finding *finding = &out->finding[i];
+		if (finding->fact == WF_FACT_PSERVER_COUNT && finding->ignored == NULL &&
+		    !known[WF_FACT_PSERVERS]) {
+			finding->ignored = "it says how many there are, not where";
 		}
 	}
 }
@@ -60,18 +81,6 @@ wf_launcher_detect(const struct wf_launcher_source *source, enum wf_launcher_rol
 	settle(out);
 }
 
-const struct wf_launcher_finding *
-wf_launcher_find(const struct wf_launcher *launcher, enum wf_launcher_fact fact)
-{
-	for (unsigned i = 0; i < launcher->count; i++) {
-		const struct wf_launcher_finding *finding = &launcher->finding[i];
-		if (finding->fact == fact && finding->ignored == NULL) {
-			return finding;
-		}
-	}
-	return NULL;
-}
-
 const char *
 wf_launcher_fact_name(enum wf_launcher_fact fact)
 {
@@ -81,6 +90,8 @@ wf_launcher_fact_name(enum wf_launcher_fact fact)
 		[WF_FACT_SIZE] = "num_gradient_servers",
 		[WF_FACT_PSERVERS] = "pservers",
 		[WF_FACT_PORT] = "port",
+		[WF_FACT_LISTEN] = "listen",
+		[WF_FACT_PSERVER_COUNT] = "pserver_count",
 	};
 	WF_ASSERT(fact < WF_FACT_COUNT);
 	return names[fact];
@@ -95,4 +106,21 @@ wf_launcher_find_setting(const struct wf_launcher *launcher, const char *name)
 		}
 	}
 	return NULL;
+}
+
+enum weft_status
+wf_launcher_check(const struct wf_launcher *launcher, const struct wf_launcher_finding *said)
+{
+	const struct wf_launcher_finding *count = wf_launcher_find(launcher, WF_FACT_PSERVER_COUNT);
+	unsigned wanted;
+
+	if (said->fact != WF_FACT_PSERVERS || count == NULL ||
+	    !wf_probe_number(count->value, &wanted) ||
+	    wf_probe_count_entries(said->value) == wanted) {
+		return WEFT_OK;
+	}
+	return wf_fail(WEFT_INVALID,
+		       "%.80s does not fit %.200s, a list of %u; correct one of them, or give "
+		       "pservers",
+		       count->text, said->text, wf_probe_count_entries(said->value));
 }

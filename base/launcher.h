@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/status.h"
+
 #define WF_LAUNCHER_FINDINGS_MAX 32u
 #define WF_LAUNCHER_TEXT_BYTES 16384u
 
@@ -22,11 +24,13 @@ enum wf_launcher_role {
 };
 
 enum wf_launcher_fact {
-	WF_FACT_ROLE,     /* "pserver" or "trainer" */
-	WF_FACT_RANK,     /* number of this trainer */
-	WF_FACT_SIZE,     /* number of trainers */
-	WF_FACT_PSERVERS, /* host or host:port of each, with commas */
-	WF_FACT_PORT,     /* of those that name none */
+	WF_FACT_ROLE,          /* "pserver" or "trainer" */
+	WF_FACT_RANK,          /* number of this trainer */
+	WF_FACT_SIZE,          /* number of trainers */
+	WF_FACT_PSERVERS,      /* host or host:port of each, with commas */
+	WF_FACT_PORT,          /* of those that name none */
+	WF_FACT_LISTEN,        /* address of this host: where a pserver listens */
+	WF_FACT_PSERVER_COUNT, /* number of pservers, to check their list */
 	WF_FACT_COUNT,
 };
 
@@ -60,9 +64,12 @@ void wf_launcher_detect(const struct wf_launcher_source *source, enum wf_launche
 /* What counts as this fact; NULL: no launcher says it. */
 const struct wf_launcher_finding *wf_launcher_find(const struct wf_launcher *launcher,
 						   enum wf_launcher_fact fact);
-/* What counts as the value of a setting (trainer_id, num_gradient_servers, pservers, port); NULL:
- * no launcher says it. */
+/* What counts as the value of a setting (trainer_id, num_gradient_servers, pservers, port, listen);
+ * NULL: no launcher says it. */
 const struct wf_launcher_finding *wf_launcher_find_setting(const struct wf_launcher *launcher,
 							   const char *name);
-/* "num_gradient_servers"; of the role "role". */
+/* WEFT_INVALID: `said` is a list of pservers, and a launcher says that there are more or fewer. */
+enum weft_status wf_launcher_check(const struct wf_launcher *launcher,
+				   const struct wf_launcher_finding *said) WEFT_MUST_CHECK;
+/* "num_gradient_servers"; of what is no setting "role", "pserver_count". */
 const char *wf_launcher_fact_name(enum wf_launcher_fact fact);

@@ -15,6 +15,8 @@ const char *wf_probe_get(const struct wf_launcher_probe *probe, const char *name
 /* Notes what `from` says. `ignored`: NULL, or why it cannot be used. */
 void wf_probe_add(struct wf_launcher_probe *probe, enum wf_launcher_fact fact, const char *from,
 		  const char *value, const char *ignored);
+/* Entries of a list with commas. */
+unsigned wf_probe_count_entries(const char *list);
 /* A whole number; false: it is none, or has more than six digits. */
 bool wf_probe_number(const char *text, unsigned *out);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* launcher_probe: what the readers of all launchers stand on: variables, numbers, findings. Thread:
  * the caller's. */
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,23 @@ wf_probe_number(const char *text, unsigned *out)
 	return true;
 }
 
+unsigned
+wf_probe_count_entries(const char *list)
+{
+	unsigned count = 1;
+	for (; *list != '\0'; list++) {
+		count += *list == ',';
+	}
+	return count;
+}
+
+static bool
+is_address(const char *text)
+{
+	struct in6_addr room; /* for an IPv4 address, too */
+	return inet_pton(AF_INET, text, &room) == 1 || inet_pton(AF_INET6, text, &room) == 1;
+}
+
 /* The reason why a value cannot be used; NULL: it can. */
 static const char *
 objection(enum wf_launcher_fact fact, const char *value)
@@ -42,12 +60,15 @@ objection(enum wf_launcher_fact fact, const char *value)
 	case WF_FACT_RANK:
 		return wf_probe_number(value, &number) ? NULL : "it is not a number";
 	case WF_FACT_SIZE:
+	case WF_FACT_PSERVER_COUNT:
 		return wf_probe_number(value, &number) && number > 0 ? NULL
 								     : "it is not a number from 1";
 	case WF_FACT_PORT:
 		return wf_probe_number(value, &number) && number > 0 && number <= 65535
 			       ? NULL
 			       : "it is not a port number";
+	case WF_FACT_LISTEN:
+		return is_address(value) ? NULL : "it is not an IP address";
 	case WF_FACT_ROLE:
 	case WF_FACT_PSERVERS:
 	case WF_FACT_COUNT:

@@ -37,17 +37,6 @@ add_first(struct wf_launcher_probe *probe, enum wf_launcher_fact fact, const cha
 	}
 }
 
-/* Entries of a list with commas. */
-static unsigned
-count_entries(const char *list)
-{
-	unsigned count = 1;
-	for (; *list != '\0'; list++) {
-		count += *list == ',';
-	}
-	return count;
-}
-
 void
 wf_launcher_read_torchrun(struct wf_launcher_probe *probe)
 {
@@ -180,29 +169,44 @@ read_trainers(struct wf_launcher_probe *probe)
 		if (value != NULL) {
 			bool is_number = wf_probe_number(value, &number);
 			snprintf(text, sizeof(text), "%u",
-				 is_number ? number : count_entries(value));
+				 is_number ? number : wf_probe_count_entries(value));
 			wf_probe_add(probe, WF_FACT_SIZE, *name, text, NULL);
 		}
 	}
 }
 
+/* A number of them, where it is no list, is there to check the list. */
 static void
 read_pservers(struct wf_launcher_probe *probe)
 {
+	static const char *const counts[] = {"PADDLE_PSERVERS_NUM", NULL};
 	static const char *const lists[] = {"PADDLE_PSERVERS_IP_PORT_LIST",
 					    "PADDLE_PSERVER_ENDPOINTS", "PADDLE_PSERVERS",
 					    "PADDLE_PSERVER_IPS", NULL};
 	unsigned number;
 
+	add_first(probe, WF_FACT_PSERVER_COUNT, counts, NULL);
 	for (const char *const *name = lists; *name != NULL; name++) {
 		const char *value = wf_probe_get(probe, *name);
 		if (value != NULL) {
-			wf_probe_add(probe, WF_FACT_PSERVERS, *name, value,
-				     wf_probe_number(value, &number)
-					     ? "it says how many there are, not where"
-					     : NULL);
+			bool is_number = wf_probe_number(value, &number);
+			wf_probe_add(probe, is_number ? WF_FACT_PSERVER_COUNT : WF_FACT_PSERVERS,
+				     *name, value, NULL);
 		}
 	}
+}
+
+/* Reads the address of this pod. The original's jobs have it under a name of their own, those of
+ * the operator under that of many other pods. */
+static void
+read_own_address(struct wf_launcher_probe *probe)
+{
+	static const char *const own[] = {"PADDLE_CURRENT_IP", NULL};
+	static const char *const pods[] = {"PADDLE_CURRENT_IP", "POD_IP", NULL};
+	bool is_job = wf_probe_get(probe, "TRAINING_ROLE") != NULL ||
+		      wf_probe_get(probe, "PADDLE_TRAINING_ROLE") != NULL;
+
+	add_first(probe, WF_FACT_LISTEN, is_job ? pods : own, NULL);
 }
 
 void
@@ -216,6 +220,7 @@ wf_launcher_read_paddle(struct wf_launcher_probe *probe)
 	read_trainers(probe);
 	read_pservers(probe);
 	add_first(probe, WF_FACT_PORT, ports, NULL);
+	read_own_address(probe);
 }
 
 /* ---- Volcano, Kubernetes ---- */
@@ -263,6 +268,7 @@ wf_launcher_read_volcano(struct wf_launcher_probe *probe)
 	static const char file[] = "/etc/volcano/pserver.host";
 	static const char *const ids[] = {"VC_TASK_INDEX", "VK_TASK_INDEX", NULL};
 	static const char *const sizes[] = {"VC_TRAINER_NUM", NULL};
+	static const char *const counts[] = {"VC_PSERVER_NUM", NULL};
 	static const char *const hosts[] = {"VC_PSERVER_HOSTS", NULL};
 	char list[LIST_BYTES];
 	char text[16];
@@ -274,9 +280,10 @@ wf_launcher_read_volcano(struct wf_launcher_probe *probe)
 	add_first(probe, WF_FACT_SIZE, sizes, NULL);
 	const char *trainers = wf_probe_get(probe, "VC_TRAINER_HOSTS");
 	if (trainers != NULL) {
-		snprintf(text, sizeof(text), "%u", count_entries(trainers));
+		snprintf(text, sizeof(text), "%u", wf_probe_count_entries(trainers));
 		wf_probe_add(probe, WF_FACT_SIZE, "VC_TRAINER_HOSTS", text, NULL);
 	}
+	add_first(probe, WF_FACT_PSERVER_COUNT, counts, NULL);
 	add_first(probe, WF_FACT_PSERVERS, hosts, NULL);
 	if (read_list(probe, file, list, sizeof(list))) {
 		wf_probe_add(probe, WF_FACT_PSERVERS, file, list, NULL);

@@ -169,6 +169,10 @@ apply_launcher(struct wf_options *options)
 		if (said == NULL || options->origin[i] != WF_ORIGIN_DEFAULT) {
 			continue;
 		}
+		enum weft_status st = wf_launcher_check(options->launcher, said);
+		if (st != WEFT_OK) {
+			return st;
+		}
 		if (!wf_option_store(option, said->value, options->target)) {
 			char variable[WF_OPTION_VARIABLE_BYTES];
 			(void)snprintf(variable, sizeof(variable), "%.*s",

@@ -139,9 +139,14 @@ weft_settings_set(struct weft_settings *settings, const char *name, const char *
 
 /* The variable becomes part of a refusal. */
 static enum weft_status
-set_by(struct weft_settings *settings, const char *name, const struct wf_launcher_finding *said)
+set_by(struct weft_settings *settings, const struct wf_launcher *launcher, const char *name,
+       const struct wf_launcher_finding *said)
 {
-	enum weft_status st = weft_settings_set(settings, name, said->value);
+	enum weft_status st = wf_launcher_check(launcher, said);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	st = weft_settings_set(settings, name, said->value);
 	if (st != WEFT_INVALID) {
 		return st;
 	}
@@ -169,7 +174,7 @@ weft_settings_set_by_launcher(struct weft_settings *settings)
 		const struct wf_launcher_finding *said =
 			wf_launcher_find_setting(launcher, rows[i].name);
 		if (said != NULL && !settings->is_given[i]) {
-			st = set_by(settings, rows[i].name, said);
+			st = set_by(settings, launcher, rows[i].name, said);
 		}
 	}
 	wf_free(wf_env_memory(), launcher, sizeof(*launcher));

@@ -226,13 +226,15 @@ print_launchers(const struct wf_launcher *launcher, const struct wf_options *opt
 		char used[WF_OPTION_VARIABLE_BYTES] = "";
 		char place[SOURCE_BYTES];
 		char how[SOURCE_BYTES + 32] = "used";
-		const struct wf_option *option = wf_option_find(options, name, strlen(name));
+		bool checks = finding->fact == WF_FACT_PSERVER_COUNT;
+		const char *setting = checks ? "pservers" : name;
+		const struct wf_option *option = wf_option_find(options, setting, strlen(setting));
 
 		snprintf(from, sizeof(from), "%.*s (%s)", (int)strcspn(finding->text, "="),
 			 finding->text, finding->launcher);
 		if (finding->ignored != NULL) {
 			snprintf(how, sizeof(how), "ignored: %s", finding->ignored);
-		} else if (option != NULL && print_own(name, NULL, used, sizeof(used))) {
+		} else if (option != NULL && print_own(setting, NULL, used, sizeof(used))) {
 			snprintf(how, sizeof(how), "ignored: %s is set", used);
 		} else if (option != NULL && in_file(options, (unsigned)(option - options->table),
 						     place, sizeof(place))) {
@@ -348,6 +350,19 @@ open_tables(struct tables *tables, bool serves, char *why, size_t bytes)
 	}
 }
 
+/* Why a trainer would refuse to start with what launchers say of pservers, or "". */
+static void
+check_pservers(const struct wf_launcher *launcher, const struct wf_options *train, char *why,
+	       size_t bytes)
+{
+	const struct wf_launcher_finding *said = wf_launcher_find_setting(launcher, "pservers");
+
+	if (said != NULL && wf_options_origin(train, "pservers") == WF_ORIGIN_DEFAULT &&
+	    wf_launcher_check(launcher, said) != WEFT_OK) {
+		snprintf(why, bytes, "%s: %s", train->program, weft_last_error());
+	}
+}
+
 static enum weft_status
 work(const struct wf_options *options)
 {
@@ -369,6 +384,9 @@ work(const struct wf_options *options)
 	print_launchers(&launcher, used);
 	if (own + launcher.count == 0) {
 		printf("no variable of weft or of a launcher is set\n");
+	}
+	if (why[0] == '\0' && !serves) {
+		check_pservers(&launcher, used, why, sizeof(why));
 	}
 	if (why[0] != '\0') {
 		printf("it would not start: %s\n", why);

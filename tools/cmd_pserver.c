@@ -146,11 +146,20 @@ address_of_nic(const char *nic, struct wf_host *out)
 	return WEFT_OK;
 }
 
-static enum weft_status
-choose_address(const struct wf_pserver_settings *set, struct wf_host *out)
+/* Whether the address to listen on is what a launcher calls that of this process. */
+static bool
+is_by_launcher(const struct command *command)
 {
+	return wf_options_origin(&command->options, "listen") == WF_ORIGIN_LAUNCHER;
+}
+
+static enum weft_status
+choose_address(const struct command *command, struct wf_host *out)
+{
+	const struct wf_pserver_settings *set = &command->set;
 	uint16_t port = set->session.port;
-	bool by_nic = set->listen == NULL && set->nics != NULL && set->nics[0] != '\0';
+	bool by_user = set->listen != NULL && !is_by_launcher(command);
+	bool by_nic = !by_user && set->nics != NULL && set->nics[0] != '\0';
 
 	if (by_nic && strchr(set->nics, ',') != NULL) {
 		return wf_fail(
@@ -250,8 +259,10 @@ newcomer_max(const struct wf_pserver_settings *set)
 }
 
 static enum weft_status
-server_opts(const struct wf_pserver_settings *set, struct wf_env *env, struct wf_server_opts *out)
+server_opts(const struct command *command, struct wf_env *env, struct wf_server_opts *out)
 {
+	const struct wf_pserver_settings *set = &command->set;
+
 	wf_server_opts_init(out);
 	out->env = env;
 	out->values = set->values;
@@ -263,7 +274,7 @@ server_opts(const struct wf_pserver_settings *set, struct wf_env *env, struct wf
 	out->slot_count = (uint32_t)set->slot_count;
 	out->max_shard_bytes = set->max_shard_bytes;
 	out->inbox_bytes = set->inbox_bytes;
-	return choose_address(set, &out->listen);
+	return choose_address(command, &out->listen);
 }
 
 static void *
@@ -350,19 +361,34 @@ announce(const struct command *command, const struct wf_server_opts *opts, struc
 	return wf_ready_announce(ready, env, command->set.ready_file, text);
 }
 
+/* Who has not given the address should learn where it is from. */
+static enum weft_status
+name_source(const struct command *command, enum weft_status st)
+{
+	const struct wf_launcher_finding *said =
+		wf_launcher_find(&command->launcher, WF_FACT_LISTEN);
+
+	if (said == NULL || !is_by_launcher(command)) {
+		return st;
+	}
+	const struct wf_error error = *wf_error_record();
+	return wf_fail(st, "%.300s; the address is that of %.100s, and --listen=ADDR gives another",
+		       error.text, said->text);
+}
+
 static enum weft_status
 serve(const struct command *command, struct wf_env *env, struct stopper *stopper)
 {
 	struct wf_server_opts opts;
 	struct wf_server *server = NULL;
 
-	enum weft_status st = server_opts(&command->set, env, &opts);
+	enum weft_status st = server_opts(command, env, &opts);
 	if (st != WEFT_OK) {
 		return st;
 	}
 	st = wf_server_create(&opts, &server);
 	if (st != WEFT_OK) {
-		return st;
+		return name_source(command, st);
 	}
 	log_start(command, env, server);
 	struct wf_ready ready = {0};

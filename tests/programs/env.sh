@@ -62,6 +62,31 @@ says last.out "as a pserver:"
 row role pserver "TRAINING_ROLE (PaddlePaddle's job)" used
 row num_gradient_servers 2 "PADDLE_TRAINERS (PaddlePaddle's job)" used
 row trainer_id 1 "PADDLE_TRAINER_ID (PaddlePaddle's job)" "ignored: this process is no trainer"
+# The pod's own address, and the number of pservers beside their list.
+shown TRAINING_ROLE=PSERVER PADDLE_CURRENT_IP=127.0.0.3 PADDLE_PSERVERS_NUM=2
+row listen 127.0.0.3 "PADDLE_CURRENT_IP (PaddlePaddle's job)" used
+row pserver_count 2 "PADDLE_PSERVERS_NUM (PaddlePaddle's job)" "ignored: it says how many there are"
+shown PADDLE_PSERVERS_NUM=3 PADDLE_PSERVER_IPS=10.0.0.1,10.0.0.2
+row pserver_count 3 "PADDLE_PSERVERS_NUM (PaddlePaddle's job)" used
+says last.out "it would not start: weft train: PADDLE_PSERVERS_NUM=3 does not fit"
+shown PADDLE_PSERVERS_NUM=3 PADDLE_PSERVER_IPS=10.0.0.1,10.0.0.2 WEFT_PSERVERS=10.0.0.9
+row pserver_count 3 "PADDLE_PSERVERS_NUM (PaddlePaddle's job)" "ignored: WEFT_PSERVERS is set"
+says_not last.out "it would not start"
+port=$(free_ports)
+start own env PADDLE_CURRENT_IP=127.0.0.3 "$WEFT" pserver --port="$port"
+own=$last_pid
+wait_for own.err "pserver listens on 127.0.0.3"
+start nic env PADDLE_CURRENT_IP=192.0.2.1 "$WEFT" pserver --port="$port" --nics=lo
+nic=$last_pid
+wait_for nic.err "pserver listens on 127.0.0.1"
+expect 69 env PADDLE_CURRENT_IP=192.0.2.1 "$WEFT" pserver --port="$port"
+says last.err "the address is that of PADDLE_CURRENT_IP=192.0.2.1, and --listen=ADDR gives another"
+expect 69 env PADDLE_CURRENT_IP=192.0.2.1 "$WEFT" pserver --port="$port" --listen=127.0.0.1
+says_not last.err PADDLE_CURRENT_IP
+for pid in "$own" "$nic"; do
+	kill -TERM "$pid"
+	ends "$pid" 20 pserver
+done
 expect 0 env -i TRAINING_ROLE=PSERVER "$WEFT" env --role=trainer
 says last.out "as a trainer:"
 expect 64 "$WEFT" env --role=both

@@ -339,12 +339,66 @@ a_paddle_job_says_everything(void **state)
 	detect(pserver, WF_ROLE_UNKNOWN, NULL);
 	assert_int_equal(launcher.role, WF_ROLE_PSERVER);
 	is_place(NULL, "2", "10.0.0.3,10.0.0.4", NULL);
-	assert_string_equal(ignored("PADDLE_PSERVERS"), "it says how many there are, not where");
+	says(WF_FACT_PSERVER_COUNT, "2");
 	assert_string_equal(ignored("PADDLE_PORT"), "it is not a port number");
 	detect(strange, WF_ROLE_UNKNOWN, NULL);
 	assert_int_equal(launcher.role, WF_ROLE_TRAINER);
 	is_place(NULL, "3", NULL, NULL);
 	assert_non_null(strstr(ignored("TRAINING_ROLE"), "neither"));
+}
+
+/* Of a pserver alone, and only what is an address; POD_IP is that of many other pods. */
+static void
+a_pserver_of_a_paddle_job_has_its_own_address(void **state)
+{
+	static const char *const own[] = {"PADDLE_CURRENT_IP=fd00::7", "POD_IP=10.0.0.9",
+					  "TRAINING_ROLE=PSERVER", NULL};
+	static const char *const name[] = {"PADDLE_CURRENT_IP=host7", NULL};
+	static const char *const pod[] = {"POD_IP=10.0.0.9", NULL};
+	static const char *const job[] = {"POD_IP=10.0.0.9", "PADDLE_TRAINING_ROLE=PSERVER", NULL};
+
+	detect(own, WF_ROLE_UNKNOWN, NULL);
+	says(WF_FACT_LISTEN, "fd00::7");
+	assert_non_null(wf_launcher_find_setting(&launcher, "listen"));
+	detect(own, WF_ROLE_TRAINER, NULL);
+	says(WF_FACT_LISTEN, NULL);
+	assert_string_equal(ignored("PADDLE_CURRENT_IP"), "this process is no pserver");
+	detect(name, WF_ROLE_PSERVER, NULL);
+	says(WF_FACT_LISTEN, NULL);
+	assert_string_equal(ignored("PADDLE_CURRENT_IP"), "it is not an IP address");
+	detect(pod, WF_ROLE_PSERVER, NULL);
+	assert_int_equal(launcher.count, 0);
+	detect(job, WF_ROLE_PSERVER, NULL);
+	says(WF_FACT_LISTEN, "10.0.0.9");
+}
+
+/* Returns whether the list of pservers may be used. */
+static bool
+fits(const char *count, const char *list)
+{
+	const char *const variables[] = {count, list, NULL};
+	detect(variables, WF_ROLE_TRAINER, NULL);
+	const struct wf_launcher_finding *said = wf_launcher_find(&launcher, WF_FACT_PSERVERS);
+	assert_non_null(said);
+	return wf_launcher_check(&launcher, said) == WEFT_OK;
+}
+
+static void
+the_number_of_pservers_has_to_fit_their_list(void **state)
+{
+	static const char *const alone[] = {"PADDLE_PSERVERS_NUM=2", NULL};
+
+	assert_true(fits("PADDLE_PSERVERS_NUM=2", "PADDLE_PSERVERS=a,b"));
+	assert_true(fits("PADDLE_PSERVERS=2", "PADDLE_PSERVER_IPS=10.0.0.1,10.0.0.2"));
+	assert_true(fits("PADDLE_PSERVERS_NUM=two", "PADDLE_PSERVERS=a"));
+	assert_false(fits("PADDLE_PSERVERS_NUM=3", "PADDLE_PSERVER_IPS=10.0.0.1,10.0.0.2"));
+	assert_non_null(strstr(wf_error_record()->text, "PADDLE_PSERVERS_NUM=3 does not fit "
+							"PADDLE_PSERVER_IPS=10.0.0.1,10.0.0.2, a "
+							"list of 2"));
+	detect(alone, WF_ROLE_TRAINER, NULL);
+	says(WF_FACT_PSERVER_COUNT, NULL);
+	assert_string_equal(ignored("PADDLE_PSERVERS_NUM"),
+			    "it says how many there are, not where");
 }
 
 static void
@@ -482,6 +536,8 @@ main(void)
 		cmocka_unit_test(malformed_tasks_of_nodes_are_not_used),
 		cmocka_unit_test(torchrun_says_rank_size_and_host),
 		cmocka_unit_test(a_paddle_job_says_everything),
+		cmocka_unit_test(a_pserver_of_a_paddle_job_has_its_own_address),
+		cmocka_unit_test(the_number_of_pservers_has_to_fit_their_list),
 		cmocka_unit_test(volcano_says_hosts_by_variable_or_file),
 		cmocka_unit_test(an_indexed_job_says_the_rank),
 		cmocka_unit_test(of_several_the_innermost_counts),

@@ -31,6 +31,8 @@ struct row {
 	const char *size;
 	const char *pservers;
 	const char *port;
+	const char *listen;
+	const char *pserver_count;
 	struct ignored_row ignored[IGNORED_MAX]; /* all that are not used */
 };
 
@@ -57,6 +59,7 @@ static const struct row rows[] = {
 		.rank = "2",
 		.size = "3",
 		.pservers = "ctr-pserver-0.ctr,ctr-pserver-1.ctr",
+		.pserver_count = "2",
 		.ignored = {{"VC_TRAINER_HOSTS", "another variable above counts"}},
 	},
 	{
@@ -67,6 +70,7 @@ static const struct row rows[] = {
 		.rank = "2",
 		.size = "3",
 		.pservers = "ctr-pserver-0.ctr,ctr-pserver-1.ctr",
+		.pserver_count = "2",
 		.ignored = {{"VC_TRAINER_HOSTS", "another variable above counts"},
 			    {"/etc/volcano/pserver.host", "another variable above counts"}},
 	},
@@ -76,6 +80,7 @@ static const struct row rows[] = {
 		.role = WF_ROLE_PSERVER,
 		.size = "3",
 		.pservers = "ctr-pserver-0.ctr,ctr-pserver-1.ctr",
+		.pserver_count = "2",
 		.ignored = {{"VC_TASK_INDEX", "this process is no trainer"},
 			    {"VC_TRAINER_HOSTS", "another variable above counts"}},
 	},
@@ -98,6 +103,8 @@ static const struct row rows[] = {
 		.role = WF_ROLE_PSERVER,
 		.size = "2",
 		.port = "30236",
+		.listen = "10.0.0.11",
+		.ignored = {{"PADDLE_PSERVERS_NUM", "how many there are, not where"}},
 	},
 	{
 		.file = "paddle-volcano-trainer",
@@ -106,7 +113,9 @@ static const struct row rows[] = {
 		.size = "2",
 		.pservers = "10.0.0.13,10.0.0.14",
 		.port = "30236",
-		.ignored = {{"PADDLE_TRAINER_IPS", "another variable above counts"}},
+		.pserver_count = "2",
+		.ignored = {{"PADDLE_TRAINER_IPS", "another variable above counts"},
+			    {"PADDLE_CURRENT_IP", "this process is no pserver"}},
 	},
 	{
 		.file = "paddle-cloud-trainer",
@@ -115,7 +124,18 @@ static const struct row rows[] = {
 		.size = "2",
 		.pservers = "10.0.0.13,10.0.0.14",
 		.port = "7164",
-		.ignored = {{"PADDLE_TRAINERS", "another variable above counts"}},
+		.ignored = {{"PADDLE_TRAINERS", "another variable above counts"},
+			    {"POD_IP", "this process is no pserver"}},
+	},
+	{
+		.file = "paddle-operator-pserver",
+		.role = WF_ROLE_PSERVER,
+		.size = "2",
+		.pservers = "10.0.0.13:2379,10.0.0.14:2379",
+		.port = "2379",
+		.listen = "10.0.0.14",
+		.ignored = {{"PADDLE_TRAINERS", "another variable above counts"},
+			    {"PADDLE_TRAINER_ENDPOINTS", "another variable above counts"}},
 	},
 	{
 		.file = "indexed-job",
@@ -319,6 +339,8 @@ each_environment_says_its_place(void **state)
 		says(row, WF_FACT_SIZE, row->size);
 		says(row, WF_FACT_PSERVERS, row->pservers);
 		says(row, WF_FACT_PORT, row->port);
+		says(row, WF_FACT_LISTEN, row->listen);
+		says(row, WF_FACT_PSERVER_COUNT, row->pserver_count);
 	}
 }
 
