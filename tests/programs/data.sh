@@ -167,6 +167,20 @@ says last.err "parts/p-00000-of-00007: exists; --force replaces it"
 cmp -s kept parts/p-00003-of-00007 || fail "a file was overwritten"
 expect 0 "$WEFT" data split in/a.txt --files=7 parts/p --force
 ! cmp -s kept parts/p-00003-of-00007 || fail "--force replaced nothing"
+# A set of another count would be read beside the new one. Other names and shapes stay.
+expect 74 "$WEFT" data split in/a.txt --files=3 parts/p
+says last.err "-of-00007: exists; --force replaces it"
+for name in q-00000-of-00007 pp-00000-of-00007 p-00000-of-00007.gz p-0000-of-00007 p-0000x-of-00007; do
+	echo kept >"parts/$name"
+done
+expect 0 "$WEFT" data split in/a.txt --files=3 parts/p --force
+[ "$(ls parts | grep -c '^p-[0-9]*-of-[0-9]*$')" = 4 ] || fail "a file of the old set is left: $(ls parts)"
+[ "$(grep -l kept parts/* | wc -l)" = 5 ] || fail "a file of another name is gone"
+ln -s /nowhere parts/p-00000-of-00009
+expect 74 "$WEFT" data split in/a.txt --files=2 parts/p --force
+says last.err "parts/p-00000-of-00009: is no regular file, and is not replaced"
+[ -f parts/p-00002-of-00003 ] || fail "the old set went before there was a new one"
+rm -r parts
 ln -s "$work/kept" out/l-00000-of-00001
 expect 74 "$WEFT" data convert in/b.txt out/l --force
 says last.err "is no regular file"

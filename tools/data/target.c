@@ -2,10 +2,12 @@
 /* target: see target.h. Thread: the caller's. */
 #include "tools/data/target.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -91,28 +93,95 @@ open_folder(struct wf_target *target)
 		       : wf_fail_errno(WEFT_IO, errno, "%s: its folder cannot be opened", prefix);
 }
 
-/* Before anything is read. What may be replaced is a file: a link or a device is not. */
+/* Whether this is a file of a set of the same name with another number of files: beside the new set
+ * its records would be read a second time. */
+static bool
+is_of_other_set(const struct wf_target *target, const char *name)
+{
+	static const char shape[] = "-00000-of-00000"; /* of what is behind the set's name */
+	size_t bytes = strlen(target->name);
+
+	if (strncmp(name, target->name, bytes) != 0 || strlen(name + bytes) != sizeof(shape) - 1) {
+		return false;
+	}
+	for (size_t i = 0; i + 1 < sizeof(shape); i++) {
+		char c = name[bytes + i];
+		if (shape[i] == '0' ? c < '0' || c > '9' : c != shape[i]) {
+			return false;
+		}
+	}
+	return strtoul(name + strlen(name) - 5, NULL, 10) != target->opts.files;
+}
+
+typedef enum weft_status other_fn(const struct wf_target *target, const char *name);
+
+/* Calls `fn` for each file of such a set. */
+static enum weft_status
+visit_other_sets(const struct wf_target *target, other_fn *fn)
+{
+	enum weft_status st = WEFT_OK;
+	int fd = openat(target->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
+
+	if (folder == NULL) {
+		int err = errno;
+		if (fd >= 0) {
+			(void)close(fd);
+		}
+		return wf_fail_errno(WEFT_IO, err, "%s: its folder cannot be read",
+				     target->opts.prefix);
+	}
+	for (struct dirent *one = readdir(folder); st == WEFT_OK && one != NULL;
+	     one = readdir(folder)) {
+		st = is_of_other_set(target, one->d_name) ? fn(target, one->d_name) : WEFT_OK;
+	}
+	(void)closedir(folder);
+	return st;
+}
+
+static enum weft_status
+remove_other(const struct wf_target *target, const char *name)
+{
+	if (unlinkat(target->folder, name, 0) != 0 && errno != ENOENT) {
+		return wf_fail_errno(WEFT_IO, errno, "%.*s%s: is of an older set, and stays",
+				     (int)(target->name - target->opts.prefix), target->opts.prefix,
+				     name);
+	}
+	return WEFT_OK;
+}
+
+/* What may be replaced or removed is a file: a link or a device is not. */
+static enum weft_status
+check_place(const struct wf_target *target, const char *name)
+{
+	int folder_bytes = (int)(target->name - target->opts.prefix);
+	struct stat info;
+
+	if (fstatat(target->folder, name, &info, AT_SYMLINK_NOFOLLOW) != 0) {
+		return WEFT_OK;
+	}
+	if (!target->opts.replaces) {
+		return wf_fail(WEFT_IO, "%.*s%s: exists; --force replaces it", folder_bytes,
+			       target->opts.prefix, name);
+	}
+	return S_ISREG(info.st_mode)
+		       ? WEFT_OK
+		       : wf_fail(WEFT_IO, "%.*s%s: is no regular file, and is not replaced",
+				 folder_bytes, target->opts.prefix, name);
+}
+
+/* Before anything is read. */
 static enum weft_status
 check_places(const struct wf_target *target)
 {
-	for (uint32_t i = 0; i < target->opts.files; i++) {
+	enum weft_status st = WEFT_OK;
+
+	for (uint32_t i = 0; st == WEFT_OK && i < target->opts.files; i++) {
 		char name[NAME_BYTES];
-		struct stat info;
 		format_name(target, i, name);
-		if (fstatat(target->folder, name, &info, AT_SYMLINK_NOFOLLOW) != 0) {
-			continue;
-		}
-		int folder_bytes = (int)(target->name - target->opts.prefix);
-		if (!target->opts.replaces) {
-			return wf_fail(WEFT_IO, "%.*s%s: exists; --force replaces it", folder_bytes,
-				       target->opts.prefix, name);
-		}
-		if (!S_ISREG(info.st_mode)) {
-			return wf_fail(WEFT_IO, "%.*s%s: is no regular file, and is not replaced",
-				       folder_bytes, target->opts.prefix, name);
-		}
+		st = check_place(target, name);
 	}
-	return WEFT_OK;
+	return st == WEFT_OK ? visit_other_sets(target, check_place) : st;
 }
 
 static enum weft_status
@@ -278,9 +347,11 @@ wf_target_finish(struct wf_target *target)
 		st = rename_file(target, target->named);
 		target->named += st == WEFT_OK;
 	}
-	return st == WEFT_OK
-		       ? wf_saved_sync_folder(wf_saved_posix(), target->folder, target->opts.prefix)
-		       : st;
+	if (st == WEFT_OK) {
+		st = wf_saved_sync_folder(wf_saved_posix(), target->folder, target->opts.prefix);
+	}
+	/* The new set is whole and on the disk. */
+	return st == WEFT_OK && target->opts.replaces ? visit_other_sets(target, remove_other) : st;
 }
 
 void

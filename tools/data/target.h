@@ -22,7 +22,7 @@ struct wf_target_opts {
 	const char *prefix; /* FOLDER/NAME; lent until close; the folder is made, not those above */
 	uint32_t files;     /* at least 1 */
 	struct wf_target_form form;
-	bool replaces; /* files that exist */
+	bool replaces; /* files that exist, and sets of this name with another number of files */
 };
 
 /* WEFT_INVALID: the prefix, or a compressor that the form does not have; WEFT_IO: the folder cannot

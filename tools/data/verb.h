@@ -35,7 +35,8 @@ struct wf_data_opts {
 #define WF_DATA_FORCE                                                                              \
 	{                                                                                          \
 		.name = "force", .type = WF_OPTION_BOOL, .offset = WF_DATA_AT(force),              \
-		.help = "Replace files that exist."                                                \
+		.help = "Replace files that exist, and sets of the same PREFIX with another "      \
+			"number of files."                                                         \
 	}
 
 /* What a verb works with. */
