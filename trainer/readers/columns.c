@@ -11,7 +11,6 @@
 #define VALUE_MAX 1e30 /* so that it is finite as f32 */
 
 static const char separators[] = ",;\t";
-static const char byte_order_mark[] = "\xef\xbb\xbf"; /* as Excel begins files */
 
 struct head {
 	char *line; /* a copy of the header; ends with wf_free */
@@ -147,16 +146,13 @@ parse_head(struct wf_env *env, const struct wf_text *text, const char *target, s
 	if (!wf_cut_line(&cut)) {
 		return wf_fail(WEFT_DATA, "%s: line 1: has no header", text->path);
 	}
+	wf_cut_skip_mark(&cut);
 	head.line_bytes = (size_t)(cut.end - cut.at) + 1;
 	head.line = wf_zalloc(env, head.line_bytes);
 	if (head.line == NULL) {
 		return wf_fail(WEFT_NOMEM, "%s: %zu bytes", text->path, head.line_bytes);
 	}
 	memcpy(head.line, cut.at, head.line_bytes - 1);
-	if ((size_t)(cut.end - cut.at) >= sizeof(byte_order_mark) - 1 &&
-	    memcmp(cut.at, byte_order_mark, sizeof(byte_order_mark) - 1) == 0) {
-		cut.at += sizeof(byte_order_mark) - 1;
-	}
 	enum weft_status st = find_separator(&cut);
 	if (st == WEFT_OK) {
 		head.separator = cut.separator;

@@ -300,9 +300,21 @@ wf_cut_field(struct wf_cut *cut, unsigned columns, struct wf_field *out)
 	return WEFT_OK;
 }
 
+void
+wf_cut_skip_mark(struct wf_cut *cut)
+{
+	static const char mark[] = "\xef\xbb\xbf";
+
+	if ((size_t)(cut->end - cut->at) >= sizeof(mark) - 1 &&
+	    memcmp(cut->at, mark, sizeof(mark) - 1) == 0) {
+		cut->at += sizeof(mark) - 1;
+	}
+}
+
 enum weft_status
 wf_cut_header(struct wf_cut *cut, const char *header)
 {
+	wf_cut_skip_mark(cut);
 	struct wf_field field = {
 		.at = cut->at,
 		.count = (size_t)(cut->end - cut->at),

@@ -83,5 +83,8 @@ bool wf_cut_line(struct wf_cut *cut);
  * fewer, or, at the last one, more. */
 enum weft_status wf_cut_field(struct wf_cut *cut, unsigned columns,
 			      struct wf_field *out) WEFT_MUST_CHECK;
-/* The line is `header` to the letter, or the first column that differs is refused. */
+/* Skips the byte order mark with which some programs begin a file, as Excel does. */
+void wf_cut_skip_mark(struct wf_cut *cut);
+/* The line, without such a mark, is `header` to the letter, or the first column that differs is
+ * refused. */
 enum weft_status wf_cut_header(struct wf_cut *cut, const char *header) WEFT_MUST_CHECK;
