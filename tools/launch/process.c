@@ -163,12 +163,6 @@ has_ended(const struct wf_process *process)
 }
 
 bool
-wf_process_lives(const struct wf_process *process)
-{
-	return process->pid != 0 && !process->ended && !has_ended(process);
-}
-
-bool
 wf_process_reap(struct wf_process *process)
 {
 	if (process->pid == 0 || process->ended || !has_ended(process)) {

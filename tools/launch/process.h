@@ -37,9 +37,7 @@ void wf_process_init(struct wf_process *process);
 /* WEFT_IO: the text has the name and the reason; the pipes are closed by wf_process_fini. */
 enum weft_status wf_process_start(struct wf_process *process,
 				  const struct wf_process_opts *opts) WEFT_MUST_CHECK;
-/* False once it has ended, reaped or not. */
-bool wf_process_lives(const struct wf_process *process);
-/* True if it has ended now; its whole group has been killed then. */
+/* Returns true if it has ended now; its whole group has been killed then. */
 bool wf_process_reap(struct wf_process *process);
 /* To its whole group. A no-op before the start and after the end. */
 void wf_process_signal(const struct wf_process *process, int signal_number);
