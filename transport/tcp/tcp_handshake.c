@@ -271,6 +271,26 @@ is_foreign(struct wf_tcp_conn *c)
 	return true;
 }
 
+/* The connection broke in the handshake. Who connected and got no byte back may have met a server
+ * of another kind, that closes when it reads no request of its own; a close with data that it has
+ * not read arrives as a reset. */
+static void
+shake_broken(struct wf_tcp_conn *c, int err)
+{
+	bool closed = err == 0 || err == ECONNRESET || err == EPIPE;
+
+	if (c->life.incoming || c->shake_got > 0 || !closed) {
+		wf_tcp_conn_broken(c, err);
+		return;
+	}
+	char text[WF_WHY_BYTES];
+	snprintf(text, sizeof(text),
+		 "what listens there has closed the connection without an answer (%s); it may be "
+		 "no weft pserver: check host and port",
+		 err == 0 ? "end of data" : strerror(err));
+	wf_life_lost(&c->life, WEFT_LOST, text);
+}
+
 /* Reads at most to the end of the frame. Returns the bytes read. */
 static uint32_t
 shake_recv(struct wf_tcp_conn *c)
@@ -281,12 +301,12 @@ shake_recv(struct wf_tcp_conn *c)
 		c->rx.readable = false;
 		c->rx.hung_up = false;
 		if (c->tx.error != 0) {
-			wf_tcp_conn_broken(c, c->tx.error);
+			shake_broken(c, c->tx.error);
 		}
 		return 0;
 	}
 	if (n <= 0) {
-		wf_tcp_conn_broken(c, n == 0 ? c->tx.error : errno);
+		shake_broken(c, n == 0 ? c->tx.error : errno);
 		return 0;
 	}
 	c->shake_got += (uint32_t)n;

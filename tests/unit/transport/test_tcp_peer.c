@@ -380,6 +380,35 @@ who_answers_a_hello_with_something_else_is_told_apart(void **state)
 	ends_as(NULL, 0, WEFT_TIMEOUT, "not answered");
 }
 
+/* A server of another kind that closes: once the hello is read, and once with a reset. */
+static void
+who_closes_without_an_answer_may_be_no_pserver(void **state)
+{
+	(void)state;
+	for (int unread = 0; unread < 2; unread++) {
+		int listener = -1;
+		int accepted = -1;
+		struct rig *rig = connects_to(NULL, 0, &listener, &accepted);
+		if (unread == 0) {
+			char hello[256];
+			while (recv(accepted, hello, sizeof(hello), MSG_DONTWAIT) > 0) {
+			}
+		} else {
+			const struct linger reset = {.l_onoff = 1};
+			assert_int_equal(
+				setsockopt(accepted, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset)),
+				0);
+		}
+		close(accepted);
+		assert_down(rig, WEFT_UNAVAILABLE,
+			    unread == 0 ? "without an answer (end of data); it may be no weft "
+					  "pserver: check host and port"
+					: "without an answer (Connection reset by peer); it may");
+		close(listener);
+		rig_close(rig);
+	}
+}
+
 /* What this end takes of its peer's callers bounds no reason that the peer's transport gives. */
 static void
 reason_that_is_longer_than_a_verdict_may_be_is_told(void **state)
@@ -517,6 +546,7 @@ main(void)
 		cmocka_unit_test(host_that_goes_with_its_window_closed_is_a_timeout),
 		cmocka_unit_test(sleeper_with_one_connection_takes_a_second_at_once),
 		cmocka_unit_test(who_answers_a_hello_with_something_else_is_told_apart),
+		cmocka_unit_test(who_closes_without_an_answer_may_be_no_pserver),
 		cmocka_unit_test(reason_that_is_longer_than_a_verdict_may_be_is_told),
 		cmocka_unit_test(host_is_found_by_name),
 		cmocka_unit_test(listener_is_found_by_name),
