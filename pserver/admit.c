@@ -38,6 +38,14 @@ refuse(struct wf_lane *lane, struct wf_conn *conn, bool job_is_over)
 	}
 }
 
+static const char *
+expected_lane(unsigned service)
+{
+	return service == WF_SERVICE_DENSE    ? "a dense lane"
+	       : service == WF_SERVICE_SPARSE ? "a sparse lane"
+					      : "a service that weft does not have";
+}
+
 static enum weft_status
 check_address(const struct wf_lane *lane, const struct wf_hello *hello)
 {
@@ -45,9 +53,9 @@ check_address(const struct wf_lane *lane, const struct wf_hello *hello)
 	const struct wf_lane_service *service = lane->service;
 	if (hello->service != service->number) {
 		return wf_fail(WEFT_MISMATCH,
-			       "trainer %u asks for service %u (2 dense, 3 sparse), and this is a "
-			       "%s lane; give both the same ports_num and ports_num_for_sparse",
-			       hello->trainer_id, hello->service, service->name);
+			       "trainer %u expects %s on this port, and this is a %s lane; give "
+			       "both the same ports_num and ports_num_for_sparse",
+			       hello->trainer_id, expected_lane(hello->service), service->name);
 	}
 	if (hello->lane_count != opts->lane_count) {
 		return wf_fail(WEFT_MISMATCH,
