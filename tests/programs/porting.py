@@ -99,6 +99,11 @@ class Shell:
         self.bash.wait()
 
 
+def logs_of(command):
+    """The files that a command writes what it does not show to."""
+    return re.findall(r"2> *([\w.-]+)", command)
+
+
 def check(path, port):
     """How many commands ran, and were left out."""
 
@@ -118,6 +123,7 @@ def check(path, port):
             for command, wanted, line in commands:
                 got = shell.run(moved(command))
                 if not matches(squeezed(wanted), squeezed(got)):
+                    got += shell.run(f"cat {' '.join(logs_of(command))}") if logs_of(command) else []
                     raise SystemExit(f"{path}:{line}: {command}\n--- printed\n" + "\n".join(got))
                 ran += 1
     finally:
