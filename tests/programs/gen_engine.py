@@ -60,6 +60,7 @@ while words and words[0].startswith("-"):
 if given.get("--nodelist", given.get("--host", "127.0.0.1")) not in ("127.0.0.1", "127.0.0.2"):
     sys.exit(f"{name}: unknown host in {given}")
 if name == "mpirun":  # what is not named stays behind, as on another host
+    os.makedirs(own["OMPI_MCA_orte_tmpdir_base"])  # fails if two have one folder, as Open MPI may
     kept = ("PATH", "HOME", "TMPDIR", "WEFT", "WEFT_DATA_DIR")
     own = {key: text for key, text in own.items() if key in kept or key in handed}
 started = []

@@ -23,15 +23,21 @@ static const char slurm_hosts[] = "mapfile -t hosts < <(scontrol show hostnames 
 				  "\"$SLURM_JOB_NODELIST\")\n";
 
 /* A file of hosts as mpirun reads it: a name first in each line, "#" begins a comment. */
-static const char mpi_hosts[] = "mpirun=(${MPIRUN:-mpirun} --bind-to none)   # MPIRUN='mpirun "
-				"--oversubscribe', for example\n"
-				"everywhere=()\n"
-				"hosts=(127.0.0.1)\n"
-				"if [ -n \"$hostfile\" ]; then\n"
-				"\teverywhere=(--hostfile \"$hostfile\")\n"
-				"\tmapfile -t hosts < <(sed 's/#.*//' \"$hostfile\" | awk 'NF && "
-				"!seen[$1]++ { print $1 }')\n"
-				"fi\n";
+static const char mpi_hosts[] =
+	"mpirun=(${MPIRUN:-mpirun} --bind-to none)   # MPIRUN='mpirun "
+	"--oversubscribe', for example\n"
+	"everywhere=()\n"
+	"hosts=(127.0.0.1)\n"
+	"if [ -n \"$hostfile\" ]; then\n"
+	"\teverywhere=(--hostfile \"$hostfile\")\n"
+	"\tmapfile -t hosts < <(sed 's/#.*//' \"$hostfile\" | awk 'NF && "
+	"!seen[$1]++ { print $1 }')\n"
+	"fi\n"
+	"# An mpirun that ends removes the folder that all of a user's share, "
+	"just as another\n"
+	"# makes its own in there, which then fails: each has another one.\n"
+	"folders=$(mktemp -d) || exit\n"
+	"trap 'rm -rf -- \"$folders\"' EXIT\n";
 
 static const struct engine slurm = {
 	.hosts = slurm_hosts,
@@ -43,7 +49,7 @@ static const struct engine slurm = {
 static const struct engine mpi = {
 	.hosts = mpi_hosts,
 	.no_hosts = "$hostfile: no host stands in this file",
-	.single = "\"${mpirun[@]}\" -np 1 --host \"$host\"",
+	.single = "OMPI_MCA_orte_tmpdir_base=$folders/$i \"${mpirun[@]}\" -np 1 --host \"$host\"",
 	.rank = "OMPI_COMM_WORLD_RANK",
 	.size = "OMPI_COMM_WORLD_SIZE",
 };
@@ -285,7 +291,10 @@ print_trainers(const struct wf_gen_job *job, const struct engine *engine, FILE *
 			fprintf(out, " --cpus-per-task=%s", set->cpu);
 		}
 	} else {
-		fprintf(out, "\"${mpirun[@]}\" \"${everywhere[@]}\" -np %" PRIu64, set->trainers);
+		fprintf(out,
+			"OMPI_MCA_orte_tmpdir_base=$folders/trainers "
+			"\"${mpirun[@]}\" \"${everywhere[@]}\" -np %" PRIu64,
+			set->trainers);
 		print_handed_on(job, out, true);
 	}
 	fputs(" \\\n\t", out);
