@@ -20,6 +20,12 @@ tail -n 1 last.err | grep -Eq '^weft launch: trainer [01] ended with exit code 6
 	fail "the last line is not the first cause"
 none_left last.err
 
+# Whoever starts launch may have it ignore the ends of children, as some daemons do.
+start deaf env --ignore-signal=CHLD "$WEFT" launch --local --port="$port" \
+	-- train linear --num_passes=1
+ends "$last_pid" 60 launch
+[ "$code" -eq 0 ] || fail "exit code $code of a launch that was told to ignore SIGCHLD"
+
 for victim in "trainer 1" "pserver 0"; do
 	start job "$WEFT" launch --local --pservers=2 --trainers=2 --port="$port" \
 		-- train linear --num_passes=1000000

@@ -137,6 +137,9 @@ wf_process_start(struct wf_process *process, const struct wf_process_opts *opts)
 		close_all(far);
 		return st;
 	}
+	/* A parent of this program may have it ignore SIGCHLD. The system would then reap its
+	 * children itself, and their ends would never be seen. */
+	signal(SIGCHLD, SIG_DFL);
 	fflush(stdout);
 	pid_t pid = fork();
 	if (pid == 0) {
