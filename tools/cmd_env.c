@@ -95,8 +95,17 @@ struct tables {
 	struct wf_train_command train;
 };
 
-/* A long value is cut, and what is no printable character is a question mark: a variable may hold
+/* What is no printable character becomes a question mark: a variable's name and value may hold
  * anything, and the terminal shall not obey it. */
+static void
+make_printable(char *text)
+{
+	for (; *text != '\0'; text++) {
+		*text = isprint((unsigned char)*text) ? *text : '?';
+	}
+}
+
+/* A long value is cut. */
 static void
 print_row(const char *setting, const char *value, const char *from, const char *how)
 {
@@ -105,9 +114,7 @@ print_row(const char *setting, const char *value, const char *from, const char *
 
 	snprintf(shown, sizeof(shown), "%.*s%s", fits ? VALUE_COLUMNS : VALUE_COLUMNS - 3, value,
 		 fits ? "" : "...");
-	for (char *at = shown; *at != '\0'; at++) {
-		*at = isprint((unsigned char)*at) ? *at : '?';
-	}
+	make_printable(shown);
 	printf("%-21s %-*s %-40s %s\n", setting, VALUE_COLUMNS, shown, from, how);
 }
 
@@ -255,6 +262,16 @@ is_listed(const char *const *list, size_t count, const char *name, size_t bytes)
 	return false;
 }
 
+static void
+print_not_known(const char *variable, size_t bytes)
+{
+	char shown[WF_OPTION_VARIABLE_BYTES];
+
+	snprintf(shown, sizeof(shown), "%.*s", (int)bytes, variable);
+	make_printable(shown);
+	printf("%s%s: weft does not know this variable", shown, bytes < sizeof(shown) ? "" : "...");
+}
+
 /* Of PaddlePaddle's jobs. */
 static void
 print_unknown_of_job(const char *variable, size_t bytes)
@@ -267,9 +284,9 @@ print_unknown_of_job(const char *variable, size_t bytes)
 	}
 	const struct wf_option *near =
 		wf_option_nearest(&known, variable + PADDLE_BYTES, bytes - PADDLE_BYTES, false);
-	printf("%.*s: weft does not know this variable%s%s%s\n", (int)bytes, variable,
-	       near != NULL ? "; did you mean PADDLE_" : "", near != NULL ? near->name : "",
-	       near != NULL ? "?" : "");
+	print_not_known(variable, bytes);
+	printf("%s%s%s\n", near != NULL ? "; did you mean PADDLE_" : "",
+	       near != NULL ? near->name : "", near != NULL ? "?" : "");
 }
 
 /* A variable of these prefixes that no command knows, with the nearest name that one does. */
@@ -310,7 +327,7 @@ print_unknown(const struct tables *tables, const char *variable)
 	if (near == NULL) {
 		near = wf_option_nearest(&tables->pserver, name, length, false);
 	}
-	printf("%.*s: weft does not know this variable", (int)bytes, variable);
+	print_not_known(variable, bytes);
 	if (near != NULL) {
 		char meant[WF_OPTION_VARIABLE_BYTES];
 		wf_option_variable(ours ? "WEFT_" : "PADDLE_INIT_", near->name, meant);

@@ -174,8 +174,8 @@ drop_pservers_variable(void)
 	for (size_t i = 0; i < WF_ARRAY_COUNT(names); i++) {
 		if (getenv(names[i]) != NULL) {
 			fprintf(stderr,
-				PROGRAM ": %s=%s is not used: launch starts its own pservers\n",
-				names[i], getenv(names[i]));
+				PROGRAM ": %s is not used: launch starts its own pservers\n",
+				names[i]);
 			unsetenv(names[i]);
 		}
 	}

@@ -34,6 +34,9 @@ says_not last.out "WEFT_LOG_DIR:"
 says_not last.out "PADDLE_JOB_NAME"
 says_not last.out "WEFT_PORT"
 
+shown "$(printf 'PADDLE_X\033[31m\nfoo')=1" "$(printf 'WEFT_X\ny')=1"
+says last.out "PADDLE_X?[31m?foo: weft does not know this variable" "WEFT_X?y: weft does not know"
+
 shown "PADDLE_PSERVERS=$(printf 'a\033[31m\nb')" WEFT_CONFIG=job.conf \
 	PADDLE_PSERVER_IPS=10.0.0.1,10.0.0.2,10.0.0.3,10.0.0.4
 row pservers "a?[31m?b" "PADDLE_PSERVERS (PaddlePaddle's job)" used
