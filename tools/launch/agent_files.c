@@ -74,24 +74,21 @@ wf_agent_files_keep(struct wf_agent_files *files)
 /* A new folder. Where hosts share the folder above it, the number of the node makes the name
  * another one. */
 static enum weft_status
-make_folder(struct wf_agent_files *files, const char *path, uint32_t node)
+make_folder(struct wf_agent_files *files, uint32_t node)
 {
-	char *out = files->workspace;
+	char *path = files->workspace;
+	size_t bytes = strlen(path);
 
-	int wanted = snprintf(out, sizeof(files->workspace), "%s", path);
-	if (wanted > 0 && mkdir(out, 0700) != 0 && errno == EEXIST) {
-		wanted = snprintf(out, sizeof(files->workspace), "%s.%u", path, node);
-		if (wanted > 0 && mkdir(out, 0700) == 0) {
-			errno = 0;
+	int err = mkdir(path, 0700) == 0 ? 0 : errno;
+	if (err == EEXIST) {
+		int wanted = snprintf(path + bytes, sizeof(files->workspace) - bytes, ".%u", node);
+		if (wanted < 0 || (size_t)wanted >= sizeof(files->workspace) - bytes) {
+			return wf_fail(WEFT_INVALID, "the path of the workspace is too long");
 		}
-	} else if (wanted > 0 && access(out, F_OK) == 0) {
-		errno = 0;
+		err = mkdir(path, 0700) == 0 ? 0 : errno;
 	}
-	if (wanted <= 0 || (size_t)wanted >= sizeof(files->workspace)) {
-		return wf_fail(WEFT_INVALID, "the path of the workspace is too long");
-	}
-	return errno == 0 ? WEFT_OK
-			  : wf_fail_errno(WEFT_IO, errno, "cannot make the workspace %.300s", out);
+	return err == 0 ? WEFT_OK
+			: wf_fail_errno(WEFT_IO, err, "cannot make the workspace %.300s", path);
 }
 
 enum weft_status
@@ -139,11 +136,12 @@ wf_agent_workspace(struct wf_agent_files *files, enum wf_workspace kind, const c
 	if (kind == WF_WORKSPACE_NONE) {
 		return WEFT_OK;
 	}
-	errno = 0;
+	int wanted = snprintf(files->workspace, sizeof(files->workspace), "%s", path);
+	if (wanted <= 0 || (size_t)wanted >= sizeof(files->workspace)) {
+		return wf_fail(WEFT_INVALID, "the path of the workspace is empty or too long");
+	}
 	if (kind == WF_WORKSPACE_NEW) {
-		st = make_folder(files, path, node);
-	} else {
-		snprintf(files->workspace, sizeof(files->workspace), "%s", path);
+		st = make_folder(files, node);
 	}
 	if (st == WEFT_OK && chdir(files->workspace) != 0) {
 		st = wf_fail_errno(WEFT_IO, errno, "the workspace %.300s", files->workspace);

@@ -94,11 +94,13 @@ file_line(struct wf_child *child, const char *text)
 		return;
 	}
 	int bytes = snprintf(line, sizeof(line), "%s\n", text);
-	if (write(child->log_fd, line, (size_t)bytes) != bytes) {
+	ssize_t written = write(child->log_fd, line, (size_t)bytes);
+	if (written != bytes) {
+		int err = written < 0 ? errno : ENOSPC;
 		child->log_failed = true;
 		int length = snprintf(line, sizeof(line),
 				      "%s: the log file of %s cannot be written: %s\n",
-				      child->opts->program, child->spec->name, strerror(errno));
+				      child->opts->program, child->spec->name, strerror(err));
 		(void)wf_outlet_put(child->err, line, (size_t)length);
 	}
 }

@@ -144,6 +144,16 @@ copy_line(char *out, size_t room, const char *text)
 	}
 }
 
+/* Copies a text that becomes part of this program's own lines: it holds no control characters. */
+static void
+copy_words(char *out, size_t room, const char *text)
+{
+	snprintf(out, room, "%s", text);
+	for (char *at = out; *at != '\0'; at++) {
+		*at = (unsigned char)*at < ' ' || *at == 0x7f ? '?' : *at;
+	}
+}
+
 static struct wf_child *
 find_child(struct wf_link *link, uint32_t number)
 {
@@ -181,7 +191,7 @@ on_reply(struct wf_link *link, struct wf_frame *frame)
 {
 	uint32_t status = wf_frame_read_number(frame);
 
-	copy_line(link->reply.text, sizeof(link->reply.text), wf_frame_read_text(frame));
+	copy_words(link->reply.text, sizeof(link->reply.text), wf_frame_read_text(frame));
 	link->reply.status = status < WEFT_STATUS_COUNT ? (enum weft_status)status : WEFT_PROTOCOL;
 	link->reply.received = true;
 	return !frame->bad;
@@ -518,11 +528,11 @@ wf_link_await_hello(struct wf_link *link, const char *version, uint64_t deadline
 		return refuse_noise(link);
 	}
 	uint32_t frames = wf_frame_read_number(&frame);
-	copy_line(link->hello.version, sizeof(link->hello.version), wf_frame_read_text(&frame));
+	copy_words(link->hello.version, sizeof(link->hello.version), wf_frame_read_text(&frame));
 	link->hello.cpu_count = wf_frame_read_number(&frame);
 	link->hello.received = true;
-	copy_line(link->hello.ssh_address, sizeof(link->hello.ssh_address),
-		  wf_frame_read_text(&frame));
+	copy_words(link->hello.ssh_address, sizeof(link->hello.ssh_address),
+		   wf_frame_read_text(&frame));
 	if (frames != WF_FRAME_VERSION || strcmp(link->hello.version, version) != 0) {
 		return wf_fail(WEFT_UNSUPPORTED,
 			       "%s has weft %s (messages of version %u), this is weft %s (%u): all "
