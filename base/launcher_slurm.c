@@ -12,6 +12,7 @@
 
 #define LIST_BYTES 8192u
 #define COMPONENTS_MAX 16u
+#define TASKS_MAX 999999u /* of a component: a rank has at most six digits */
 
 /* The variable of one component: "SLURM_JOB_NODELIST", 1 is SLURM_JOB_NODELIST_HET_GROUP_1. */
 static const char *
@@ -68,7 +69,7 @@ parse_entry(const char **at, unsigned *tasks, unsigned *nodes)
 }
 
 /* Counts the tasks of each component, whose nodes follow one another in the list; false: the list
- * is malformed, or has other nodes. */
+ * is malformed, has other nodes, or has more tasks than ranks can number. */
 static bool
 count_tasks(const char *list, const unsigned *nodes, unsigned components, unsigned *counts)
 {
@@ -89,6 +90,9 @@ count_tasks(const char *list, const unsigned *nodes, unsigned components, unsign
 					return false;
 				}
 				left = nodes[own];
+			}
+			if (tasks > TASKS_MAX - counts[own]) {
+				return false;
 			}
 			counts[own] += tasks;
 			left--;

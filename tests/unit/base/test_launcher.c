@@ -296,6 +296,25 @@ malformed_tasks_of_nodes_are_not_used(void **state)
 	}
 }
 
+/* 4,294 nodes of 999,999 tasks and one of 971,592 have 2^32 + 2 tasks, which a 32-bit sum counts as
+ * 2. */
+static void
+more_tasks_than_ranks_can_number_are_not_used(void **state)
+{
+	static const char *const wraps[] = {"SLURM_STEP_ID=0",
+					    "SLURM_HET_SIZE=2",
+					    "SLURM_JOB_NUM_NODES_HET_GROUP_0=1",
+					    "SLURM_JOB_NUM_NODES_HET_GROUP_1=4295",
+					    "SLURM_JOB_NODELIST=n[1-4296]",
+					    "SLURM_PROCID=1",
+					    "SLURM_STEP_TASKS_PER_NODE=1,999999(x4294),971592",
+					    NULL};
+
+	detect(wraps, WF_ROLE_TRAINER, NULL);
+	is_place(NULL, NULL, "n1", NULL);
+	assert_non_null(strstr(ignored("SLURM_PROCID"), "not clear"));
+}
+
 static void
 torchrun_says_rank_size_and_host(void **state)
 {
@@ -534,6 +553,7 @@ main(void)
 		cmocka_unit_test(a_step_of_one_component_is_an_ordinary_one),
 		cmocka_unit_test(all_ranks_of_an_mpirun_in_a_job_of_slurm_get_its_first_host),
 		cmocka_unit_test(malformed_tasks_of_nodes_are_not_used),
+		cmocka_unit_test(more_tasks_than_ranks_can_number_are_not_used),
 		cmocka_unit_test(torchrun_says_rank_size_and_host),
 		cmocka_unit_test(a_paddle_job_says_everything),
 		cmocka_unit_test(a_pserver_of_a_paddle_job_has_its_own_address),
