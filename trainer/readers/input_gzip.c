@@ -16,7 +16,6 @@
 struct gzip {
 	z_stream z;
 	bool is_open;
-	bool is_in_member;
 };
 
 static bool
@@ -47,39 +46,27 @@ gzip_close(struct wf_input *input)
 	}
 }
 
-/* A member begins where the last one ended, or the file is over. */
 static enum weft_status
-begin_member(struct wf_input *input, struct gzip *gzip)
+begin_member(struct wf_input *input)
 {
-	enum weft_status st = wf_input_fill(input, MAGIC_BYTES);
-	if (st != WEFT_OK || wf_input_have(input) == 0) {
-		return st;
-	}
-	if (!gzip_recognises(input->chunk + input->at, wf_input_have(input))) {
-		return wf_input_refuse(input, wf_input_offset(input),
-				       "the gzip data are over, but more bytes follow them");
-	}
-	if (inflateReset(&gzip->z) != Z_OK) {
-		return wf_fail(WEFT_INTERNAL, "%s: inflateReset", input->path);
-	}
-	gzip->is_in_member = true;
-	return WEFT_OK;
+	struct gzip *gzip = input->state;
+
+	return inflateReset(&gzip->z) == Z_OK
+		       ? WEFT_OK
+		       : wf_fail(WEFT_INTERNAL, "%s: inflateReset", input->path);
 }
 
+/* Z_BUF_ERROR: there is no input left, and no output to flush. */
 static enum weft_status
 check_code(const struct wf_input *input, const struct gzip *gzip, int code)
 {
 	char why[128];
 
-	if (code == Z_OK || code == Z_STREAM_END) {
+	if (code == Z_OK || code == Z_STREAM_END || code == Z_BUF_ERROR) {
 		return WEFT_OK;
 	}
 	if (code == Z_MEM_ERROR) {
 		return wf_fail(WEFT_NOMEM, "%s: no memory to decompress with", input->path);
-	}
-	if (code == Z_BUF_ERROR) { /* there is no input left, and no output to flush */
-		return wf_input_refuse(input, wf_input_offset(input),
-				       "the gzip data end too early: the file is truncated");
 	}
 	snprintf(why, sizeof(why), "the gzip data are damaged (%.80s)",
 		 gzip->z.msg == NULL ? "?" : gzip->z.msg);
@@ -87,46 +74,28 @@ check_code(const struct wf_input *input, const struct gzip *gzip, int code)
 }
 
 static enum weft_status
-inflate_some(struct wf_input *input, struct gzip *gzip, uint8_t *bytes, size_t room, size_t *got)
+unpack_member(struct wf_input *input, struct wf_input_room *room, bool *is_over)
 {
+	struct gzip *gzip = input->state;
 	z_stream *z = &gzip->z;
 
-	enum weft_status st = wf_input_fill(input, 1);
-	if (st != WEFT_OK) {
-		return st;
-	}
-	const uInt room_now = room < ROOM_MAX ? (uInt)room : ROOM_MAX;
+	const uInt room_now = room->count < ROOM_MAX ? (uInt)room->count : ROOM_MAX;
 	z->next_in = input->chunk + input->at;
 	z->avail_in = (uInt)wf_input_have(input);
-	z->next_out = bytes;
+	z->next_out = room->bytes;
 	z->avail_out = room_now;
 	int code = inflate(z, Z_NO_FLUSH);
 	input->at = input->end - z->avail_in;
-	*got = room_now - z->avail_out;
-	gzip->is_in_member = code != Z_STREAM_END;
+	room->used = room_now - z->avail_out;
+	*is_over = code == Z_STREAM_END;
 	return check_code(input, gzip, code);
 }
 
-static enum weft_status
-gzip_read(struct wf_input *input, uint8_t *bytes, size_t room, size_t *got)
-{
-	struct gzip *gzip = input->state;
-	enum weft_status st = WEFT_OK;
-
-	*got = 0;
-	while (st == WEFT_OK && *got == 0) {
-		if (!gzip->is_in_member) {
-			st = begin_member(input, gzip);
-		}
-		if (st == WEFT_OK && !gzip->is_in_member) {
-			return WEFT_OK; /* the end */
-		}
-		if (st == WEFT_OK) {
-			st = inflate_some(input, gzip, bytes, room, got);
-		}
-	}
-	return st;
-}
+static const struct wf_input_frames members = {
+	.magic_bytes = MAGIC_BYTES,
+	.begin = begin_member,
+	.unpack = unpack_member,
+};
 
 const struct wf_input_ops wf_input_gzip_ops = {
 	.name = "gzip",
@@ -134,6 +103,7 @@ const struct wf_input_ops wf_input_gzip_ops = {
 	.state_bytes = sizeof(struct gzip),
 	.ratio_max = RATIO_MAX,
 	.open = gzip_open,
-	.read = gzip_read,
+	.read = wf_input_read_frames,
 	.close = gzip_close,
+	.frames = &members,
 };

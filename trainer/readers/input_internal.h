@@ -11,6 +11,9 @@
 #define WF_INPUT_CHUNK_BYTES (128u << 10)
 #define WF_INPUT_HEAD_BYTES 4u /* that a format is recognised by, at most */
 
+struct wf_input_frames;
+struct wf_input_room;
+
 struct wf_input_ops {
 	const char *name;
 	/* The first min(WF_INPUT_HEAD_BYTES, size) bytes of a file are of this format. */
@@ -22,6 +25,26 @@ struct wf_input_ops {
 	/* At least one byte, or 0 at the end of the file. */
 	enum weft_status (*read)(struct wf_input *input, uint8_t *bytes, size_t room, size_t *got);
 	void (*close)(struct wf_input *input);
+	const struct wf_input_frames *frames; /* of a format that wf_input_read_frames reads */
+};
+
+/* A format of frames (gzip calls them members) that follow each other and that a library unpacks.
+ */
+struct wf_input_frames {
+	size_t magic_bytes; /* that a frame begins with; at most WF_INPUT_HEAD_BYTES */
+	/* Makes the library expect a frame; NULL: it does so by itself. */
+	enum weft_status (*begin)(struct wf_input *input);
+	/* Unpacks stored bytes that are in the chunk, and consumes them; there are none where the
+	 * file ends. Sets `*is_over` where the frame ends. */
+	enum weft_status (*unpack)(struct wf_input *input, struct wf_input_room *room,
+				   bool *is_over);
+};
+
+/* Where unpacked bytes go. */
+struct wf_input_room {
+	uint8_t *bytes;
+	size_t count;
+	size_t used;
 };
 
 struct wf_input {
@@ -31,7 +54,8 @@ struct wf_input {
 	uint64_t file_bytes; /* when it was opened */
 	uint64_t read_bytes; /* of the file, into the chunk and past it */
 	const struct wf_input_ops *ops;
-	void *state;    /* of the format */
+	void *state; /* of the format */
+	bool is_in_frame;
 	uint8_t *chunk; /* [WF_INPUT_CHUNK_BYTES] */
 	size_t at;      /* first byte of the chunk that the format has not consumed */
 	size_t end;     /* behind the last byte of the chunk that was read */
@@ -58,6 +82,9 @@ wf_input_offset(const struct wf_input *input)
 /* Makes at least `want` stored bytes lie at chunk[at], or all that are left if these are fewer.
  * WEFT_DATA: the file became shorter; WEFT_IO */
 enum weft_status wf_input_fill(struct wf_input *input, size_t want) WEFT_MUST_CHECK;
+/* The `read` of a format of frames. */
+enum weft_status wf_input_read_frames(struct wf_input *input, uint8_t *bytes, size_t room,
+				      size_t *got) WEFT_MUST_CHECK;
 /* WEFT_DATA: path, offset, `why`. */
 enum weft_status wf_input_refuse(const struct wf_input *input, uint64_t offset,
 				 const char *why) WEFT_MUST_CHECK;

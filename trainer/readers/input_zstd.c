@@ -15,11 +15,8 @@
 /* A block of at most 128 KiB is, where one byte is repeated, stored in 4 bytes. */
 #define RATIO_MAX 32768u
 
-_Static_assert(MAGIC_BYTES <= WF_INPUT_HEAD_BYTES, "recognised by more than is read first");
-
 struct zstd {
 	ZSTD_DCtx *context;
-	bool is_in_frame;
 };
 
 static bool
@@ -55,22 +52,6 @@ zstd_close(struct wf_input *input)
 	(void)ZSTD_freeDCtx(zstd->context); /* accepts NULL */
 }
 
-/* A frame begins where the last one ended, or the file is over. */
-static enum weft_status
-begin_frame(struct wf_input *input, struct zstd *zstd)
-{
-	enum weft_status st = wf_input_fill(input, MAGIC_BYTES);
-	if (st != WEFT_OK || wf_input_have(input) == 0) {
-		return st;
-	}
-	if (!zstd_recognises(input->chunk + input->at, wf_input_have(input))) {
-		return wf_input_refuse(input, wf_input_offset(input),
-				       "the zstd frames are over, but more bytes follow them");
-	}
-	zstd->is_in_frame = true;
-	return WEFT_OK;
-}
-
 static enum weft_status
 refuse_code(const struct wf_input *input, uint64_t offset, size_t code)
 {
@@ -94,48 +75,23 @@ refuse_code(const struct wf_input *input, uint64_t offset, size_t code)
 }
 
 static enum weft_status
-decompress_some(struct wf_input *input, struct zstd *zstd, uint8_t *bytes, size_t room, size_t *got)
-{
-	enum weft_status st = wf_input_fill(input, 1);
-	if (st != WEFT_OK) {
-		return st;
-	}
-	ZSTD_inBuffer in = {.src = input->chunk + input->at, .size = wf_input_have(input)};
-	ZSTD_outBuffer out = {.dst = bytes, .size = room};
-	size_t code = ZSTD_decompressStream(zstd->context, &out, &in);
-	input->at += in.pos;
-	*got = out.pos;
-	if (ZSTD_isError(code)) {
-		return refuse_code(input, wf_input_offset(input), code);
-	}
-	zstd->is_in_frame = code != 0;
-	if (zstd->is_in_frame && in.size == 0 && out.pos == 0) {
-		return wf_input_refuse(input, wf_input_offset(input),
-				       "the zstd data end too early: the file is truncated");
-	}
-	return WEFT_OK;
-}
-
-static enum weft_status
-zstd_read(struct wf_input *input, uint8_t *bytes, size_t room, size_t *got)
+unpack_frame(struct wf_input *input, struct wf_input_room *room, bool *is_over)
 {
 	struct zstd *zstd = input->state;
-	enum weft_status st = WEFT_OK;
+	ZSTD_inBuffer in = {.src = input->chunk + input->at, .size = wf_input_have(input)};
+	ZSTD_outBuffer out = {.dst = room->bytes, .size = room->count};
 
-	*got = 0;
-	while (st == WEFT_OK && *got == 0) {
-		if (!zstd->is_in_frame) {
-			st = begin_frame(input, zstd);
-		}
-		if (st == WEFT_OK && !zstd->is_in_frame) {
-			return WEFT_OK; /* the end */
-		}
-		if (st == WEFT_OK) {
-			st = decompress_some(input, zstd, bytes, room, got);
-		}
-	}
-	return st;
+	size_t code = ZSTD_decompressStream(zstd->context, &out, &in);
+	input->at += in.pos;
+	room->used = out.pos;
+	*is_over = code == 0;
+	return ZSTD_isError(code) ? refuse_code(input, wf_input_offset(input), code) : WEFT_OK;
 }
+
+static const struct wf_input_frames frames = {
+	.magic_bytes = MAGIC_BYTES,
+	.unpack = unpack_frame,
+};
 
 const struct wf_input_ops wf_input_zstd_ops = {
 	.name = "zstd",
@@ -143,6 +99,7 @@ const struct wf_input_ops wf_input_zstd_ops = {
 	.state_bytes = sizeof(struct zstd),
 	.ratio_max = RATIO_MAX,
 	.open = zstd_open,
-	.read = zstd_read,
+	.read = wf_input_read_frames,
 	.close = zstd_close,
+	.frames = &frames,
 };
