@@ -276,6 +276,7 @@ read_one(struct wf_recordio_reader *reader, struct wf_recordio_chunk *out, bool 
 	struct header header = {0};
 	uint64_t at = reader->at;
 
+	reader->payload = NULL;
 	enum weft_status st = read_header(reader, &header, found);
 	if (st == WEFT_OK && *found) {
 		st = read_stored(reader, header.bytes);

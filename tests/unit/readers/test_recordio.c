@@ -399,6 +399,35 @@ behind_a_damaged_header_nothing_is_guessed(void **state)
 }
 
 static void
+put_word(uint8_t *at, uint32_t word)
+{
+	for (unsigned i = 0; i < 4; i++) {
+		at[i] = (uint8_t)(word >> (8 * i));
+	}
+}
+
+/* A chunk without records is passed over; what follows it is not a chunk that was read. */
+static void
+behind_an_empty_chunk_a_truncated_one_gives_no_record(void **state)
+{
+	uint8_t bytes[512] = {0};
+	struct wf_recordio_chunk chunk;
+	size_t count = WF_RECORDIO_HEADER_BYTES;
+
+	put_word(bytes, WF_RECORDIO_MAGIC);
+	count += make_file(WF_RECORDIO_NONE, bytes + count) / 2;
+	for (size_t cut = WF_RECORDIO_HEADER_BYTES + 1; cut < count; cut++) {
+		int fd = file_of(bytes, cut);
+		struct wf_recordio_reader *reader = open_reader(fd);
+		assert_refused(wf_recordio_read_chunk(reader, &chunk), WEFT_DATA,
+			       "file: the chunk at byte 20: the file ends");
+		assert_null(wf_recordio_chunk_record(reader).bytes);
+		wf_recordio_reader_close(reader);
+		close(fd);
+	}
+}
+
+static void
 a_checksum_is_zlibs_whatever_the_length_and_place(void **state)
 {
 	static uint8_t bytes[1100];
@@ -410,14 +439,6 @@ a_checksum_is_zlibs_whatever_the_length_and_place(void **state)
 	for (size_t count = 0; count <= 1024; count++) {
 		const uint8_t *at = bytes + count % 17;
 		assert_int_equal(wf_crc32(at, count), crc32(0, at, (uInt)count));
-	}
-}
-
-static void
-put_word(uint8_t *at, uint32_t word)
-{
-	for (unsigned i = 0; i < 4; i++) {
-		at[i] = (uint8_t)(word >> (8 * i));
 	}
 }
 
@@ -687,6 +708,7 @@ main(void)
 		cmocka_unit_test(a_truncated_file_is_refused_with_the_place),
 		cmocka_unit_test(the_chunk_behind_a_damaged_one_is_read),
 		cmocka_unit_test(behind_a_damaged_header_nothing_is_guessed),
+		cmocka_unit_test(behind_an_empty_chunk_a_truncated_one_gives_no_record),
 		cmocka_unit_test(a_checksum_is_zlibs_whatever_the_length_and_place),
 		cmocka_unit_test(a_payload_that_is_not_its_records_is_refused),
 		cmocka_unit_test(a_snappy_stream_that_breaks_a_rule_is_refused),
