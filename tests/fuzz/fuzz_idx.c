@@ -7,8 +7,10 @@
 
 #include "base/assert.h"
 #include "tests/fuzz/fuzz_target.h"
+#include "tests/fuzz/recordio_memory.h"
 #include "tests/unit/wire/heap_env.h"
 #include "trainer/readers/idx.h"
+#include "trainer/readers/recordio.h"
 
 #define RATIO_MAX 1032u       /* a byte of deflated data becomes at most so many, */
 #define ZSTD_RATIO_MAX 32768u /* and one of zstd */
@@ -17,13 +19,13 @@
 static int file = -1;
 
 static void
-check(const char *path, unsigned dims, size_t bytes, size_t ratio_max)
+check(const char *path, unsigned dims, size_t memory_max)
 {
 	struct heap_env heap = heap_env_make();
 	struct wf_idx idx;
 
 	enum weft_status st = wf_idx_read(&heap.env, path, dims, &idx);
-	WF_ASSERT(heap.asked_bytes <= ratio_max * (bytes + 1) + INPUT_BYTES);
+	WF_ASSERT(heap.asked_bytes <= memory_max);
 	if (st != WEFT_OK) {
 		WF_ASSERT(st == WEFT_DATA && weft_last_error()[0] != '\0');
 		WF_ASSERT(heap.out_bytes == 0);
@@ -43,8 +45,13 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
 	const bool is_zstd = bytes > 3 && (data[0] == 0x28 || (data[0] & 0xf0) == 0x50);
+	const size_t ratio_max = is_zstd ? ZSTD_RATIO_MAX : RATIO_MAX;
+	size_t memory_max = ratio_max * (bytes + 1) + INPUT_BYTES;
 	char path[64];
 
+	if (wf_recordio_recognise(data, bytes)) {
+		memory_max += recordio_memory_max(bytes);
+	}
 	if (file < 0) {
 		file = memfd_create("idx", MFD_CLOEXEC);
 		WF_ASSERT(file >= 0);
@@ -53,7 +60,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	WF_ASSERT(pwrite(file, data, bytes, 0) == (ssize_t)bytes);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
 	for (unsigned dims = 1; dims <= WF_IDX_DIMS_MAX; dims += 2) {
-		check(path, dims, bytes, is_zstd ? ZSTD_RATIO_MAX : RATIO_MAX);
+		check(path, dims, memory_max);
 	}
 	return 0;
 }

@@ -7,11 +7,9 @@
 
 #include "base/assert.h"
 #include "tests/fuzz/fuzz_target.h"
+#include "tests/fuzz/recordio_memory.h"
 #include "tests/unit/wire/heap_env.h"
 #include "trainer/readers/recordio.h"
-
-#define RATIO_MAX 1032u       /* a byte of deflated data becomes at most so many */
-#define ROOM_BYTES (4u << 20) /* what is allocated whatever the file has */
 
 struct seen {
 	uint64_t records, bytes;
@@ -96,7 +94,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	WF_ASSERT(wf_recordio_writer_open(&other.env, &opts, &writer) == WEFT_OK);
 	(void)read_all(&heap, in, writer, &first);
 	WF_ASSERT(heap.out_bytes == 0);
-	WF_ASSERT(heap.asked_bytes <= ROOM_BYTES + 3 * RATIO_MAX * bytes);
+	WF_ASSERT(heap.asked_bytes <= recordio_memory_max(bytes));
 	WF_ASSERT(wf_recordio_writer_finish(writer) == WEFT_OK);
 	wf_recordio_writer_close(writer);
 	WF_ASSERT(read_all(&other, out, NULL, &second) == 0);
