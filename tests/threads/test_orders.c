@@ -200,7 +200,7 @@ who_did_not_answer_is_told_by_the_thread_that_waited(void **state)
 	struct fabric fabric;
 	struct member member;
 	(void)state;
-	fabric_start_over(&fabric, "fault(delay@msg:5-99:5s)+tcp", 1, 1, 0);
+	fabric_start_over(&fabric, "fault(delay@msg:5-99:5s)+tcp", 1, 1, 0, 0);
 	member_init(&member, &fabric, 0, 1);
 	member.opts.transport = "tcp";
 	member.opts.progress = WEFT_PROGRESS_THREAD;

@@ -137,6 +137,11 @@ train(struct member *member)
 	return st != WEFT_OK ? st : end;
 }
 
+/* refuse=10% at both ends makes 19 of 100 attempts to connect fail. The default of 3 s has room for
+ * six attempts with the waits between them, and 0.19^6 is 1 in 20,000 of the reconnects; one job has
+ * dozens. In 30 s there are more than ten. */
+#define RECONNECT_NS (30 * WF_NS_PER_S)
+
 /* What carries the bytes; NULL: the default. */
 struct carriers {
 	const char *pserver, *trainer;
@@ -148,10 +153,11 @@ train_over(struct carriers over, uint64_t spin_ns, enum weft_progress second)
 {
 	struct fabric fabric;
 	struct member member[TRAINERS];
-	fabric_start_over(&fabric, over.pserver, 2, 2, spin_ns);
+	fabric_start_over(&fabric, over.pserver, 2, 2, spin_ns, RECONNECT_NS);
 	for (unsigned i = 0; i < TRAINERS; i++) {
 		member_init(&member[i], &fabric, i, TRAINERS);
 		member[i].opts.slice_bytes = 64;
+		member[i].opts.reconnect_timeout_ns = RECONNECT_NS;
 		if (over.trainer != NULL) {
 			member[i].opts.transport = over.trainer;
 		}

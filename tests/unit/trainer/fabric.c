@@ -20,6 +20,9 @@ server_opts(const struct fabric *fabric, uint64_t spin_ns, struct wf_server_opts
 	if (fabric->transport != NULL) {
 		opts->session.transport = fabric->transport;
 	}
+	if (fabric->reconnect_timeout_ns != 0) {
+		opts->session.reconnect_timeout_ns = fabric->reconnect_timeout_ns;
+	}
 }
 
 /* Lanes stand on consecutive ports: one that is free says where to try. */
@@ -59,15 +62,17 @@ serve(void *arg)
 void
 fabric_start(struct fabric *fabric, uint32_t pservers, uint32_t lanes, uint64_t spin_ns)
 {
-	fabric_start_over(fabric, NULL, pservers, lanes, spin_ns);
+	fabric_start_over(fabric, NULL, pservers, lanes, spin_ns, 0);
 }
 
 void
 fabric_start_over(struct fabric *fabric, const char *transport, uint32_t pservers, uint32_t lanes,
-		  uint64_t spin_ns)
+		  uint64_t spin_ns, uint64_t reconnect_timeout_ns)
 {
-	*fabric = (struct fabric){
-		.pserver_count = pservers, .lane_count = lanes, .transport = transport};
+	*fabric = (struct fabric){.pserver_count = pservers,
+				  .lane_count = lanes,
+				  .transport = transport,
+				  .reconnect_timeout_ns = reconnect_timeout_ns};
 	assert_true(pservers <= FABRIC_PSERVERS_MAX && lanes <= FABRIC_LANES_MAX);
 	fabric->log_fd = memfd_create("log", MFD_CLOEXEC);
 	assert_true(fabric->log_fd >= 0);

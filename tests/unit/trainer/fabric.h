@@ -41,15 +41,17 @@ struct fabric {
 	uint32_t pserver_count, lane_count;
 	char pservers[256];    /* the list, as passed to trainers */
 	const char *transport; /* of the pservers, and of trainers by default; NULL: the default */
-	int log_fd;            /* all lines of the pservers, and of trainers with a transport */
+	uint64_t reconnect_timeout_ns; /* of the pservers; 0: the default */
+	int log_fd; /* all lines of the pservers, and of trainers with a transport */
 	struct wf_fault_counts faults; /* by all wrappers; after fabric_stop */
 };
 
 /* Each pserver with `lanes` lanes; they serve one job after another until fabric_stop. */
 void fabric_start(struct fabric *fabric, uint32_t pservers, uint32_t lanes, uint64_t spin_ns);
-/* The same over a transport of the test's, which may be wrapped in faults. */
+/* The same over a transport of the test's, which may be wrapped in faults. `reconnect_timeout_ns` is
+ * what the pservers wait for a lost lane; 0: the default. */
 void fabric_start_over(struct fabric *fabric, const char *transport, uint32_t pservers,
-		       uint32_t lanes, uint64_t spin_ns);
+		       uint32_t lanes, uint64_t spin_ns, uint64_t reconnect_timeout_ns);
 /* Idle pservers end with OK; what others ended with is in `server[i]`. */
 void fabric_stop(struct fabric *fabric);
 
