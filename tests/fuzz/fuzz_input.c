@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzz target of packed inputs: a file unpacks to the same bytes however they are asked for, or is
- * refused with its path, and takes the memory of any other; RecordIO takes that of a chunk, which is
- * read whole. The first byte chooses how much is
- * asked for at once. */
+ * refused with its path, and takes the memory of any other; RecordIO takes that of a chunk. The
+ * first byte chooses how much is asked for at once. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -4,8 +4,10 @@
 # Skipped where no mount namespace can be made.
 . "${0%/*}/lib.sh"
 needs_training
-# Where weft is built with a sanitizer: its search for leaks reads /proc.
-export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
+if [ "${SANITIZER-none}" != none ]; then
+	echo "SKIPPED: sanitizer $SANITIZER does not work without /proc" >&2
+	exit 77
+fi
 
 # Runs a command with an empty folder in place of /proc.
 without_proc() {

@@ -138,8 +138,8 @@ train(struct member *member)
 }
 
 /* refuse=10% at both ends makes 19 of 100 attempts to connect fail. The default of 3 s has room for
- * six attempts with the waits between them, and 0.19^6 is 1 in 20,000 of the reconnects; one job has
- * dozens. In 30 s there are more than ten. */
+ * six attempts and the waits between them, and 0.19^6 is 1 in 20,000 of the reconnects, of which a
+ * job has dozens. In 30 s there are more than ten. */
 #define RECONNECT_NS (30 * WF_NS_PER_S)
 
 /* What carries the bytes; NULL: the default. */

@@ -48,8 +48,8 @@ struct fabric {
 
 /* Each pserver with `lanes` lanes; they serve one job after another until fabric_stop. */
 void fabric_start(struct fabric *fabric, uint32_t pservers, uint32_t lanes, uint64_t spin_ns);
-/* The same over a transport of the test's, which may be wrapped in faults. `reconnect_timeout_ns` is
- * what the pservers wait for a lost lane; 0: the default. */
+/* The same over a transport of the test's, which may be wrapped in faults. What the pservers wait
+ * for a lost lane is `reconnect_timeout_ns`; 0: the default. */
 void fabric_start_over(struct fabric *fabric, const char *transport, uint32_t pservers,
 		       uint32_t lanes, uint64_t spin_ns, uint64_t reconnect_timeout_ns);
 /* Idle pservers end with OK; what others ended with is in `server[i]`. */
