@@ -37,36 +37,42 @@ wf_names_fini(struct wf_env *env, struct wf_names *names)
 	*names = (struct wf_names){0};
 }
 
-/* The slot of a name, or the free one where it would be. */
+/* The slot of a name, or the free one where it would be; `*looks` is at how many it has looked. */
 static uint32_t *
-slot_of(struct wf_names *names, const char *name)
+slot_of(const struct wf_names *names, const char *name, uint64_t *looks)
 {
 	size_t mask = names->slot_count - 1;
 	size_t at = wf_digest_of(name, strlen(name)) & mask;
-	names->looks++;
+
+	*looks = 1;
 	while (names->slot[at] != 0 && strcmp(names->name[names->slot[at] - 1], name) != 0) {
 		at = (at + 1) & mask;
-		names->looks++;
+		++*looks;
 	}
 	return &names->slot[at];
 }
 
 uint32_t
-wf_names_find(struct wf_names *names, const char *name)
+wf_names_find(const struct wf_names *names, const char *name)
 {
+	uint64_t looks = 0;
+
 	if (names->count == 0) {
 		return WF_NAMES_NONE;
 	}
-	uint32_t slot = *slot_of(names, name);
+	uint32_t slot = *slot_of(names, name, &looks);
 	return slot == 0 ? WF_NAMES_NONE : slot - 1;
 }
 
 uint32_t
 wf_names_add(struct wf_names *names, const char *name)
 {
+	uint64_t looks = 0;
+
 	WF_ASSERT(names->count < names->name_max);
-	uint32_t *slot = slot_of(names, name);
+	uint32_t *slot = slot_of(names, name, &looks);
 	WF_ASSERT(*slot == 0);
+	names->looks += looks;
 	names->name[names->count] = name;
 	*slot = ++names->count;
 	return *slot - 1;
