@@ -7,10 +7,12 @@
 #include "base/assert.h"
 #include "kernels/kernels.h"
 
-/* The training words' pairs of neighbours, first word in the upper half, in ascending order. */
+/* What is counted of the training words. */
 struct pairs {
-	uint64_t *pair; /* [count] */
-	size_t count;
+	uint64_t
+		*pair; /* [count] of neighbours, first word in the upper half, in ascending order */
+	size_t count, alloc;
+	uint64_t *word; /* [vocabulary] how often each is there */
 };
 
 static int
@@ -40,9 +42,10 @@ count_below(const struct pairs *pairs, uint64_t limit)
 }
 
 static double
-unigram(const struct wf_words *words, uint32_t next)
+unigram(const struct wf_words *words, const struct pairs *pairs, uint32_t next)
 {
-	return (double)(words->count[next] + 1) / (double)(words->train_tokens + words->vocabulary);
+	return (double)(pairs->word[next] + 1) /
+	       (double)(words->train_tokens + words->dictionary->vocabulary);
 }
 
 static double
@@ -58,34 +61,66 @@ bigram(const struct wf_words *words, const struct pairs *pairs, uint32_t before,
 		kinds += i == first || pairs->pair[i] != pairs->pair[i - 1] ? 1.0 : 0.0;
 	}
 	if (first == end) { /* never seen before another word: nothing to interpolate with */
-		return unigram(words, next);
+		return unigram(words, pairs, next);
 	}
-	return (both + kinds * unigram(words, next)) / ((double)(end - first) + kinds);
+	return (both + kinds * unigram(words, pairs, next)) / ((double)(end - first) + kinds);
+}
+
+static void
+free_pairs(struct wf_env *env, const struct wf_words *words, struct pairs *pairs)
+{
+	wf_free(env, pairs->pair, pairs->alloc * sizeof(*pairs->pair));
+	wf_free(env, pairs->word, words->dictionary->vocabulary * sizeof(*pairs->word));
+}
+
+/* Words of different files are no neighbours. */
+static enum weft_status
+count_pairs(struct wf_env *env, const struct wf_words *words, struct pairs *out)
+{
+	struct pairs pairs = {.alloc = words->train_tokens - 1};
+
+	pairs.pair = wf_zalloc_array(env, pairs.alloc, sizeof(*pairs.pair));
+	pairs.word = wf_zalloc_array(env, words->dictionary->vocabulary, sizeof(*pairs.word));
+	if (pairs.pair == NULL || pairs.word == NULL) {
+		free_pairs(env, words, &pairs);
+		return wf_fail(WEFT_NOMEM, "word counts: %zu pairs", pairs.alloc);
+	}
+	for (size_t i = 0; i < words->runs.count; i++) {
+		const struct wf_words_run *run = &words->runs.run[i];
+		const uint32_t *token = words->token + run->token;
+		const size_t tokens = run->token < words->train_tokens ? run->tokens : 0;
+		for (size_t at = 0; at < tokens; at++) {
+			pairs.word[token[at]]++;
+			if (at > 0) {
+				pairs.pair[pairs.count++] =
+					(uint64_t)token[at - 1] << 32 | token[at];
+			}
+		}
+	}
+	qsort(pairs.pair, pairs.count, sizeof(*pairs.pair), by_value);
+	*out = pairs;
+	return WEFT_OK;
 }
 
 enum weft_status
 wf_word_counts_solve(struct wf_env *env, const struct wf_words *words, struct wf_word_counts *out)
 {
-	struct pairs pairs = {.count = words->train_tokens - 1};
+	struct pairs pairs = {0};
 	double alone = 0.0;
 	double paired = 0.0;
 
 	WF_ASSERT(words->rows > words->train_rows && words->train_tokens >= 2);
-	pairs.pair = wf_zalloc_array(env, pairs.count, sizeof(*pairs.pair));
-	if (pairs.pair == NULL) {
-		return wf_fail(WEFT_NOMEM, "word counts: %zu pairs", pairs.count);
+	enum weft_status st = count_pairs(env, words, &pairs);
+	if (st != WEFT_OK) {
+		return st;
 	}
-	for (size_t i = 0; i < pairs.count; i++) {
-		pairs.pair[i] = (uint64_t)words->token[i] << 32 | words->token[i + 1];
-	}
-	qsort(pairs.pair, pairs.count, sizeof(*pairs.pair), by_value);
 	for (size_t row = words->train_rows; row < words->rows; row++) {
-		const uint32_t *token = words->token + wf_words_row_start(words, row);
+		const uint32_t *token = words->token + wf_words_row_start(&words->runs, row);
 		const uint32_t next = token[WF_WORDS_CONTEXT];
-		alone -= wf_log_f64(unigram(words, next));
+		alone -= wf_log_f64(unigram(words, &pairs, next));
 		paired -= wf_log_f64(bigram(words, &pairs, token[WF_WORDS_CONTEXT - 1], next));
 	}
-	wf_free(env, pairs.pair, pairs.count * sizeof(*pairs.pair));
+	free_pairs(env, words, &pairs);
 	const double rows = (double)(words->rows - words->train_rows);
 	out->unigram = wf_exp_f64(alone / rows);
 	out->bigram = wf_exp_f64(paired / rows);

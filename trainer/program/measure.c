@@ -16,7 +16,7 @@
 
 /* The number of a word; UINT32_MAX: it is not in the vocabulary. */
 static uint32_t
-number_of(const struct wf_words *words, const char *spelling, size_t bytes)
+number_of(const struct wf_dictionary *words, const char *spelling, size_t bytes)
 {
 	for (uint32_t i = 0; i < words->vocabulary; i++) {
 		if (strncmp(words->word[i], spelling, bytes) == 0 &&
@@ -33,7 +33,7 @@ fetch_rows(struct wf_run *job, const struct wf_view *view, float *out)
 {
 	const uint32_t most = wf_run_lookup_max(job);
 	const uint32_t width = job->model.table[PROJ].width;
-	const uint32_t vocabulary = job->data.source->words.vocabulary;
+	const uint32_t vocabulary = job->data.source->words.dictionary->vocabulary;
 	uint64_t key[WF_COMPUTE_TEST_ROWS];
 	const uint32_t step = most < WF_COMPUTE_TEST_ROWS ? most : WF_COMPUTE_TEST_ROWS;
 
@@ -75,7 +75,7 @@ struct neighbour {
 
 /* The words nearest to `word`, nearest first; returns how many. */
 static unsigned
-find_nearest(const struct wf_words *words, const float *row, uint32_t width, uint32_t word,
+find_nearest(const struct wf_dictionary *words, const float *row, uint32_t width, uint32_t word,
 	     struct neighbour *out)
 {
 	unsigned found = 0;
@@ -106,7 +106,7 @@ find_nearest(const struct wf_words *words, const float *row, uint32_t width, uin
 static enum weft_status
 print_nearest(struct wf_run *job, const float *row, uint32_t word)
 {
-	const struct wf_words *words = &job->data.source->words;
+	const struct wf_dictionary *words = job->data.source->words.dictionary;
 	struct neighbour nearest[NEAREST];
 	char line[LINE_BYTES];
 
@@ -127,7 +127,7 @@ print_all_nearest(struct wf_run *job, const float *row)
 
 	while (*at != '\0') {
 		const size_t bytes = strcspn(at, ",");
-		uint32_t word = number_of(&job->data.source->words, at, bytes);
+		uint32_t word = number_of(job->data.source->words.dictionary, at, bytes);
 		if (word != UINT32_MAX) {
 			enum weft_status st = print_nearest(job, row, word);
 			if (st != WEFT_OK) {
@@ -136,7 +136,7 @@ print_all_nearest(struct wf_run *job, const float *row)
 		} else if (job->opts->nearest != NULL) {
 			wf_log(job->env, WF_LOG_WARN,
 			       "nearest: %.*s is not among the %u words of the vocabulary",
-			       (int)bytes, at, job->data.source->words.vocabulary);
+			       (int)bytes, at, job->data.source->words.dictionary->vocabulary);
 		}
 		at += bytes + (at[bytes] == ',');
 	}
@@ -146,12 +146,13 @@ print_all_nearest(struct wf_run *job, const float *row)
 static enum weft_status
 measure_words(struct wf_run *job, const struct wf_view *view)
 {
-	const size_t count =
-		(size_t)job->data.source->words.vocabulary * job->model.table[PROJ].width;
+	const size_t count = (size_t)job->data.source->words.dictionary->vocabulary *
+			     job->model.table[PROJ].width;
 	float *row = wf_zalloc_array(job->env, count, sizeof(*row));
 
 	if (row == NULL) {
-		return wf_fail(WEFT_NOMEM, "rows of %u words", job->data.source->words.vocabulary);
+		return wf_fail(WEFT_NOMEM, "rows of %u words",
+			       job->data.source->words.dictionary->vocabulary);
 	}
 	enum weft_status st = fetch_rows(job, view, row);
 	if (st == WEFT_OK) {

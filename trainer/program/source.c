@@ -172,40 +172,29 @@ wf_source_read_bags(struct wf_env *env, const struct wf_source_opts *opts, struc
 	return finish(env, opts, &source, out);
 }
 
-/* The set owns its text, which is a copy. */
-static enum weft_status
-parse_words(struct wf_env *env, const struct wf_source_opts *opts, struct wf_words *out)
-{
-	struct wf_text copy = *opts->text;
-
-	copy.alloc_bytes = copy.count + 1;
-	copy.bytes = wf_zalloc(env, copy.alloc_bytes);
-	if (copy.bytes == NULL) {
-		return wf_fail(WEFT_NOMEM, "%s: %zu bytes", copy.path, copy.alloc_bytes);
-	}
-	memcpy(copy.bytes, opts->text->bytes, copy.count);
-	return wf_words_parse(env, &copy, (uint32_t)opts->vocabulary, out);
-}
-
 enum weft_status
 wf_source_read_words(struct wf_env *env, const struct wf_source_opts *opts, struct wf_source *out)
 {
+	const struct wf_words_opts words = {
+		.dictionary = opts->dictionary,
+		.vocabulary = (uint32_t)opts->vocabulary,
+		.is_whole = opts->is_whole,
+	};
 	struct wf_source source = {.kind = WF_SOURCE_WORDS};
 
 	if (opts->vocabulary < 2 || opts->vocabulary > WF_WORDS_VOCABULARY_MAX) {
 		return wf_fail(WEFT_INVALID, "vocabulary=%" PRIu64 ": must be 2 to %u",
 			       opts->vocabulary, WF_WORDS_VOCABULARY_MAX);
 	}
-	enum weft_status st =
-		opts->text != NULL
-			? parse_words(env, opts, &source.words)
-			: wf_words_read(env, opts->path, (uint32_t)opts->vocabulary, &source.words);
+	enum weft_status st = opts->text != NULL
+				      ? wf_words_parse(env, opts->text, &words, &source.words)
+				      : wf_words_read(env, opts->path, &words, &source.words);
 	if (st != WEFT_OK) {
 		return st;
 	}
-	source.classes = source.words.vocabulary;
+	source.classes = source.words.dictionary->vocabulary;
 	source.slots = WF_WORDS_CONTEXT;
-	source.key_count = source.words.vocabulary;
+	source.key_count = source.words.dictionary->vocabulary;
 	source.row_entries_max = WF_WORDS_CONTEXT;
 	source.rows = source.words.rows;
 	source.train_rows = source.words.train_rows;
@@ -300,14 +289,36 @@ digest_bags(struct wf_digest *digest, const struct wf_bags *bags)
 }
 
 static void
+digest_dictionary(struct wf_digest *digest, const struct wf_dictionary *dictionary)
+{
+	for (uint32_t i = 0; i < dictionary->vocabulary; i++) {
+		wf_digest_string(digest, dictionary->word[i]);
+	}
+}
+
+static void
 digest_words(struct wf_digest *digest, const struct wf_words *words)
 {
 	wf_digest_u64(digest, words->tokens);
 	wf_digest_u64(digest, words->train_tokens);
 	wf_digest_bytes(digest, words->token, words->tokens * sizeof(*words->token));
-	for (uint32_t i = 0; i < words->vocabulary; i++) {
-		wf_digest_string(digest, words->word[i]);
+	for (size_t i = 0; i < words->runs.count; i++) {
+		wf_digest_u64(digest, words->runs.run[i].tokens);
 	}
+	digest_dictionary(digest, words->dictionary);
+}
+
+enum weft_status
+wf_source_digest_words(struct wf_env *env, const struct wf_dictionary *dictionary, uint64_t *out)
+{
+	struct wf_digest *digest;
+	enum weft_status st = wf_digest_create(env, &digest);
+	if (st == WEFT_OK) {
+		digest_dictionary(digest, dictionary);
+		*out = wf_digest_value(digest);
+		wf_digest_destroy(digest);
+	}
+	return st;
 }
 
 enum weft_status

@@ -40,6 +40,8 @@ struct wf_source_opts {
 	const char *target;  /* of csv: the name of its column; NULL or "": the last one */
 	bool is_scaled;      /* of csv: features less their mean, divided by their range */
 	uint64_t vocabulary; /* the most words, "unknown" included */
+	/* The numbers of words; lent until fini. NULL: those of the text. */
+	const struct wf_dictionary *dictionary;
 	/* Do not use the test rows: train on four fifths of the training rows, test on the rest.
 	 * The vocabulary is still that of all training rows. */
 	bool is_validating;
@@ -75,6 +77,9 @@ enum weft_status wf_source_batch_init(struct wf_env *env, const struct wf_source
 void wf_source_gather(const struct wf_source *source, const uint32_t *row, size_t count,
 		      struct wf_bag_batch *batch);
 
+/* The digest of the words that have numbers. WEFT_NOMEM. */
+enum weft_status wf_source_digest_words(struct wf_env *env, const struct wf_dictionary *dictionary,
+					uint64_t *out) WEFT_MUST_CHECK;
 /* The digest of all rows as they were read, test rows included: of their values, not of their file.
  * WEFT_NOMEM. */
 enum weft_status wf_source_digest(struct wf_env *env, const struct wf_source *source,

@@ -19,6 +19,9 @@ struct scan {
 	size_t words;
 	size_t line;
 	size_t line_start;
+	size_t *piece_words; /* of the pieces that have ended */
+	size_t piece;        /* how many have begun, */
+	size_t piece_begun;  /* and the words before the last one */
 };
 
 /* One code point. `bytes` 0: not a code point (the table of The Unicode Standard, section 3.9: no
@@ -164,14 +167,28 @@ step(struct scan *scan)
 	return st;
 }
 
-enum weft_status
-wf_letters_cut(struct wf_text *text, size_t *out)
+/* The piece that was begun has ended; all of its words too, for it ends with its line. */
+static void
+end_piece(struct scan *scan)
 {
-	struct scan scan = {.text = text, .line = 1};
+	if (scan->piece > 0) {
+		scan->piece_words[scan->piece - 1] = scan->words - scan->piece_begun;
+	}
+	scan->piece_begun = scan->words;
+}
+
+enum weft_status
+wf_letters_cut(struct wf_text *text, size_t *piece_words, size_t *out)
+{
+	struct scan scan = {.text = text, .line = 1, .piece_words = piece_words};
 	enum weft_status st = WEFT_OK;
 
-	WF_ASSERT(text->alloc_bytes > text->count);
+	WF_ASSERT(text->bytes[text->count] == '\0');
 	while (st == WEFT_OK && scan.at < text->count) {
+		if (scan.piece < text->piece_count && text->piece[scan.piece].at == scan.at) {
+			end_piece(&scan);
+			scan.piece++;
+		}
 		st = step(&scan);
 		WF_ASSERT(scan.to <= scan.at || st != WEFT_OK);
 	}
@@ -179,6 +196,7 @@ wf_letters_cut(struct wf_text *text, size_t *out)
 		return st;
 	}
 	end_word(&scan);
+	end_piece(&scan);
 	text->count = scan.to;
 	*out = scan.words;
 	return WEFT_OK;

@@ -1,194 +1,193 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counts words, numbers them, and builds rows of context and next word. Thread: the caller's. */
+/* Numbers the words of a text, and builds rows of context and next word. Thread: the caller's. */
 #include "trainer/readers/words.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/names.h"
 #include "trainer/readers/letters.h"
 
-#define TOKENS_MIN 50u /* so that a fifth of them is a context, a target, and some more */
-
-struct entry {
-	const char *spelling;
-	uint64_t count; /* among the training words */
-	uint32_t idx;   /* in order of appearance */
-};
-
-/* The different training words. */
-struct index {
-	struct entry *entry; /* [names.name_max] by number in names, until they are sorted */
-	struct wf_names names;
-	uint32_t *number; /* [names.name_max] what a word becomes, by idx */
-};
+/* --- rows --- */
 
 static void
-index_fini(struct wf_env *env, struct index *index)
+add_run(struct wf_words_runs *runs, size_t token, size_t tokens)
 {
-	wf_free(env, index->entry, index->names.name_max * sizeof(*index->entry));
-	wf_free(env, index->number, index->names.name_max * sizeof(*index->number));
-	wf_names_fini(env, &index->names);
+	WF_ASSERT(runs->count < runs->alloc);
+	runs->run[runs->count++] =
+		(struct wf_words_run){.token = token, .tokens = tokens, .row = runs->rows};
+	runs->rows += tokens > WF_WORDS_CONTEXT ? tokens - WF_WORDS_CONTEXT : 0;
 }
 
+/* A run for each file, and one more where the border between training and test words is within one.
+ * `file_words` is [files]. */
 static enum weft_status
-index_init(struct wf_env *env, size_t tokens, struct index *index)
+runs_init(struct wf_env *env, const size_t *file_words, size_t files, size_t train_words,
+	  struct wf_words_runs *out)
 {
-	uint32_t most = tokens < WF_WORDS_DISTINCT_MAX ? (uint32_t)tokens : WF_WORDS_DISTINCT_MAX;
-	enum weft_status st = wf_names_init(env, most, &index->names);
-	if (st != WEFT_OK) {
-		return st;
+	struct wf_words_runs runs = {.alloc = files + 1};
+	size_t at = 0;
+
+	runs.run = wf_zalloc_array(env, runs.alloc, sizeof(*runs.run));
+	if (runs.run == NULL) {
+		return wf_fail(WEFT_NOMEM, "rows of %zu files", files);
 	}
-	index->entry = wf_zalloc_array(env, most, sizeof(*index->entry));
-	index->number = wf_zalloc_array(env, most, sizeof(*index->number));
-	if (index->entry == NULL || index->number == NULL) {
-		return wf_fail(WEFT_NOMEM, "vocabulary: %u words", most);
+	for (size_t i = 0; i < files; i++) {
+		const size_t end = at + file_words[i];
+		const size_t border = at < train_words && train_words < end ? train_words : end;
+		add_run(&runs, at, border - at);
+		if (border <= train_words) {
+			runs.train_rows = runs.rows;
+		}
+		if (border < end) {
+			add_run(&runs, border, end - border);
+		}
+		at = end;
+	}
+	*out = runs;
+	return WEFT_OK;
+}
+
+/* Whether there are rows enough. */
+static enum weft_status
+check_rows(const char *path, size_t words, const struct wf_words_runs *runs, bool is_whole)
+{
+	if (words < WF_WORDS_MIN) {
+		return wf_fail(WEFT_DATA, "%s: has %zu words; at least %u are needed", path, words,
+			       WF_WORDS_MIN);
+	}
+	if (runs->train_rows == 0 || (!is_whole && runs->train_rows == runs->rows)) {
+		return wf_fail(WEFT_DATA,
+			       "%s: its words %s are in files of less than %u, and a row has words "
+			       "of one file; put the files together",
+			       path, runs->train_rows == 0 ? "to train on" : "to test on",
+			       WF_WORDS_CONTEXT + 1);
 	}
 	return WEFT_OK;
 }
 
-/* Number the words in order of appearance for now; test words that training has not are
- * WF_NAMES_NONE. */
+size_t
+wf_words_row_start(const struct wf_words_runs *runs, size_t row)
+{
+	size_t low = 0;
+	size_t high = runs->count;
+
+	/* The last run whose first row is not after this one; an empty run has none, and shares the
+	 * number of the one behind it. */
+	WF_ASSERT(row < runs->rows);
+	while (high - low > 1) {
+		const size_t middle = low + (high - low) / 2;
+		if (runs->run[middle].row <= row) {
+			low = middle;
+		} else {
+			high = middle;
+		}
+	}
+	return runs->run[low].token + (row - runs->run[low].row);
+}
+
+/* --- words --- */
+
 static enum weft_status
-index_words(struct index *index, const struct wf_text *text, struct wf_words *words)
+count_words(struct wf_env *env, const struct wf_text *text, const struct wf_words_opts *opts,
+	    struct wf_words *words)
+{
+	struct wf_census census = {0};
+
+	enum weft_status st =
+		wf_census_add(env, &census, text->path, text->bytes, words->train_tokens);
+	if (st == WEFT_OK) {
+		st = wf_dictionary_create(env, &census, opts->vocabulary, &words->own);
+		words->dictionary = words->own;
+	}
+	wf_census_fini(env, &census);
+	return st;
+}
+
+/* The words of a text that has been cut. */
+static enum weft_status
+number_words(struct wf_env *env, const struct wf_text *text, struct wf_words *words)
 {
 	const char *at = text->bytes;
 
+	words->token = wf_zalloc_array(env, words->tokens, sizeof(*words->token));
+	if (words->token == NULL) {
+		return wf_fail(WEFT_NOMEM, "text: %zu words", words->tokens);
+	}
 	for (size_t i = 0; i < words->tokens; i++, at += strlen(at) + 1) {
-		uint32_t word = wf_names_find(&index->names, at);
-		if (word == WF_NAMES_NONE && i < words->train_tokens) {
-			if (index->names.count == index->names.name_max) {
-				return wf_fail(WEFT_DATA,
-					       "%s: has more than %u different words, the first "
-					       "one too many is \"%s\"",
-					       text->path, index->names.name_max, at);
-			}
-			word = wf_names_add(&index->names, at);
-			index->entry[word] = (struct entry){.spelling = at, .idx = word};
-		}
-		words->token[i] = word;
-		if (i < words->train_tokens) {
-			index->entry[word].count++;
-		}
+		words->token[i] = wf_dictionary_find(words->dictionary, at);
 	}
 	WF_ASSERT(at == text->bytes + text->count);
 	return WEFT_OK;
 }
 
-static int
-by_count(const void *left, const void *right)
-{
-	const struct entry *a = left;
-	const struct entry *b = right;
-
-	if (a->count != b->count) {
-		return a->count > b->count ? -1 : 1;
-	}
-	return strcmp(a->spelling, b->spelling);
-}
-
-/* Sorts by count, assigns the numbers, and replaces the numbers in order of appearance by them. */
-static void
-number_words(struct index *index, struct wf_words *words)
-{
-	qsort(index->entry, index->names.count, sizeof(*index->entry), by_count);
-	words->word[WF_WORDS_UNKNOWN] = "<unk>";
-	for (uint32_t i = 0; i < index->names.count; i++) {
-		const struct entry *entry = &index->entry[i];
-		uint32_t number = i + 1 < words->vocabulary ? i + 1 : WF_WORDS_UNKNOWN;
-		index->number[entry->idx] = number;
-		words->count[number] += entry->count;
-		if (number != WF_WORDS_UNKNOWN) {
-			words->word[number] = entry->spelling;
-		}
-	}
-	for (size_t i = 0; i < words->tokens; i++) {
-		words->token[i] = words->token[i] == WF_NAMES_NONE ? WF_WORDS_UNKNOWN
-								   : index->number[words->token[i]];
-	}
-}
-
+/* The words of a text that has been cut, with the words of each of its files. */
 static enum weft_status
-split(const struct wf_text *text, size_t tokens, struct wf_words *words)
+fill_words(struct wf_env *env, const struct wf_text *text, const struct wf_words_opts *opts,
+	   const size_t *file_words, size_t files, struct wf_words *words)
 {
-	if (tokens < TOKENS_MIN) {
-		return wf_fail(WEFT_DATA, "%s: has %zu words; at least %u are needed", text->path,
-			       tokens, TOKENS_MIN);
-	}
-	words->tokens = tokens;
-	words->train_tokens = tokens * 4 / 5;
-	words->train_rows = words->train_tokens - WF_WORDS_CONTEXT;
-	words->rows = words->train_rows + (tokens - words->train_tokens) - WF_WORDS_CONTEXT;
-	return WEFT_OK;
-}
-
-/* `vocabulary` at most; with all words numbered, 0 still stands for those that only the test has.
- */
-static enum weft_status
-build_vocabulary(struct wf_env *env, const struct index *index, uint32_t vocabulary,
-		 struct wf_words *words)
-{
-	uint32_t most = index->names.count + 1;
-
-	words->vocabulary = most < vocabulary ? most : vocabulary;
-	words->word = wf_zalloc_array(env, words->vocabulary, sizeof(*words->word));
-	words->count = wf_zalloc_array(env, words->vocabulary, sizeof(*words->count));
-	if (words->word == NULL || words->count == NULL) {
-		return wf_fail(WEFT_NOMEM, "vocabulary: %u words", words->vocabulary);
-	}
-	return WEFT_OK;
-}
-
-enum weft_status
-wf_words_parse(struct wf_env *env, struct wf_text *text, uint32_t vocabulary, struct wf_words *out)
-{
-	struct wf_words words = {.spelling = *text};
-	struct index index = {0};
-	size_t tokens = 0;
-
-	WF_ASSERT(vocabulary >= 2 && vocabulary <= WF_WORDS_VOCABULARY_MAX);
-	*text = (struct wf_text){0};
-	enum weft_status st = wf_letters_cut(&words.spelling, &tokens);
+	words->train_tokens = wf_words_train_part(words->tokens, opts->is_whole);
+	words->dictionary = opts->dictionary;
+	enum weft_status st = runs_init(env, file_words, files, words->train_tokens, &words->runs);
 	if (st == WEFT_OK) {
-		st = split(&words.spelling, tokens, &words);
+		st = check_rows(text->path, words->tokens, &words->runs, opts->is_whole);
+	}
+	if (st == WEFT_OK && opts->dictionary == NULL) {
+		st = count_words(env, text, opts, words);
 	}
 	if (st == WEFT_OK) {
-		words.token = wf_zalloc_array(env, tokens, sizeof(*words.token));
-		st = words.token == NULL ? wf_fail(WEFT_NOMEM, "text: %zu words", tokens)
-					 : index_init(env, words.train_tokens, &index);
+		st = number_words(env, text, words);
 	}
-	if (st == WEFT_OK) {
-		st = index_words(&index, &words.spelling, &words);
-	}
-	if (st == WEFT_OK) {
-		st = build_vocabulary(env, &index, vocabulary, &words);
-	}
-	if (st == WEFT_OK) {
-		number_words(&index, &words);
-		*out = words;
-	} else {
-		wf_words_fini(env, &words);
-	}
-	index_fini(env, &index);
+	words->rows = words->runs.rows;
+	words->train_rows = words->runs.train_rows;
 	return st;
 }
 
 enum weft_status
-wf_words_read(struct wf_env *env, const char *path, uint32_t vocabulary, struct wf_words *out)
+wf_words_parse(struct wf_env *env, struct wf_text *text, const struct wf_words_opts *opts,
+	       struct wf_words *out)
+{
+	const size_t files = text->piece_count > 0 ? text->piece_count : 1;
+	struct wf_words words = {0};
+	size_t *file_words = wf_zalloc_array(env, files, sizeof(*file_words));
+
+	WF_ASSERT(opts->dictionary != NULL || opts->vocabulary >= 2);
+	if (file_words == NULL) {
+		return wf_fail(WEFT_NOMEM, "%s: words of %zu files", text->path, files);
+	}
+	enum weft_status st = wf_letters_cut(text, file_words, &words.tokens);
+	if (st == WEFT_OK) {
+		file_words[0] = text->piece_count > 0 ? file_words[0] : words.tokens;
+		st = fill_words(env, text, opts, file_words, files, &words);
+	}
+	wf_free(env, file_words, files * sizeof(*file_words));
+	if (st != WEFT_OK) {
+		wf_words_fini(env, &words);
+		return st;
+	}
+	*out = words;
+	return WEFT_OK;
+}
+
+enum weft_status
+wf_words_read(struct wf_env *env, const char *path, const struct wf_words_opts *opts,
+	      struct wf_words *out)
 {
 	struct wf_text text = {0};
 	enum weft_status st = wf_text_read(env, path, &text);
-	return st == WEFT_OK ? wf_words_parse(env, &text, vocabulary, out) : st;
+	if (st != WEFT_OK) {
+		return st;
+	}
+	st = wf_words_parse(env, &text, opts, out);
+	wf_text_fini(env, &text);
+	return st;
 }
 
 void
 wf_words_fini(struct wf_env *env, struct wf_words *words)
 {
-	wf_free(env, words->word, words->vocabulary * sizeof(*words->word));
-	wf_free(env, words->count, words->vocabulary * sizeof(*words->count));
+	wf_dictionary_destroy(env, words->own);
 	wf_free(env, words->token, words->tokens * sizeof(*words->token));
-	wf_text_fini(env, &words->spelling);
+	wf_free(env, words->runs.run, words->runs.alloc * sizeof(*words->runs.run));
 	*words = (struct wf_words){0};
 }
 
@@ -201,8 +200,7 @@ wf_words_gather(const struct wf_words *words, const uint32_t *row, size_t count,
 	batch->rows = count;
 	batch->first[0] = 0;
 	for (size_t i = 0; i < count; i++) {
-		WF_ASSERT(row[i] < words->rows);
-		const uint32_t *token = words->token + wf_words_row_start(words, row[i]);
+		const uint32_t *token = words->token + wf_words_row_start(&words->runs, row[i]);
 		for (uint32_t slot = 0; slot < WF_WORDS_CONTEXT; slot++) {
 			size_t entry = i * WF_WORDS_CONTEXT + slot;
 			batch->key[entry] = token[slot];

@@ -6,59 +6,79 @@
  * Unicode from U+00C0 on except the times and division signs, U+2000 to U+206F, U+3000 to U+303F
  * and U+FEFF. Everything else, digits and hyphens included, separates words and is dropped.
  *
- * The first four fifths of the words are the training part. Its most frequent words are the
- * vocabulary, numbered from 1 by falling count, equal counts in the order of their bytes; 0 is the
- * number of all others. Row r of the set is WF_WORDS_CONTEXT words and the one after them as
- * target; no row crosses the border between training and test words. Thread: read-only after
+ * The first four fifths of the words are the training part, from which the numbers of words follow
+ * (dictionary.h). A row is WF_WORDS_CONTEXT words and the one after them as target; no row crosses
+ * the border between training and test words, or between two files. Thread: read-only after
  * loading. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/env.h"
 #include "trainer/readers/bags.h"
+#include "trainer/readers/dictionary.h"
 
 #define WF_WORDS_CONTEXT 4u
-#define WF_WORDS_UNKNOWN 0u
 #define WF_WORD_BYTES_MAX 63u
-#define WF_WORDS_DISTINCT_MAX (1u << 20) /* different words of a text */
-#define WF_WORDS_VOCABULARY_MAX WF_WORDS_DISTINCT_MAX
+#define WF_WORDS_MIN 50u /* of a text, so that a fifth is a context, a target, and some more */
+
+/* Words that follow each other, and all rows in them. */
+struct wf_words_run {
+	size_t token; /* the first word, */
+	size_t tokens;
+	size_t row; /* and the number of the first row */
+};
+
+struct wf_words_runs {
+	struct wf_words_run *run; /* [count], in the order of their words and rows */
+	size_t count, alloc;
+	size_t rows, train_rows;
+};
 
 struct wf_words {
-	uint32_t vocabulary; /* words are numbered 0..vocabulary-1 */
-	const char **word;   /* [vocabulary] spelled; [0] is "<unk>" */
-	uint64_t *count;     /* [vocabulary] among the training words */
-	uint32_t *token;     /* [tokens] the text */
+	const struct wf_dictionary *dictionary; /* the numbers; lent, unless it is */
+	struct wf_dictionary *own;              /* this one */
+	uint32_t *token;                        /* [tokens] the text */
 	size_t tokens;
 	size_t train_tokens;
-	size_t rows; /* row r: the words from wf_words_row_start(r) on */
+	size_t rows;
 	size_t train_rows;
+	struct wf_words_runs runs;
+};
 
-	struct wf_text spelling; /* what `word` points into */
+struct wf_words_opts {
+	const struct wf_dictionary *dictionary; /* lent until fini; NULL: of the training words */
+	/* How many words such a one numbers at most, "unknown" included;
+	 * 2..WF_WORDS_VOCABULARY_MAX. */
+	uint32_t vocabulary;
+	bool is_whole; /* all words are for training */
 };
 
 /**
  * Reads a text of UTF-8.
- * @param vocabulary how many words to number at most, "unknown"
- * included; 2..WF_WORDS_VOCABULARY_MAX
- * @param out        ends with wf_words_fini
+ * @param out ends with wf_words_fini
  * @return WEFT_OK; WEFT_DATA: file, and the line and byte where it is no text, or why there are too
  *         few words; WEFT_IO; WEFT_NOMEM
  */
-enum weft_status wf_words_read(struct wf_env *env, const char *path, uint32_t vocabulary,
+enum weft_status wf_words_read(struct wf_env *env, const char *path,
+			       const struct wf_words_opts *opts,
 			       struct wf_words *out) WEFT_MUST_CHECK;
-/* The same for a text in memory, which it owns from then on: it is freed with the set, or by the
- * failure. */
-enum weft_status wf_words_parse(struct wf_env *env, struct wf_text *text, uint32_t vocabulary,
+/* The same for a text in memory, of which nothing is left but the memory. */
+enum weft_status wf_words_parse(struct wf_env *env, struct wf_text *text,
+				const struct wf_words_opts *opts,
 				struct wf_words *out) WEFT_MUST_CHECK;
 void wf_words_fini(struct wf_env *env, struct wf_words *words); /* accepts a zeroed one */
 
-/* Index in `token` of a row's first word. */
+/* The first word of a row. */
+size_t wf_words_row_start(const struct wf_words_runs *runs, size_t row);
+
+/* How many of the words of a text, its first ones, are for training. */
 static inline size_t
-wf_words_row_start(const struct wf_words *words, size_t row)
+wf_words_train_part(size_t words, bool is_whole)
 {
-	return row < words->train_rows ? row : words->train_tokens + (row - words->train_rows);
+	return is_whole ? words : words * 4 / 5;
 }
 
 /* Puts rows, given by number, into a batch of WF_WORDS_CONTEXT slots and no features: keys are the

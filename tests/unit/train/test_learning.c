@@ -217,13 +217,15 @@ ngram_knows_more_than_how_often_words_are(void **state)
 	double cost = 0.0;
 
 	assert_ok(wf_data_find("moby-dick.txt", path));
-	assert_ok(wf_words_read(*state, path, t.table_rows, &words));
-	assert_ok(wf_model_ngram_init(&(struct wf_model_opts){.classes = words.vocabulary,
-							      .hidden = "64",
-							      .slots = WF_WORDS_CONTEXT,
-							      .embedding = 16,
-							      .kernels = wf_kernels_best()},
-				      &t.model));
+	assert_ok(wf_words_read(*state, path, &(struct wf_words_opts){.vocabulary = t.table_rows},
+				&words));
+	assert_ok(
+		wf_model_ngram_init(&(struct wf_model_opts){.classes = words.dictionary->vocabulary,
+							    .hidden = "64",
+							    .slots = WF_WORDS_CONTEXT,
+							    .embedding = 16,
+							    .kernels = wf_kernels_best()},
+				    &t.model));
 	trainer_init(&t, &(struct wf_bag_batch_opts){.slots = WF_WORDS_CONTEXT,
 						     .rows_max = BATCH,
 						     .row_entries_max = WF_WORDS_CONTEXT});
@@ -336,7 +338,9 @@ counting_words_has_the_known_perplexities(void **state)
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
 		struct wf_words words;
 		struct wf_word_counts counts;
-		assert_ok(wf_words_read(*state, path, known[i].vocabulary, &words));
+		assert_ok(wf_words_read(*state, path,
+					&(struct wf_words_opts){.vocabulary = known[i].vocabulary},
+					&words));
 		assert_ok(wf_word_counts_solve(*state, &words, &counts));
 		print_message("%.4f %.4f\n", counts.unigram, counts.bigram);
 		assert_true(fabs(counts.unigram - known[i].unigram) < 1e-3);

@@ -17,7 +17,7 @@ cut_is(struct wf_env *env, const char *text, const char *expected)
 	size_t words = 0;
 	size_t blanks = 0;
 
-	assert_ok(wf_letters_cut(&made, &words));
+	assert_ok(wf_letters_cut(&made, NULL, &words));
 	for (size_t i = 0; i < made.count; i++) {
 		if (made.bytes[i] == '\0') {
 			made.bytes[i] = ' ';
@@ -77,7 +77,7 @@ what_is_no_text_is_refused_by_line_and_byte(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		size_t words = 0;
 		struct wf_text made = text_of_bytes(*state, cases[i].text, cases[i].bytes);
-		assert_refused(wf_letters_cut(&made, &words), WEFT_DATA, cases[i].part);
+		assert_refused(wf_letters_cut(&made, NULL, &words), WEFT_DATA, cases[i].part);
 		assert_non_null(strstr(weft_last_error(), "made.txt: "));
 		wf_text_fini(*state, &made);
 	}
@@ -87,8 +87,10 @@ static enum weft_status
 parse(struct wf_env *env, const char *text, uint32_t vocabulary, struct wf_words *out)
 {
 	struct wf_text made = text_of_bytes(env, text, strlen(text));
-	enum weft_status st = wf_words_parse(env, &made, vocabulary, out);
-	assert_null(made.bytes); /* taken, whatever became of it */
+	const struct wf_words_opts opts = {.vocabulary = vocabulary};
+	const size_t bytes = made.alloc_bytes;
+	enum weft_status st = wf_words_parse(env, &made, &opts, out);
+	wf_free(env, made.bytes, bytes);
 	return st;
 }
 
@@ -105,10 +107,10 @@ words_are_numbered_by_count_then_bytes(void **state)
 	assert_ok(parse(*state, TRAINING "the new word the sea the sea the sea new", 100, &words));
 	assert_int_equal(words.tokens, 50);
 	assert_int_equal(words.train_tokens, 40);
-	assert_int_equal(words.vocabulary, 7);
+	assert_int_equal(words.dictionary->vocabulary, 7);
 	for (uint32_t i = 0; i < 7; i++) {
-		assert_string_equal(words.word[i], expected[i]);
-		assert_int_equal(words.count[i], counts[i]);
+		assert_string_equal(words.dictionary->word[i], expected[i]);
+		assert_int_equal(words.dictionary->count[i], counts[i]);
 	}
 	static const uint32_t start[] = {1, 3, 1, 6, 2, 3, 1, 5, 2, 4};
 	assert_memory_equal(words.token, start, sizeof(start));
@@ -123,9 +125,9 @@ words_beyond_the_cap_are_unknown(void **state)
 {
 	struct wf_words words;
 	assert_ok(parse(*state, TRAINING TEN_WORDS, 3, &words));
-	assert_int_equal(words.vocabulary, 3);
-	assert_string_equal(words.word[2], "a");
-	assert_int_equal(words.count[WF_WORDS_UNKNOWN], 20);
+	assert_int_equal(words.dictionary->vocabulary, 3);
+	assert_string_equal(words.dictionary->word[2], "a");
+	assert_int_equal(words.dictionary->count[WF_WORDS_UNKNOWN], 20);
 	static const uint32_t start[] = {1, 0, 1, 0, 2, 0, 1, 0, 2, 0};
 	assert_memory_equal(words.token, start, sizeof(start));
 	wf_words_fini(*state, &words);
@@ -138,10 +140,118 @@ no_row_spans_the_border_of_training_and_test(void **state)
 	assert_ok(parse(*state, TRAINING TEN_WORDS, 100, &words));
 	assert_int_equal(words.train_rows, 36);
 	assert_int_equal(words.rows, 36 + 6);
-	assert_int_equal(wf_words_row_start(&words, 35) + WF_WORDS_CONTEXT, 39);
-	assert_int_equal(wf_words_row_start(&words, 36), 40);
-	assert_int_equal(wf_words_row_start(&words, 41) + WF_WORDS_CONTEXT, 49);
+	assert_int_equal(wf_words_row_start(&words.runs, 35) + WF_WORDS_CONTEXT, 39);
+	assert_int_equal(wf_words_row_start(&words.runs, 36), 40);
+	assert_int_equal(wf_words_row_start(&words.runs, 41) + WF_WORDS_CONTEXT, 49);
 	wf_words_fini(*state, &words);
+}
+
+#define TWELVE_WORDS "a b c d e f g h i j k l "
+
+static void
+no_row_has_words_of_two_files(void **state)
+{
+	static const char *const lines[] = {TWELVE_WORDS TWELVE_WORDS "\n",
+					    TWELVE_WORDS "m n o p\n", "q r s\n", "t u v w\n",
+					    TWELVE_WORDS "x"};
+	static const size_t counts[] = {24, 16, 3, 4, 13};
+	const struct wf_words_opts whole = {.vocabulary = 100, .is_whole = true};
+	const struct wf_words_opts split = {.vocabulary = 100};
+	struct wf_text_piece piece[5];
+	struct wf_words words;
+	char all[256];
+	size_t rows = 0;
+	size_t at = 0;
+
+	all[0] = '\0';
+	for (size_t i = 0; i < 5; i++) {
+		piece[i] = (struct wf_text_piece){.at = strlen(all), .line = 1, .lines = 1};
+		snprintf(all + piece[i].at, sizeof(all) - piece[i].at, "%s", lines[i]);
+		rows += counts[i] > WF_WORDS_CONTEXT ? counts[i] - WF_WORDS_CONTEXT : 0;
+	}
+	struct wf_text text = text_of_bytes(*state, all, strlen(all));
+	text.piece = piece;
+	text.piece_count = 5;
+	assert_ok(wf_words_parse(*state, &text, &whole, &words));
+	wf_text_fini(*state, &text);
+	assert_int_equal(words.tokens, 60);
+	assert_int_equal(words.train_tokens, 60);
+	assert_int_equal(words.rows, rows);
+	assert_int_equal(words.train_rows, rows);
+	for (size_t i = 0, row = 0; i < 5; at += counts[i++]) {
+		for (size_t word = 0; word + WF_WORDS_CONTEXT < counts[i]; word++, row++) {
+			assert_int_equal(wf_words_row_start(&words.runs, row), at + word);
+		}
+	}
+	wf_words_fini(*state, &words);
+
+	/* Four fifths end behind the first word of the last file. */
+	text = text_of_bytes(*state, all, strlen(all));
+	text.piece = piece;
+	text.piece_count = 5;
+	assert_ok(wf_words_parse(*state, &text, &split, &words));
+	wf_text_fini(*state, &text);
+	assert_int_equal(words.train_tokens, 48);
+	assert_int_equal(words.train_rows, 20 + 12);
+	assert_int_equal(words.rows, 20 + 12 + 8);
+	assert_int_equal(wf_words_row_start(&words.runs, 32), 48);
+	wf_words_fini(*state, &words);
+}
+
+static void
+files_too_short_for_a_row_are_refused(void **state)
+{
+	static const char line[] = "a b c d\n";
+	struct wf_text_piece piece[15];
+	struct wf_words words;
+	char all[15 * sizeof(line)];
+
+	for (size_t i = 0; i < 15; i++) {
+		piece[i] = (struct wf_text_piece){.at = i * (sizeof(line) - 1), .line = 1};
+		memcpy(all + piece[i].at, line, sizeof(line));
+	}
+	for (size_t whole = 0; whole < 2; whole++) {
+		const struct wf_words_opts opts = {.vocabulary = 9, .is_whole = whole == 1};
+		struct wf_text text = text_of_bytes(*state, all, strlen(all));
+		text.piece = piece;
+		text.piece_count = 15;
+		assert_refused(wf_words_parse(*state, &text, &opts, &words), WEFT_DATA,
+			       "made.txt: its words to train on are in files of less than 5");
+		wf_text_fini(*state, &text);
+	}
+}
+
+/* The numbers are those of the words that were counted, in whatever portions. */
+static void
+a_dictionary_of_other_words_numbers_these(void **state)
+{
+	static const char counted[] = "sea\0the\0sea\0ship\0the\0sea";
+	struct wf_dictionary *dictionary;
+	struct wf_census census = {0};
+	struct wf_words words;
+
+	assert_ok(wf_census_add(*state, &census, "one.txt", counted, 4));
+	assert_ok(wf_census_add(*state, &census, "two.txt", counted + 17, 2));
+	assert_ok(wf_census_add(*state, &census, "none.txt", "", 0));
+	assert_ok(wf_dictionary_create(*state, &census, 3, &dictionary));
+	wf_census_fini(*state, &census);
+	assert_int_equal(dictionary->vocabulary, 3);
+	assert_string_equal(dictionary->word[1], "sea");
+	assert_int_equal(dictionary->count[1], 3);
+	assert_string_equal(dictionary->word[2], "the");
+	assert_int_equal(dictionary->count[WF_WORDS_UNKNOWN], 1);
+	assert_int_equal(wf_dictionary_find(dictionary, "ship"), WF_WORDS_UNKNOWN);
+	assert_int_equal(wf_dictionary_find(dictionary, "whale"), WF_WORDS_UNKNOWN);
+
+	struct wf_text text = text_of_bytes(*state, TRAINING TEN_WORDS, strlen(TRAINING TEN_WORDS));
+	const struct wf_words_opts opts = {.dictionary = dictionary, .is_whole = true};
+	assert_ok(wf_words_parse(*state, &text, &opts, &words));
+	wf_text_fini(*state, &text);
+	assert_ptr_equal(words.dictionary, dictionary);
+	static const uint32_t start[] = {2, 1, 2, 0, 0, 1, 2, 0, 0, 0};
+	assert_memory_equal(words.token, start, sizeof(start));
+	wf_words_fini(*state, &words);
+	wf_dictionary_destroy(*state, dictionary);
 }
 
 static void
@@ -169,12 +279,13 @@ a_batch_is_four_words_and_the_next(void **state)
 static void
 too_short_a_text_is_refused(void **state)
 {
+	const struct wf_words_opts ten = {.vocabulary = 10};
 	struct wf_words words;
 	assert_refused(parse(*state, "", 10, &words), WEFT_DATA, "made.txt: has 0 words");
 	assert_refused(
 		parse(*state, TRAINING "only nine words more are in this made text", 10, &words),
 		WEFT_DATA, "has 49 words; at least 50");
-	assert_refused(wf_words_read(*state, "/nonexistent/file", 10, &words), WEFT_IO, "/nonex");
+	assert_refused(wf_words_read(*state, "/nonexistent/file", &ten, &words), WEFT_IO, "/nonex");
 }
 
 static void
@@ -182,11 +293,11 @@ too_little_memory_is_said_and_none_is_lost(void **state)
 {
 	struct wf_word_counts counts;
 	struct wf_words words;
-	for (unsigned fail_at = 2; fail_at <= 9; fail_at++) { /* 1 is the text itself */
+	for (unsigned fail_at = 2; fail_at <= 15; fail_at++) { /* 1 is the text itself */
 		struct heap_env heap = heap_env_make();
 		heap.fail_at = fail_at;
 		enum weft_status st = parse(&heap.env, TRAINING TEN_WORDS, 100, &words);
-		if (fail_at == 9) { /* all that the words need is there */
+		if (fail_at == 15) { /* all that the words need is there */
 			assert_ok(st);
 			assert_refused(wf_word_counts_solve(&heap.env, &words, &counts), WEFT_NOMEM,
 				       "39 pairs");
@@ -201,21 +312,22 @@ too_little_memory_is_said_and_none_is_lost(void **state)
 static void
 the_novel_has_these_words(void **state)
 {
+	const struct wf_words_opts opts = {.vocabulary = WF_WORDS_VOCABULARY_MAX};
 	char path[WF_DATA_PATH_BYTES];
 	struct wf_words words;
 
 	assert_ok(wf_data_find("moby-dick.txt", path));
-	assert_ok(wf_words_read(*state, path, WF_WORDS_VOCABULARY_MAX, &words));
+	assert_ok(wf_words_read(*state, path, &opts, &words));
 	assert_int_equal(words.tokens, 212053);
 	assert_int_equal(words.train_tokens, 169642);
-	assert_int_equal(words.vocabulary, 15453 + 1);
-	assert_string_equal(words.word[1], "the");
-	assert_int_equal(words.count[1], 11270);
-	assert_string_equal(words.word[6], "in");
-	assert_int_equal(words.count[6], 3384);
-	assert_string_equal(words.word[15453], "zogranda");
-	assert_string_equal(words.word[words.token[2]], "call");
-	assert_string_equal(words.word[words.token[4]], "ishmael");
+	assert_int_equal(words.dictionary->vocabulary, 15453 + 1);
+	assert_string_equal(words.dictionary->word[1], "the");
+	assert_int_equal(words.dictionary->count[1], 11270);
+	assert_string_equal(words.dictionary->word[6], "in");
+	assert_int_equal(words.dictionary->count[6], 3384);
+	assert_string_equal(words.dictionary->word[15453], "zogranda");
+	assert_string_equal(words.dictionary->word[words.token[2]], "call");
+	assert_string_equal(words.dictionary->word[words.token[4]], "ishmael");
 	wf_words_fini(*state, &words);
 }
 
@@ -228,6 +340,9 @@ main(void)
 		cmocka_unit_test(words_are_numbered_by_count_then_bytes),
 		cmocka_unit_test(words_beyond_the_cap_are_unknown),
 		cmocka_unit_test(no_row_spans_the_border_of_training_and_test),
+		cmocka_unit_test(no_row_has_words_of_two_files),
+		cmocka_unit_test(files_too_short_for_a_row_are_refused),
+		cmocka_unit_test(a_dictionary_of_other_words_numbers_these),
 		cmocka_unit_test(a_batch_is_four_words_and_the_next),
 		cmocka_unit_test(too_short_a_text_is_refused),
 		cmocka_unit_test(too_little_memory_is_said_and_none_is_lost),
