@@ -143,8 +143,6 @@ bad 64 "train_list=parts" --data=all.tsv --train_list=parts
 bad 64 "data_window=1000" --data=all.tsv --data_window=1000
 expect 64 "$WEFT" train ctr --sequential --num_gradient_servers=2 --data=own0 --data_split=mine
 says last.err "{trainer} in data stands for the number of each"
-expect 64 "$WEFT" train ngram --sequential --data=parts --data_split=files
-says last.err "numbers the words of its whole text"
 expect 64 "$WEFT" train linear --sequential --test_list=parts
 says last.err "test_list=parts: linear tests on a part of its own data"
 

@@ -324,7 +324,7 @@ static const struct wf_option own[] = {
 	 .type = WF_OPTION_STRING,
 	 .offset = AT(test_list),
 	 .metavar = "FILES",
-	 .help = "mlp, ctr, and linear with --format=csv: test on these files, named as in "
+	 .help = "mlp, ngram, ctr, and linear with --format=csv: test on these files, named as in "
 		 "--data, and train on all rows of --data. Without this the last fifth of the "
 		 "rows is tested on.",
 	 .means = "the data to test on"},

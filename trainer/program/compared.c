@@ -36,6 +36,25 @@ describe_columns(const struct wf_run *job, char *out, size_t bytes)
 	}
 }
 
+/* Of a text whose words no other trainer sees: the words that have numbers. Of a table: its
+ * columns. */
+static enum weft_status
+describe_rows(const struct wf_run *job, char *out, size_t bytes)
+{
+	uint64_t digest = 0;
+
+	if (job->data.source->kind != WF_SOURCE_WORDS) {
+		describe_columns(job, out, bytes);
+		return WEFT_OK;
+	}
+	enum weft_status st =
+		wf_source_digest_words(job->env, job->data.source->words.dictionary, &digest);
+	if (st == WEFT_OK) {
+		snprintf(out, bytes, " words=%08" PRIx32, (uint32_t)digest);
+	}
+	return st;
+}
+
 /* What is read. Of a set that all trainers share that is its content, wherever it lies; of whole
  * files, which each trainer reads a part of, what all see: their names and sizes. */
 static enum weft_status
@@ -53,21 +72,22 @@ describe_data(const struct wf_run *job, char *out, size_t bytes)
 				",%" PRIu32,
 				job->opts->data_window, job->data.source->features,
 				job->data.source->slots);
-		describe_columns(job, out + used, bytes - (size_t)used);
-		return WEFT_OK;
+		return describe_rows(job, out + used, bytes - (size_t)used);
 	}
 	if (job->data.split == WF_SPLIT_FILES) {
 		wf_marks_code(&set->listed, code);
 		used = snprintf(out, bytes,
 				" data_split=files data_window=%" PRIu64 FILES_WORD "%zu,%s",
 				job->opts->data_window, set->listed_count, code);
-		describe_columns(job, out + used, bytes - (size_t)used);
-		return WEFT_OK;
+		return describe_rows(job, out + used, bytes - (size_t)used);
 	}
 	if (is_streamed) {
 		wf_marks_code(&set->content, code);
 		used = snprintf(out, bytes, " data_window=%zu", set->window_bytes);
-		describe_columns(job, out + used, bytes - (size_t)used);
+		enum weft_status st = describe_rows(job, out + used, bytes - (size_t)used);
+		if (st != WEFT_OK) {
+			return st;
+		}
 		used = (int)strlen(out);
 		snprintf(out + used, bytes - (size_t)used, ROWS_WORD "%zu,%s",
 			 job->data.source->rows, code);

@@ -58,8 +58,7 @@ whole_of(const struct wf_run *job)
 static bool
 is_surveyed(const struct wf_run *job)
 {
-	return job->data.split == WF_SPLIT_FILES && job->kind->open_sheet != NULL &&
-	       whole_of(job) != NULL;
+	return job->data.split == WF_SPLIT_FILES && whole_of(job) != NULL;
 }
 
 /* The other way out, where there is one. */
@@ -144,9 +143,8 @@ check_split(const struct wf_run *job, const char *items)
 	if (job->data.split != WF_SPLIT_ROWS && whole_of(job) != NULL && !is_surveyed(job)) {
 		return wf_fail(WEFT_INVALID,
 			       "data_split=%s: the model %s %s, which have to be the same for all "
-			       "trainers; give data_split=rows%s%s",
-			       opts->data_split, job->kind->name, whole_of(job),
-			       job->kind->open_sheet != NULL ? " or files" : "", unscaled(job));
+			       "trainers; give data_split=rows or files%s",
+			       opts->data_split, job->kind->name, whole_of(job), unscaled(job));
 	}
 	if (job->data.split == WF_SPLIT_FILES && is_idx(opts)) {
 		return wf_fail(WEFT_INVALID, "data_split=files: idx files are one data set, not a "
@@ -174,7 +172,7 @@ check_test_list(const struct wf_run *job)
 	if (!is_given(job->opts->test_list)) {
 		return WEFT_OK;
 	}
-	if (whole_of(job) != NULL || is_idx(job->opts)) {
+	if ((whole_of(job) != NULL && !job->kind->has_words) || is_idx(job->opts)) {
 		return wf_fail(WEFT_INVALID,
 			       "test_list=%.200s: %s%s tests on a part of its own data; leave this "
 			       "out",
@@ -286,6 +284,7 @@ open_set(struct wf_run *job, const char *items, uint32_t trainer, struct wf_set 
 			   .target = job->opts->target,
 			   .is_scaled = is_scaled(job->opts),
 			   .vocabulary = job->opts->vocabulary,
+			   .dictionary = job->data.set[0].source.words.dictionary,
 			   .is_validating = job->opts->validate,
 			   .is_whole = is_given(job->opts->test_list)},
 		.read = job->kind->read,
@@ -326,6 +325,8 @@ open_test(struct wf_run *job)
 		.source = {.path = job->opts->test_list,
 			   .format = job->opts->format,
 			   .target = job->opts->target,
+			   .vocabulary = job->opts->vocabulary,
+			   .dictionary = job->data.set[0].source.words.dictionary,
 			   .is_whole = true},
 		.read = job->kind->read,
 		.open_sheet = job->kind->open_sheet,

@@ -30,6 +30,7 @@ struct wf_kind {
 	bool can_stream;           /* a set may be larger than memory */
 	const char *whole; /* what it does with all rows of a set, in a message; NULL: nothing */
 	bool has_closed_form;
+	bool has_words; /* its data is running text */
 	bool has_tables;
 	wf_source_reader *read;
 	wf_source_opener *open_sheet; /* of tables of numbers; otherwise NULL */

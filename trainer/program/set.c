@@ -7,7 +7,7 @@
 
 #include "base/assert.h"
 #include "base/digest.h"
-#include "trainer/readers/lines.h"
+#include "trainer/program/windows.h"
 
 #define ROWS_MIN 5u /* so that four fifths leave a row to test on */
 
@@ -15,6 +15,12 @@ static bool
 has_format(const struct wf_set_opts *opts, const char *format)
 {
 	return opts->source.format != NULL && strcmp(opts->source.format, format) == 0;
+}
+
+static bool
+has_sheet(const struct wf_set *set)
+{
+	return set->opts.open_sheet != NULL;
 }
 
 /* --- which files --- */
@@ -61,23 +67,7 @@ list_one(struct wf_env *env, const char *path, struct wf_files *out)
 	return WEFT_OK;
 }
 
-/* --- what is known of all rows of a table --- */
-
-static enum weft_status
-alloc_spans(struct wf_env *env, const struct wf_set *set, struct wf_span **out)
-{
-	struct wf_span *span = wf_zalloc_array(env, set->files.count, sizeof(*span));
-
-	if (span == NULL) {
-		return wf_fail(WEFT_NOMEM, "list of %zu files", set->files.count);
-	}
-	for (size_t i = 0; i < set->files.count; i++) {
-		span[i] = (struct wf_span){
-			.path = set->files.file[i].path, .first = 1, .last = SIZE_MAX};
-	}
-	*out = span;
-	return WEFT_OK;
-}
+/* --- what is known of all rows --- */
 
 /* Of a streamed set. */
 static size_t
@@ -99,44 +89,46 @@ open_sheet(struct wf_env *env, struct wf_set *set, struct wf_text *text)
 /* What the rows of a table have in common is known when all of them have been seen: windows are
  * added in the order of the files. */
 static enum weft_status
-survey_windows(struct wf_env *env, struct wf_set *set, struct wf_lines *lines)
+add_rows(struct wf_env *env, void *arg, struct wf_text *text)
 {
-	enum weft_status st = WEFT_OK;
-	struct wf_text text = {.count = 1};
+	struct wf_set *set = arg;
 
-	while (st == WEFT_OK && text.count > 0) {
-		st = wf_lines_next(lines, &text);
-		if (st == WEFT_OK && set->sheet.format.columns == 0) {
-			st = open_sheet(env, set, &text);
-		}
-		if (st == WEFT_OK && text.count > 0) {
-			st = wf_sheet_survey(env, &set->sheet, &text);
-		}
-	}
+	enum weft_status st = set->sheet.format.columns == 0 ? open_sheet(env, set, text) : WEFT_OK;
+	return st == WEFT_OK ? wf_sheet_survey(env, &set->sheet, text) : st;
+}
+
+static enum weft_status
+survey_table(struct wf_env *env, struct wf_set *set)
+{
+	wf_log(env, WF_LOG_INFO,
+	       "%s%s: the ranges of columns or the classes of all rows are looked for in a first "
+	       "pass",
+	       set->files.file[0].path, set->files.count == 1 ? "" : " and the other files");
+	enum weft_status st = wf_windows_visit(env, &set->files, stream_bytes(set), add_rows, set);
 	return st == WEFT_OK ? wf_sheet_end_survey(&set->sheet, set->files.file[0].path) : st;
+}
+
+static enum weft_status
+survey_text(struct wf_env *env, struct wf_set *set)
+{
+	const struct wf_corpus_opts opts = {
+		.files = &set->files,
+		.trainers = set->opts.trainers,
+		.window_bytes = stream_bytes(set),
+		.vocabulary = set->opts.source.vocabulary,
+		.is_whole = set->opts.source.is_whole,
+	};
+
+	wf_log(env, WF_LOG_INFO,
+	       "%s and the other files: their words are counted in two first passes",
+	       set->files.file[0].path);
+	return wf_corpus_count(env, &opts, &set->dictionary);
 }
 
 static enum weft_status
 survey(struct wf_env *env, struct wf_set *set)
 {
-	struct wf_lines *lines = NULL;
-	struct wf_span *span = NULL;
-
-	wf_log(env, WF_LOG_INFO,
-	       "%s%s: the ranges of columns or the classes of all rows are looked for in a first "
-	       "pass",
-	       set->files.file[0].path, set->files.count == 1 ? "" : " and the other files");
-	enum weft_status st = alloc_spans(env, set, &span);
-	if (st == WEFT_OK) {
-		st = wf_lines_open(env, stream_bytes(set), &lines);
-	}
-	if (st == WEFT_OK) {
-		wf_lines_begin(lines, span, set->files.count);
-		st = survey_windows(env, set, lines);
-	}
-	wf_lines_close(lines);
-	wf_free(env, span, set->files.count * sizeof(*span));
-	return st;
+	return has_sheet(set) ? survey_table(env, set) : survey_text(env, set);
 }
 
 static enum weft_status
@@ -161,7 +153,7 @@ list_files(struct wf_env *env, const struct wf_set_opts *opts, struct wf_set *se
 			       set->files.count, opts->trainers);
 	}
 	/* The files of others are looked at as well. */
-	if (opts->is_surveyed) {
+	if (opts->is_surveyed && (has_sheet(set) || opts->source.dictionary == NULL)) {
 		st = survey(env, set);
 	}
 	return st == WEFT_OK ? wf_files_keep(env, &set->files, opts->trainer, opts->trainers) : st;
@@ -192,7 +184,7 @@ read_first(struct wf_env *env, struct wf_set *set, size_t window_bytes, bool *is
 	struct wf_span *span = NULL;
 	struct wf_text text;
 
-	enum weft_status st = alloc_spans(env, set, &span);
+	enum weft_status st = wf_windows_spans(env, &set->files, &span);
 	if (st == WEFT_OK) {
 		st = wf_lines_open(env, window_bytes, &lines);
 	}
@@ -208,7 +200,10 @@ read_first(struct wf_env *env, struct wf_set *set, size_t window_bytes, bool *is
 		} else if (*is_all) {
 			struct wf_source_opts opts = set->opts.source;
 			opts.text = &text;
-			opts.sheet = set->opts.is_surveyed ? &set->sheet : NULL;
+			opts.sheet = has_sheet(set) && set->opts.is_surveyed ? &set->sheet : NULL;
+			if (set->dictionary != NULL) {
+				opts.dictionary = set->dictionary;
+			}
 			st = set->opts.read(env, &opts, &set->source);
 		}
 	}
@@ -377,6 +372,7 @@ wf_set_close(struct wf_env *env, struct wf_set *set)
 {
 	wf_source_fini(env, &set->source);
 	wf_sheet_fini(env, &set->sheet);
+	wf_dictionary_destroy(env, set->dictionary);
 	if (set->file != NULL) {
 		wf_free(env, set->file, set->files.count * sizeof(*set->file));
 	}

@@ -5,6 +5,7 @@
  * Thread: read-only once open. */
 #pragma once
 
+#include "trainer/program/corpus.h"
 #include "trainer/program/marks.h"
 #include "trainer/program/source.h"
 #include "trainer/readers/files.h"
@@ -26,7 +27,8 @@ struct wf_set_opts {
 	wf_source_opener *open_sheet; /* of tables of numbers; otherwise NULL */
 	bool can_stream;              /* a window can be read without the others */
 	enum wf_split split;
-	bool is_surveyed; /* of split files: rows are scaled by the files of all trainers */
+	/* Of split files: the files of all trainers scale the rows, or number the words. */
+	bool is_surveyed;
 	uint32_t trainer, trainers;
 	uint64_t window_bytes; /* 0: the defaults above */
 };
@@ -47,6 +49,7 @@ struct wf_set {
 	struct wf_set_opts opts;  /* its texts are lent until close */
 	struct wf_set_file *file; /* [files.count] if streamed, otherwise NULL */
 	struct wf_sheet sheet;    /* of a table that is streamed or surveyed; otherwise zeroed */
+	struct wf_dictionary *dictionary; /* of text that is surveyed; otherwise NULL */
 	size_t window_bytes;
 	struct wf_marks content; /* of the text of each file, if streamed */
 

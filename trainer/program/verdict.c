@@ -9,14 +9,34 @@
 #define LINE_BYTES 256
 #define BASELINE_RATE 0.1 /* chosen as the model's own settings: data/README.md */
 
+/* Why words are not counted, although that is wanted; NULL: they are. */
+static const char *
+why_not_counted(const struct wf_run *job)
+{
+	if (job->data.set[0].is_streamed) {
+		return "the data is larger than memory";
+	}
+	if (job->opts->test_list != NULL && job->opts->test_list[0] != '\0') {
+		return "the test rows are in files of their own";
+	}
+	return job->data.split != WF_SPLIT_ROWS && job->opts->session.num_gradient_servers > 1
+		       ? "trainers have files of their own"
+		       : NULL;
+}
+
 static enum weft_status
 conclude_words(struct wf_run *job)
 {
 	const double perplexity = wf_exp_f64(job->figures.test);
+	const bool is_wanted = !job->opts->validate && job->opts->baseline;
+	const char *why = why_not_counted(job);
 	struct wf_word_counts counts;
 	char line[LINE_BYTES];
 
-	if (job->opts->validate || !job->opts->baseline) {
+	if (is_wanted && why != NULL) {
+		wf_log(job->env, WF_LOG_INFO, "the baseline is left out: %s", why);
+	}
+	if (!is_wanted || why != NULL) {
 		snprintf(line, sizeof(line), "perplexity %.4f", perplexity);
 		return job->sink->line(job->sink->arg, line);
 	}
