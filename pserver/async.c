@@ -72,7 +72,8 @@ fill_slices(struct wf_lane *lane)
 uint64_t
 wf_async_table_bytes(const struct wf_lane *lane, uint32_t slices)
 {
-	return (uint64_t)slices * lane->peers.count * sizeof(struct wf_order_view);
+	return lane->peers.count * (slices * sizeof(struct wf_order_view) +
+				    wf_staging_table_bytes(lane->opts.slot_count));
 }
 
 enum weft_status
@@ -80,27 +81,21 @@ wf_async_alloc(struct wf_lane *lane)
 {
 	struct wf_dense *dense = lane->own;
 	uint32_t slices = dense->store.stored_count;
-	uint32_t slots = lane->opts.slot_count;
 	dense->async.view = wf_zalloc_array(lane->env, (uint64_t)slices * lane->peers.count + 1,
 					    sizeof(*dense->async.view));
 	dense->async.slice = wf_zalloc_array(lane->env, slices + 1u, sizeof(*dense->async.slice));
-	bool all = dense->async.view != NULL && dense->async.slice != NULL;
-	for (uint32_t t = 0; t < lane->peers.count && all; t++) {
-		struct wf_dense_peer *own = lane->peers.all[t].own;
-		own->copy_free = wf_zalloc_array(lane->env, slots, sizeof(*own->copy_free));
-		all = own->copy_free != NULL;
-		for (uint32_t i = 0; i < slots && all; i++) {
-			own->copy_free[own->copy_free_count++] = slots - 1 - i; /* 0 goes first */
-		}
-	}
-	if (!all) {
+	if (dense->async.view == NULL || dense->async.slice == NULL) {
 		return wf_fail(WEFT_NOMEM, "lane %u: no memory for %u slices of %u trainers",
 			       lane->opts.idx, slices, lane->peers.count);
 	}
 	fill_slices(lane);
-	uint64_t bytes = (uint64_t)lane->peers.count * slots * dense->store.slot_bytes;
-	return wf_buffers_open(&dense->async.copies, lane->env, lane->turn.transport, bytes,
-			       lane->opts.numa_node);
+	const struct wf_staging_opts opts = {
+		.trainer_count = lane->peers.count,
+		.each = lane->opts.slot_count,
+		.buffer_bytes = dense->store.slot_bytes,
+		.numa_node = lane->opts.numa_node,
+	};
+	return wf_staging_open(&dense->async.copies, lane->env, lane->turn.transport, &opts);
 }
 
 void
@@ -108,14 +103,10 @@ wf_async_release(struct wf_lane *lane)
 {
 	struct wf_dense *dense = lane->own;
 	uint64_t views = (uint64_t)dense->store.stored_count * lane->peers.count + 1;
-	wf_buffers_close(&dense->async.copies, lane->env, lane->turn.transport);
+	wf_staging_close(&dense->async.copies, lane->env, lane->turn.transport);
 	wf_free(lane->env, dense->async.view, views * sizeof(*dense->async.view));
 	wf_free(lane->env, dense->async.slice,
 		(dense->store.stored_count + 1u) * sizeof(*dense->async.slice));
-	for (uint32_t t = 0; dense->peer != NULL && t < lane->peers.count; t++) {
-		wf_free(lane->env, dense->peer[t].copy_free,
-			lane->opts.slot_count * sizeof(*dense->peer[t].copy_free));
-	}
 }
 
 /* Trainer 0 has sent the step at which the job begins. */
@@ -202,17 +193,14 @@ bool
 wf_async_copy(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal, struct wf_op *op)
 {
 	struct wf_dense *dense = lane->own;
-	struct wf_dense_peer *own = peer->own;
-	if (own->copy_free_count == 0) {
+	struct wf_staging *copies = &dense->async.copies;
+	if (!wf_staging_has_free(copies, peer->trainer)) {
 		return false;
 	}
-	uint32_t buffer = own->copy_free[--own->copy_free_count];
-	uint64_t at = (uint64_t)peer->trainer * lane->opts.slot_count + buffer;
-	void *to = (char *)dense->async.copies.slab.base + at * dense->store.slot_bytes;
-	memcpy(to, op->src, op->bytes);
-	op->src = to;
-	op->region = dense->async.copies.region;
-	op->cookie = WF_COPY_COOKIE | at;
+	uint32_t buffer = wf_staging_claim(copies, peer->trainer);
+	op->src = memcpy(wf_staging_at(copies, buffer), op->src, op->bytes);
+	op->region = copies->memory.region;
+	op->cookie = WF_COPY_COOKIE | buffer;
 	op->tag = wf_tag(ordinal, wf_push_of(lane, ordinal, peer->trainer)->next - 1);
 	return true;
 }
@@ -223,14 +211,12 @@ wf_async_verdict(const struct wf_lane *lane, const struct wf_peer *peer, uint32_
 	return view_of(lane, ordinal, peer->trainer)->discarded ? WF_TAG_DISCARDED : 0;
 }
 
-static void
-give_back(struct wf_lane *lane, uint64_t cookie)
+/* Releases the buffer of a copy; returns its trainer. */
+static uint32_t
+release_copy(struct wf_lane *lane, uint64_t cookie)
 {
-	const struct wf_dense *dense = lane->own;
-	uint64_t at = cookie & ~WF_COPY_COOKIE;
-	struct wf_dense_peer *own = &dense->peer[at / lane->opts.slot_count];
-	WF_ASSERT(own->copy_free_count < lane->opts.slot_count);
-	own->copy_free[own->copy_free_count++] = (uint32_t)(at % lane->opts.slot_count);
+	struct wf_dense *dense = lane->own;
+	return wf_staging_release(&dense->async.copies, (uint32_t)(cookie & ~WF_COPY_COOKIE));
 }
 
 void
@@ -240,7 +226,7 @@ wf_async_posted(struct wf_lane *lane, struct wf_peer *peer, const struct wf_op *
 	uint32_t ordinal = wf_answer_ordinal(op->tag);
 	struct wf_order_view *view = view_of(lane, ordinal, peer->trainer);
 	if (!taken) {
-		give_back(lane, op->cookie);
+		(void)release_copy(lane, op->cookie);
 		return;
 	}
 	/* With state, or parameters as f32, a trainer does not compute. */
@@ -253,12 +239,9 @@ wf_async_posted(struct wf_lane *lane, struct wf_peer *peer, const struct wf_op *
 void
 wf_async_done(struct wf_lane *lane, uint64_t cookie)
 {
-	const struct wf_dense *dense = lane->own;
 	WF_ASSERT((cookie & WF_COPY_COOKIE) != 0);
-	give_back(lane, cookie);
-	struct wf_peer *peer = &lane->peers.all[(cookie & ~WF_COPY_COOKIE) / lane->opts.slot_count];
+	struct wf_peer *peer = &lane->peers.all[release_copy(lane, cookie)];
 	const struct wf_dense_peer *own = peer->own;
-	WF_ASSERT(own == &dense->peer[peer->trainer]);
 	if (peer->conn != NULL && (own->answers.count > 0 || own->pulls.count > 0)) {
 		wf_peer_due(peer);
 	}

@@ -52,9 +52,7 @@ struct wf_dense_peer {
 	struct wf_ordinal_ring answers; /* to pushes */
 
 	/* Where slices are applied as they come. */
-	uint64_t since_ns;        /* STEP of its last step; 0 without stats */
-	uint32_t *copy_free;      /* [slot_count] stack of buffers for answers */
-	uint32_t copy_free_count; /* the others are lent until DONE */
+	uint64_t since_ns;                             /* STEP of its last step; 0 without stats */
 	uint64_t applied, discarded, lag_sum, lag_max; /* its pushes of slices */
 };
 
@@ -89,7 +87,7 @@ struct wf_async {
 	struct wf_order_view *view;   /* [stored_count * peers.count], as `push` */
 	struct wf_async_slice *slice; /* [stored_count] */
 	uint64_t staleness_max;       /* of the slices that are applied when they come */
-	struct wf_buffers copies;     /* [trainer_count][slot_count] answers on their way */
+	struct wf_staging copies;     /* a window for each trainer: answers on their way */
 };
 
 /* lane->own. */

@@ -31,6 +31,7 @@
 #include "exchange/report.h"
 #include "exchange/send.h"
 #include "exchange/slots.h"
+#include "exchange/staging.h"
 #include "exchange/turn.h"
 #include "pserver/lane.h"
 #include "transport/transport.h"

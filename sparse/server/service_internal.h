@@ -29,7 +29,6 @@
 #define WF_KEYS_OF_CELL 511u  /* keys are kept in cells of 4 KiB */
 #define WF_WIDE_FLOATS 16384u /* some rows of the longest kind, many of short ones */
 #define WF_CELL_NONE UINT32_MAX
-#define WF_ANSWER_NONE UINT32_MAX /* buffer */
 
 /* Keys of a pull: a list of cells, read from its beginning. */
 struct wf_key_cell {
@@ -160,7 +159,6 @@ struct wf_sparse_peer {
 	struct wf_sparse_nack nack[WF_NACKS_MAX];
 	struct wf_pulls pulls;
 	struct wf_answer answer;
-	bool *answer_busy; /* [slot_count] buffers that a PUT reads */
 	struct wf_save_asked save;
 	bool applied_due;
 
@@ -240,7 +238,7 @@ struct wf_sparse {
 	struct wf_sparse_peer *peer; /* [peers.count]: lane->peers.own, from alloc on */
 
 	struct wf_sparse_sizes size;
-	struct wf_buffers answers; /* [peers.count][slot_count] of slot_bytes */
+	struct wf_staging answers; /* a window for each trainer, in slots of slot_bytes */
 	struct wf_rooms rooms;
 
 	uint64_t version; /* step of the tables; asynchronous: pushes of all, dropped ones too */
@@ -343,10 +341,11 @@ enum weft_status wf_save_fetch(struct wf_lane *lane, struct wf_peer *peer,
 			       const struct wf_sparse_fetch *msg) WEFT_MUST_CHECK;
 /* A bounded piece of listing rows. Whether there is more. */
 bool wf_save_work(struct wf_lane *lane);
-/* A fetch of the peer can be gathered: */
+/* Whether a fetch of the peer can be gathered. */
 bool wf_save_is_due(const struct wf_lane *lane, const struct wf_sparse_peer *own);
-/* into `out`, the peer's answer buffer: own->answer is set, or the fetch refused. */
-void wf_save_gather(struct wf_lane *lane, struct wf_peer *peer, uint32_t buffer, uint8_t *out);
+/* Gathers it into an answer buffer of the peer, which has a free one. Sets own->answer, or refuses
+ * the fetch. */
+void wf_save_gather(struct wf_lane *lane, struct wf_peer *peer);
 enum weft_status wf_save_restore(struct wf_lane *lane, struct wf_peer *peer,
 				 const struct wf_sparse_restore *msg) WEFT_MUST_CHECK;
 enum weft_status wf_save_restore_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t slot,

@@ -105,8 +105,10 @@ wf_pull_path_ends(struct wf_lane *lane, struct wf_peer *peer)
 	while (own->pulls.count > 0) {
 		drop_pull(sparse, own, own->pulls.count - 1);
 	}
-	own->answer.due = false;
-	memset(own->answer_busy, 0, sparse->size.slot_count * sizeof(*own->answer_busy));
+	if (own->answer.due) { /* it was not posted, so that no DONE releases its buffer */
+		own->answer.due = false;
+		(void)wf_staging_release(&sparse->answers, own->answer.buffer);
+	}
 }
 
 /* Parts that no honest trainer sends. */
@@ -335,24 +337,6 @@ wf_pull_step_is_applied(struct wf_lane *lane, uint64_t step)
 /* Answers. */
 
 static uint32_t
-free_answer_buffer(const struct wf_sparse *sparse, const struct wf_sparse_peer *own)
-{
-	for (uint32_t i = 0; i < sparse->size.slot_count; i++) {
-		if (!own->answer_busy[i]) {
-			return i;
-		}
-	}
-	return WF_ANSWER_NONE;
-}
-
-static uint8_t *
-answer_at(const struct wf_sparse *sparse, uint32_t trainer, uint32_t buffer)
-{
-	uint64_t number = (uint64_t)trainer * sparse->size.slot_count + buffer;
-	return (uint8_t *)sparse->answers.slab.base + number * sparse->size.slot_bytes;
-}
-
-static uint32_t
 least_of(uint32_t a, uint32_t b)
 {
 	return a < b ? a : b;
@@ -395,17 +379,19 @@ gather_part(struct wf_sparse *sparse, struct wf_sparse_peer *own, struct wf_pull
 
 /* Gather the next part of the pull at `at`. */
 static enum weft_status
-gather_answer(struct wf_lane *lane, struct wf_peer *peer, uint32_t at, uint32_t buffer)
+gather_answer(struct wf_lane *lane, struct wf_peer *peer, uint32_t at)
 {
 	struct wf_sparse *sparse = lane->own;
 	struct wf_sparse_peer *own = peer->own;
 	struct wf_pull *pull = own->pulls.order[at];
 	struct wf_pull_part *part = &pull->part[pull->next];
-	uint8_t *out = answer_at(sparse, peer->trainer, buffer);
+	uint32_t buffer = wf_staging_claim(&sparse->answers, peer->trainer);
 	uint64_t entered = wf_turn_enter(&lane->turn);
-	enum weft_status st = gather_part(sparse, own, pull, out);
+	enum weft_status st =
+		gather_part(sparse, own, pull, wf_staging_at(&sparse->answers, buffer));
 	(void)wf_turn_leave(&lane->turn, WF_LANE_GATHER_TIME_NS, entered);
 	if (st != WEFT_OK) {
+		(void)wf_staging_release(&sparse->answers, buffer);
 		return st;
 	}
 	if (pull->create && wf_sparse_is_async(sparse)) {
@@ -417,7 +403,6 @@ gather_answer(struct wf_lane *lane, struct wf_peer *peer, uint32_t at, uint32_t 
 	}
 	/* Asynchronous: the requested step, because there is no other. */
 	uint64_t step = wf_sparse_is_async(sparse) ? pull->step : lane->order.sum.step - 1;
-	own->answer_busy[buffer] = true;
 	own->answer = (struct wf_answer){
 		.due = true,
 		.buffer = buffer,
@@ -439,10 +424,9 @@ post_answer(struct wf_lane *lane, struct wf_peer *peer)
 	struct wf_sparse_peer *own = peer->own;
 	const struct wf_op op = {
 		.kind = WF_OP_PUT,
-		.cookie =
-			(uint64_t)peer->trainer * sparse->size.slot_count + own->answer.buffer + 1,
-		.region = sparse->answers.region,
-		.src = answer_at(sparse, peer->trainer, own->answer.buffer),
+		.cookie = (uint64_t)own->answer.buffer + 1,
+		.region = sparse->answers.memory.region,
+		.src = wf_staging_at(&sparse->answers, own->answer.buffer),
 		.bytes = own->answer.bytes,
 		.key = peer->places.key[0],
 		.offset = own->answer.offset,
@@ -480,17 +464,17 @@ wf_pull_flush(struct wf_lane *lane, struct wf_peer *peer)
 		if (own->answer.due && !post_answer(lane, peer)) {
 			return peer->closing ? WF_FLUSH_DONE : WF_FLUSH_FULL;
 		}
-		uint32_t at;
-		uint32_t buffer = free_answer_buffer(sparse, own);
-		if (buffer != WF_ANSWER_NONE && wf_save_is_due(lane, own)) {
-			wf_save_gather(lane, peer, buffer,
-				       answer_at(sparse, peer->trainer, buffer));
-			continue;
-		}
-		if (buffer == WF_ANSWER_NONE || !find_due(own, &at)) {
+		uint32_t at = 0;
+		bool fetch = wf_save_is_due(lane, own);
+		if ((!fetch && !find_due(own, &at)) ||
+		    !wf_staging_has_free(&sparse->answers, peer->trainer)) {
 			return WF_FLUSH_DONE;
 		}
-		enum weft_status st = gather_answer(lane, peer, at, buffer);
+		if (fetch) {
+			wf_save_gather(lane, peer);
+			continue;
+		}
+		enum weft_status st = gather_answer(lane, peer, at);
 		if (st != WEFT_OK) {
 			wf_lane_fail(lane, st, lane->order.sum.step, "a pull: %.200s",
 				     weft_last_error());
@@ -502,12 +486,11 @@ wf_pull_flush(struct wf_lane *lane, struct wf_peer *peer)
 void
 wf_pull_done(struct wf_lane *lane, uint64_t cookie)
 {
-	const struct wf_sparse *sparse = lane->own;
-	uint32_t number = (uint32_t)(cookie - 1);
-	WF_ASSERT(lane->job.is_ready && number / sparse->size.slot_count < lane->peers.count);
-	struct wf_peer *peer = &lane->peers.all[number / sparse->size.slot_count];
-	struct wf_sparse_peer *own = peer->own;
-	own->answer_busy[number % sparse->size.slot_count] = false;
+	struct wf_sparse *sparse = lane->own;
+	WF_ASSERT(lane->job.is_ready);
+	uint32_t trainer = wf_staging_release(&sparse->answers, (uint32_t)(cookie - 1));
+	struct wf_peer *peer = &lane->peers.all[trainer];
+	const struct wf_sparse_peer *own = peer->own;
 	if (own->pulls.count > 0 || own->save.fetching) {
 		wf_peer_due(peer);
 	}

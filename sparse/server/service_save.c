@@ -248,27 +248,29 @@ wf_save_is_due(const struct wf_lane *lane, const struct wf_sparse_peer *own)
 }
 
 void
-wf_save_gather(struct wf_lane *lane, struct wf_peer *peer, uint32_t buffer, uint8_t *out)
+wf_save_gather(struct wf_lane *lane, struct wf_peer *peer)
 {
 	struct wf_sparse *sparse = lane->own;
 	struct wf_sparse_peer *own = peer->own;
 	const struct wf_sparse_fetch *fetch = &own->save.fetch;
-	struct piece piece = {
-		.out = out,
-		.used = WF_RUN_HEAD_BYTES,
-		.bytes = fetch->bytes < sparse->size.slot_bytes ? fetch->bytes
-								: (uint32_t)sparse->size.slot_bytes,
-		.at = fetch->from,
-	};
 	if (sparse->save.version != sparse->version) {
 		(void)refuse_beyond();
 		(void)give_up_fetch(peer);
 		end_scan(sparse);
 		return;
 	}
+	uint32_t buffer = wf_staging_claim(&sparse->answers, peer->trainer);
+	struct piece piece = {
+		.out = wf_staging_at(&sparse->answers, buffer),
+		.used = WF_RUN_HEAD_BYTES,
+		.bytes = fetch->bytes < sparse->size.slot_bytes ? fetch->bytes
+								: (uint32_t)sparse->size.slot_bytes,
+		.at = fetch->from,
+	};
 	own->save.fetching = false;
 	write_piece(sparse, &sparse->served[fetch->table], &piece);
 	if (piece.used == WF_RUN_HEAD_BYTES && piece.at.partition == fetch->from.partition) {
+		(void)wf_staging_release(&sparse->answers, buffer);
 		(void)wf_fail(WEFT_UNSUPPORTED,
 			      "table %.60s: a row with its state, or the counters of a partition, "
 			      "do not fit %u bytes: give the pservers larger slots",
@@ -282,8 +284,7 @@ wf_save_gather(struct wf_lane *lane, struct wf_peer *peer, uint32_t buffer, uint
 		.step = (uint32_t)sparse->version,
 		.next = piece.at,
 	};
-	wf_run_head_put(&head, out);
-	own->answer_busy[buffer] = true;
+	wf_run_head_put(&head, piece.out);
 	own->answer = (struct wf_answer){
 		.due = true,
 		.buffer = buffer,

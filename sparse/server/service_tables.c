@@ -150,7 +150,7 @@ peer_bytes(const struct wf_sparse *sparse)
 	return sizeof(struct wf_peer) + sizeof(*own) + WF_PULLS_MAX * sizeof(*own->pulls.pull) +
 	       sparse->size.parts_max * (sizeof(*own->push.part) + sizeof(*sparse->deal.batch)) +
 	       sparse->desc_count * sizeof(*own->push.rows) +
-	       sparse->size.slot_count * sizeof(*own->answer_busy) +
+	       wf_staging_table_bytes(sparse->size.slot_count) +
 	       wf_slots_table_bytes(sparse->size.slot_count);
 }
 
@@ -184,11 +184,15 @@ static enum weft_status
 alloc_slabs(struct wf_lane *lane)
 {
 	struct wf_sparse *sparse = lane->own;
-	uint64_t window = sparse->size.slot_count * sparse->size.slot_bytes;
+	const struct wf_staging_opts opts = {
+		.trainer_count = lane->peers.count,
+		.each = sparse->size.slot_count,
+		.buffer_bytes = sparse->size.slot_bytes,
+		.numa_node = lane->opts.numa_node,
+	};
 	enum weft_status st = wf_path_open(lane, sparse->size.slot_bytes);
 	if (st == WEFT_OK) {
-		st = wf_buffers_open(&sparse->answers, lane->env, lane->turn.transport,
-				     window * lane->peers.count, lane->opts.numa_node);
+		st = wf_staging_open(&sparse->answers, lane->env, lane->turn.transport, &opts);
 	}
 	if (st == WEFT_OK) {
 		st = alloc_slab(lane, sparse->size.held_bytes, &sparse->rooms.keep);
@@ -204,14 +208,11 @@ alloc_peer_memory(struct wf_lane *lane, uint32_t idx)
 {
 	struct wf_sparse *sparse = lane->own;
 	struct wf_sparse_peer *own = &sparse->peer[idx];
-	uint32_t slots = sparse->size.slot_count;
-	own->answer_busy = wf_zalloc_array(lane->env, slots, sizeof(*own->answer_busy));
 	own->pulls.pull = wf_zalloc_array(lane->env, WF_PULLS_MAX, sizeof(*own->pulls.pull));
 	own->push.part =
 		wf_zalloc_array(lane->env, sparse->size.parts_max, sizeof(*own->push.part));
 	own->push.rows = wf_zalloc_array(lane->env, sparse->desc_count, sizeof(*own->push.rows));
-	if (own->answer_busy == NULL || own->pulls.pull == NULL || own->push.part == NULL ||
-	    own->push.rows == NULL) {
+	if (own->pulls.pull == NULL || own->push.part == NULL || own->push.rows == NULL) {
 		return wf_fail(WEFT_NOMEM, "lane %u: no memory for trainer %u", lane->opts.idx,
 			       idx);
 	}
@@ -374,10 +375,8 @@ static void
 release_peers(struct wf_lane *lane)
 {
 	struct wf_sparse *sparse = lane->own;
-	uint32_t slots = sparse->size.slot_count;
 	for (uint32_t i = 0; sparse->peer != NULL && i < lane->peers.count; i++) {
 		struct wf_sparse_peer *own = &sparse->peer[i];
-		wf_free(lane->env, own->answer_busy, slots * sizeof(*own->answer_busy));
 		wf_free(lane->env, own->pulls.pull, WF_PULLS_MAX * sizeof(*own->pulls.pull));
 		wf_free(lane->env, own->push.part,
 			sparse->size.parts_max * sizeof(*own->push.part));
@@ -397,7 +396,7 @@ void
 wf_sparse_release(struct wf_lane *lane)
 {
 	struct wf_sparse *sparse = lane->own;
-	wf_buffers_close(&sparse->answers, lane->env, lane->turn.transport);
+	wf_staging_close(&sparse->answers, lane->env, lane->turn.transport);
 	wf_save_release(sparse);
 	wf_sparse_log_gone(lane);
 	for (uint32_t i = 0; sparse->served != NULL && i < sparse->desc_count; i++) {

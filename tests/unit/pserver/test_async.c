@@ -253,6 +253,17 @@ a_step_cut_in_half_is_applied_once(void **state)
 	stage_play(&opts, lose_the_path, NULL);
 }
 
+static uint32_t
+free_buffers(const struct stage *stage, uint32_t trainer)
+{
+	const struct wf_staging *copies = &stage_dense(stage->lane[0])->async.copies;
+	uint32_t count = 0;
+	for (uint32_t at = copies->first[trainer]; at != WF_STAGING_NONE; at = copies->next[at]) {
+		count++;
+	}
+	return count;
+}
+
 /* More answers than there are buffers for them. */
 static void
 few_buffers(struct stage *stage)
@@ -266,9 +277,8 @@ few_buffers(struct stage *stage)
 	puppet_pull(&stage->puppet[0], 0, 0, stage_slice_count(stage, 0));
 	stage_settle(stage);
 	CHECK(stage, puppet_values_are_right(&stage->puppet[0]));
-	const struct wf_dense_peer *own = stage_dense(stage->lane[0])->peer;
-	CHECK(stage, own[0].copy_free_count == stage->opts.slot_count);
-	CHECK(stage, own[1].copy_free_count == stage->opts.slot_count);
+	CHECK(stage, free_buffers(stage, 0) == stage->opts.slot_count);
+	CHECK(stage, free_buffers(stage, 1) == stage->opts.slot_count);
 }
 
 static void
@@ -401,8 +411,9 @@ wait_for_both(struct stage *stage)
 	puppet_continue(zero, 1);
 	stage_settle(stage);
 	uint32_t before = zero->answers;
-	uint32_t buffers = own->copy_free_count;
-	own->copy_free_count = 0;
+	uint32_t *first = &stage_dense(stage->lane[0])->async.copies.first[0];
+	uint32_t buffer = *first;
+	*first = WF_STAGING_NONE;
 	puppet_continue(zero, 2);
 	stage_settle(stage);
 	CHECK(stage, own->answers.count == pushable(stage));
@@ -410,7 +421,7 @@ wait_for_both(struct stage *stage)
 	puppet_continue(&stage->puppet[1], 1);
 	stage_settle(stage);
 	CHECK(stage, zero->answers == before);
-	own->copy_free_count = buffers;
+	*first = buffer;
 	stage_settle(stage);
 	check_answered(stage, before, (const uint32_t[]){3, 0, 1, 2});
 }

@@ -428,6 +428,29 @@ a_long_pull_is_answered_part_by_part(void **state)
 	ground_play(&opts, pull_long);
 }
 
+/* The path ends while an answer is gathered that the transport has not accepted. */
+static void
+lose_an_answer(struct ground *ground)
+{
+	struct doll *doll = doll_add(ground, 0, 0);
+	doll_meet(doll);
+	struct wf_sparse *sparse = ground->lane[0]->own;
+	struct wf_sparse_peer *own = &sparse->peer[0];
+	own->answer =
+		(struct wf_answer){.due = true, .buffer = wf_staging_claim(&sparse->answers, 0)};
+	CHECK(ground, !wf_staging_has_free(&sparse->answers, 0));
+	wf_transport_disconnect(doll->peer.conn, WF_DISCONNECT_NOW);
+	ground_settle(ground);
+	CHECK(ground, !own->answer.due && wf_staging_has_free(&sparse->answers, 0));
+}
+
+static void
+the_buffer_of_an_answer_that_was_not_posted_is_released(void **state)
+{
+	const struct ground_opts opts = {.trainers = 1, .slot_count = 1};
+	ground_play(&opts, lose_an_answer);
+}
+
 /* The same steps on two lanes: each key goes to its own. */
 static void
 push_to_two_lanes(struct ground *ground)
@@ -564,6 +587,7 @@ main(void)
 		cmocka_unit_test(applied_is_said_again_to_who_lacks_it),
 		cmocka_unit_test(evaluation_bears_no_rows),
 		cmocka_unit_test(a_long_pull_is_answered_part_by_part),
+		cmocka_unit_test(the_buffer_of_an_answer_that_was_not_posted_is_released),
 		cmocka_unit_test(two_lanes_give_the_rows_of_one),
 		cmocka_unit_test(pairs_without_memory_are_told),
 		cmocka_unit_test(without_a_cap_no_pair_is_lost_the_job_ends),
