@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* open: finds the backend with a name, and fills in default options. Thread: any. */
+/* open: finds the backend with a name, wraps it in faults if the name asks for them, and fills in
+ * default options. Thread: any. */
 #include <stdio.h>
 #include <string.h>
 
@@ -85,6 +86,26 @@ open_backend(const char *name, const struct wf_transport_opts *opts, struct wf_t
 	return fail_unknown_backend(name);
 }
 
+/* Opens what is inside, which may be a wrapper too, and wraps it. */
+static enum weft_status
+open_wrapped(const char *name, const struct wf_transport_opts *opts, struct wf_transport **out)
+{
+	struct wf_fault_spec spec;
+	struct wf_transport *inner = NULL;
+	const char *rest = NULL;
+	enum weft_status st = wf_fault_parse_name(name, &spec, &rest);
+	if (st == WEFT_OK) {
+		st = wf_transport_open(rest, opts, &inner);
+	}
+	if (st == WEFT_OK) {
+		st = wf_fault_wrap(name, &spec, opts, inner, out);
+	}
+	if (st != WEFT_OK) {
+		wf_transport_close(inner);
+	}
+	return st;
+}
+
 enum weft_status
 wf_transport_open(const char *name, const struct wf_transport_opts *opts, struct wf_transport **out)
 {
@@ -103,7 +124,7 @@ wf_transport_open(const char *name, const struct wf_transport_opts *opts, struct
 	if (strcmp(name, "paths") == 0 && wf_fault_around_paths(full.paths, around, &full.paths)) {
 		name = around;
 	}
-	enum weft_status st = wf_fault_is_name(name) ? wf_fault_open(name, &full, out)
+	enum weft_status st = wf_fault_is_name(name) ? open_wrapped(name, &full, out)
 						     : open_backend(name, &full, out);
 	if (st == WEFT_OK) {
 		(*out)->blob_max = full.blob_max;

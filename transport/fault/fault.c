@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fault: the transport that wraps another: opening by name, poll and sleep.
+/* fault: the transport that wraps another: its name, opening, poll and sleep.
  *
  * A poll delivers held events that are due or, if there are none, polls the inner transport: so
  * what the events of either point to is valid until the next poll. Thread: the transport's owner.
@@ -255,9 +255,8 @@ wf_fault_is_name(const char *name)
 	       (name[bytes] == '(' || name[bytes] == '+' || name[bytes] == '\0');
 }
 
-/* Splits "fault(SPEC)+NAME": parses the SPEC into `out`, `*rest` is NAME. */
-static enum weft_status
-parse_name(const char *name, struct wf_fault_spec *out, const char **rest)
+enum weft_status
+wf_fault_parse_name(const char *name, struct wf_fault_spec *out, const char **rest)
 {
 	const char *at = name + strlen(PREFIX);
 	const char *spec = WF_FAULT_SPEC_DEFAULT;
@@ -315,14 +314,10 @@ wf_fault_around_paths(const char *paths, char name[WF_FAULT_NAME_BYTES], const c
 }
 
 enum weft_status
-wf_fault_open(const char *name, const struct wf_transport_opts *opts, struct wf_transport **out)
+wf_fault_wrap(const char *name, const struct wf_fault_spec *spec,
+	      const struct wf_transport_opts *opts, struct wf_transport *inner,
+	      struct wf_transport **out)
 {
-	struct wf_fault_spec spec;
-	const char *rest = NULL;
-	enum weft_status st = parse_name(name, &spec, &rest);
-	if (st != WEFT_OK) {
-		return st;
-	}
 	struct wf_fault *f = wf_zalloc(opts->env, sizeof(*f));
 	if (f == NULL) {
 		return wf_fail(WEFT_NOMEM, "transport fault: %zu bytes", sizeof(*f));
@@ -330,18 +325,16 @@ wf_fault_open(const char *name, const struct wf_transport_opts *opts, struct wf_
 	f->base = (struct wf_transport){.ops = &fault_ops, .env = opts->env};
 	f->opts = *opts;
 	wf_places_init(&f->places, opts->conn_max, opts->newcomer_max);
-	f->spec = spec;
+	f->spec = *spec;
 	(void)snprintf(f->name, sizeof(f->name), "%s", name);
-	wf_rng_init(&f->rng, spec.seed, 0);
+	wf_rng_init(&f->rng, spec->seed, 0);
 	f->open_ns = wf_now_ns(opts->env);
-	st = wf_fault_hold_init(f);
-	if (st == WEFT_OK) {
-		st = wf_transport_open(rest, opts, &f->inner);
-	}
+	enum weft_status st = wf_fault_hold_init(f);
 	if (st != WEFT_OK) {
 		fault_close(&f->base);
 		return st;
 	}
+	f->inner = inner;
 	*out = &f->base;
 	return WEFT_OK;
 }

@@ -17,16 +17,21 @@ struct wf_fault_counts {
 	uint64_t injected[WF_FAULT_KINDS];
 };
 
-/* Whether the name requests a wrapper. If so, wf_fault_open has to open it, or refuse it if it is
- * malformed. */
+/* Whether the name requests a wrapper, well-formed or not. */
 bool wf_fault_is_name(const char *name);
+/* Splits such a name, "fault(SPEC)+NAME": parses the SPEC into `out`; `*rest` is NAME, in `name`.
+ * WEFT_INVALID: it is malformed. */
+enum weft_status wf_fault_parse_name(const char *name, struct wf_fault_spec *out,
+				     const char **rest) WEFT_MUST_CHECK;
 /* In a setting of paths "fault(SPEC)+auto" wraps the whole transport: `name` becomes
  * "fault(SPEC)+paths", and `*rest` "auto". Returns false if `paths` does not begin with a wrapper,
  * or is a list, in which each item has its own wrappers. A malformed one is copied to `name`
  * unchanged. */
 bool wf_fault_around_paths(const char *paths, char name[WF_FAULT_NAME_BYTES], const char **rest);
-/* `opts` are complete, and are passed on to the inner transport. */
-enum weft_status wf_fault_open(const char *name, const struct wf_transport_opts *opts,
+/* Wraps `inner`, which `*out` closes from then on, in the faults of `spec`. `name` is the whole
+ * name of the wrapper; `opts` are complete, and those of `inner`. */
+enum weft_status wf_fault_wrap(const char *name, const struct wf_fault_spec *spec,
+			       const struct wf_transport_opts *opts, struct wf_transport *inner,
 			       struct wf_transport **out) WEFT_MUST_CHECK;
 /* Returns the counts of the outermost wrapper, or false if the transport is no wrapper. */
 bool wf_fault_query(const struct wf_transport *transport, struct wf_fault_counts *out);
