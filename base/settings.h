@@ -28,7 +28,7 @@
 	  .heading = WF_HEADING_TRANSPORT, .metavar = "FILE",                                      \
 	  .help = "File with the secret of the job, 32 to 4096 bytes, the same on all pservers "   \
 		  "and trainers. A connection then begins with a proof of both ends that they "    \
-		  "have it, and whoever has not is refused. The file has to be the user's own "    \
+		  "have it, and a peer without it is refused. The file has to be the user's own "  \
 		  "or root's, with mode 0400 or 0600, and no link. Every byte counts, a newline "  \
 		  "at the end, too. Data travels unencrypted: docs/security.md.")
 

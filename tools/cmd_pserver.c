@@ -62,7 +62,7 @@ static const struct wf_help_group groups[] = {
 	{.title = WF_HEADING_TRANSPORT},
 	{WF_HEADING_TIME_LIMITS, "stall_timeout"},
 	{"Log", "log_level stats_period"},
-	{"Accepted for the original's command lines",
+	{"Accepted for command lines of the original, PaddlePaddle v0.10",
 	 "nics rdma_tcp use_gpu comment small_messages sock_send_buf_size sock_recv_buf_size "
 	 "sock_listen_queue_size pserver_num_threads log_period_server"},
 };

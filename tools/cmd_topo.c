@@ -68,7 +68,7 @@ static const struct wf_option table[] = {
 	 .initial = "1",
 	 .max = 256,
 	 .help = "Number of trainers on the host."},
-	{SETTING(port), .help = "Port of the first lane, as of weft launch."},
+	{SETTING(port), .help = "Port of the first lane, as for weft launch."},
 	{SETTING(ports_num)},
 	{SETTING(ports_num_for_sparse)},
 	{.name = "trainer_count",
@@ -79,9 +79,9 @@ static const struct wf_option table[] = {
 	 .max = 256,
 	 .help = "Number of compute threads of each trainer."},
 	{SETTING(progress),
-	 .help = "Whether a trainer has a thread that moves bytes, as of weft train."},
+	 .help = "Whether a trainer has a thread that moves bytes, as for weft train."},
 	{SETTING(verbs),
-	 .help = "As of weft pserver; device and port say what there is to plan with."},
+	 .help = "As for weft pserver; device and port choose the RDMA devices to plan with."},
 };
 
 static const struct wf_help_group groups[] = {

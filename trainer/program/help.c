@@ -33,7 +33,7 @@ static const struct wf_help_group groups[] = {
 	{.title = WF_HEADING_TRANSPORT},
 	{.title = WF_HEADING_TIME_LIMITS},
 	{"Log", "log_period dot_period stats_period"},
-	{"Accepted for the original's command lines",
+	{"Accepted for command lines of the original, PaddlePaddle v0.10",
 	 "rdma_tcp nics use_gpu small_messages use_old_updater parallel_thread_num "
 	 "sock_send_buf_size sock_recv_buf_size comment"},
 };
