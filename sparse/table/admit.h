@@ -3,8 +3,8 @@
  *
  * By count: a sketch of counters for each partition (Cormode and Muthukrishnan, "An improved data
  * stream summary: the count-min sketch and its applications", 2005), so that keys disturb only keys
- * of their own partition, and the lanes do not matter. A key is never counted too low: it may be
- * admitted too early, by those whose counters it shares. All pushes of a step are counted before
+ * of their own partition, and the lanes do not matter. A key is never counted too low; it may be
+ * admitted too early because others share its counters. All pushes of a step are counted before
  * any is judged, so that their order does not matter. By probability: one draw of Philox from
  * (seed, table, key, step). */
 #pragma once
@@ -20,7 +20,7 @@
 
 struct wf_admit {
 	struct wf_budget *budget;
-	uint32_t least; /* occurrences; 0 and 1: all */
+	uint32_t least; /* occurrences that a key needs; 0 and 1: every key has a row */
 	double probability;
 	uint64_t seed;
 	uint32_t table;
@@ -33,7 +33,7 @@ struct wf_admit {
 /* false: no memory. `opts` is checked. */
 bool wf_admit_init(struct wf_admit *admit, struct wf_budget *budget,
 		   const struct wf_table_opts *opts);
-void wf_admit_fini(struct wf_admit *admit); /* accepts zeroed */
+void wf_admit_fini(struct wf_admit *admit); /* accepts a zeroed struct */
 
 static inline bool
 wf_admit_is_open(const struct wf_admit *admit)
@@ -41,7 +41,7 @@ wf_admit_is_open(const struct wf_admit *admit)
 	return admit->slot_count == 0 && admit->probability >= 1.0;
 }
 
-/* One occurrence of a key without a row. `mixed`: wf_key_mix of it. */
+/* Counts an occurrence of a key without a row. `mixed` is wf_key_mix of it. */
 void wf_admit_note(struct wf_admit *admit, uint64_t mixed);
 /* Whether it may have a row from `step` on. */
 bool wf_admit_allows(const struct wf_admit *admit, uint64_t mixed, uint32_t step);

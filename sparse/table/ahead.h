@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ahead: memory that was taken and not written to is made present by the env's helper, so that the
- * lane that writes to it later does not wait while the kernel finds and clears pages. One stretch
- * at a time. Nothing in the memory changes by it: the lane may use the stretch meanwhile, and then
- * clears what it touches by itself. So no result depends on how far the helper has got.
+/* ahead: the env's helper touches memory that is allocated and not yet used, so that the lane that
+ * writes to it later does not wait while the kernel finds and clears pages. It works on one stretch
+ * at a time and changes nothing in it. The lane may use the stretch meanwhile; the kernel then
+ * clears the pages that it touches. So no result depends on how far the helper has got.
  *
  * Thread: the lane's; the helper runs the task and touches nothing but it. */
 #pragma once
@@ -13,7 +13,7 @@
 
 #include "base/env.h"
 
-/* Less is not worth asking for. */
+/* A shorter stretch is not worth a request. */
 #define WF_AHEAD_LEAST_BYTES ((size_t)1 << 20)
 
 struct wf_ahead {
@@ -32,15 +32,15 @@ struct wf_ahead {
 
 /* Allocates nothing. */
 void wf_ahead_init(struct wf_ahead *ahead, struct wf_env *env);
-/* Sleeps while a stretch is under way, which is then broken off. Accepts zeroed. Before the memory
- * is given back. */
+/* Breaks off the stretch under way and sleeps until the helper has left it; to be called before the
+ * memory is freed. Accepts a zeroed struct. */
 void wf_ahead_fini(struct wf_ahead *ahead);
-/* Bytes of the stretch under way, or of the last one, that are ready, from its beginning on. */
+/* How many bytes at the beginning of the stretch under way, or of the last one, are ready. */
 size_t wf_ahead_reached(const struct wf_ahead *ahead);
-/* Nothing is under way, and a request may be made. */
+/* Whether a request may be made: no stretch is under way. */
 bool wf_ahead_is_free(struct wf_ahead *ahead);
-/* Only if it is free. Whole pages around the stretch are made present: they are all the caller's.
- */
+/* Requests a stretch; no other may be under way. The helper touches whole pages, which must all be
+ * the caller's. */
 void wf_ahead_begin(struct wf_ahead *ahead, void *at, size_t bytes);
-/* Binds newly allocated memory to that NUMA node: 1 + its number; 0: anywhere. */
+/* Binds newly allocated memory to a NUMA node: 1 + its number; 0: to none. */
 void wf_ahead_place(void *at, size_t bytes, unsigned node);

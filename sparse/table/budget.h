@@ -20,5 +20,5 @@ struct wf_budget {
 void *wf_budget_alloc(struct wf_budget *budget, size_t bytes);
 /* Accepts NULL. `bytes` as allocated. */
 void wf_budget_give(struct wf_budget *budget, void *memory, size_t bytes);
-/* A larger array with the same beginning; the old one is given back. false: left as it was. */
+/* Replaces an array by a larger one that begins with it. false: no memory; it is as it was. */
 bool wf_budget_grow(struct wf_budget *budget, void **array, size_t old_bytes, size_t bytes);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ceiling: an env that gives no more memory than its limit to all that share it: the tables of one
- * lane. Everything else is passed to the env behind it. Thread: the lane's. */
+/* ceiling: an env that limits the memory which those that share it, the tables of one lane, have in
+ * sum. Everything else is passed to the env behind it. Thread: the lane's. */
 #pragma once
 
 #include "base/env.h"

@@ -7,7 +7,7 @@
 #define CHUNK_PIECES 64u /* 2 MiB: a huge page */
 #define CHUNK_BYTES (CHUNK_PIECES * WF_PIECE_BYTES)
 #define CHUNKS_SMALL 6u /* from one piece to half of a full chunk */
-/* A spare is not taken when it would be more than this part of what the cap leaves. */
+/* No spare is allocated that would be more than this share of what the cap leaves. */
 #define SPARE_SHARE 4u
 #define AT_FIRST 16u
 

@@ -2,11 +2,11 @@
 /* chunks: zeroed pieces of one size, cut from chunks of memory that are kept until the end. Thread:
  * the lane's.
  *
- * The first chunks are small, each twice as large as the one before, so that whoever has few pieces
- * takes little; a full one is a huge page. From the first full chunk on the next one is taken while
- * a chunk is being cut, as a spare, and made present by the helper (ahead.h). When it is taken
- * depends on the number of chunks alone, and it is not taken near the cap: what finds no memory
- * does not depend on how far the helper is. */
+ * The first chunks are small, each twice as large as the one before, so that few pieces need little
+ * memory; a full chunk is a huge page. From the first full chunk on the next one is allocated while
+ * a chunk is being cut, as a spare, and the helper makes it present (ahead.h). When it is allocated
+ * depends on the number of chunks alone, and near the cap it is not, so that how far the helper has
+ * got does not decide which piece finds no memory. */
 #pragma once
 
 #include <stdbool.h>
@@ -39,7 +39,7 @@ struct wf_chunks {
 /* Allocates nothing. `env`: its helper makes spares present; NULL: there are no spares. */
 void wf_chunks_init(struct wf_chunks *chunks, struct wf_budget *budget, struct wf_env *env,
 		    unsigned node);
-/* Frees all pieces; sleeps while the helper works on a spare. Accepts zeroed. */
+/* Frees all pieces; sleeps while the helper works on a spare. Accepts a zeroed struct. */
 void wf_chunks_fini(struct wf_chunks *chunks);
 /* A piece of WF_PIECE_BYTES, zeroed, that is valid until fini. NULL: no memory. */
 void *wf_chunks_alloc(struct wf_chunks *chunks);

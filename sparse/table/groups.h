@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* groups: the entries of a push, (key, gradient) pairs in trainer order, gathered by the row that
- * they go to. Thread: the lane's.
+ * they belong to. Thread: the lane's.
  *
- * Groups need no table of their own: while a push is in work, the stamp of a row is the number of
- * its group, and a row is in a group if and only if the group says so too. */
+ * Groups need no table of their own: while a push is applied, the stamp of a row is the number of
+ * its group, and a row is in a group if and only if the group has the row, too. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,9 +20,9 @@ struct wf_groups {
 	uint32_t *entry_group;    /* [entries_max], WF_ROW_NONE: dropped */
 	const float **entry_grad; /* [entries_max] in order of groups, then of trainers */
 	float **row;              /* [entries_max] values */
-	uint32_t *stamp;          /* [entries_max] what the stamp was */
+	uint32_t *stamp;          /* [entries_max] the stamp of the row before the push */
 	uint32_t *first;          /* [entries_max + 1] of a group in entry_grad */
-	uint32_t count;           /* 0: no push is in work */
+	uint32_t count;           /* 0: no push is being applied */
 };
 
 /* false: no memory; fini frees what was allocated. */
@@ -30,12 +30,12 @@ bool wf_groups_init(struct wf_groups *groups, struct wf_budget *budget, uint32_t
 void wf_groups_fini(struct wf_groups *groups, struct wf_budget *budget); /* accepts zeroed */
 /* The group of a row; a new one if it has none. */
 uint32_t wf_groups_of(struct wf_groups *groups, float *values);
-/* Groups for the entries that have a row. Returns whether each has one of its own, numbered as it
- * is. */
+/* Makes groups for the entries that have a row. Returns whether each entry has a group of its own,
+ * with its own number. */
 bool wf_groups_gather(struct wf_groups *groups, size_t entries);
-/* entry_grad of groups that are numbered as their entries. */
+/* Fills entry_grad where groups are numbered as their entries. */
 void wf_groups_list(struct wf_groups *groups, const struct wf_table_push *push, size_t dim);
-/* entry_grad and first of any groups. */
+/* Fills entry_grad and first for any groups. */
 void wf_groups_sort(struct wf_groups *groups, const struct wf_table_push *push, size_t entries,
 		    size_t dim);
 

@@ -12,8 +12,8 @@
  * A segment has 512 buckets; when it is 80 % full, half of its keys go to a new one, into the
  * buckets of the same numbers, and the others stay where they are. That is the longest thing that
  * happens at once: the heads of 4,096 rows are read again. There is no second table that is
- * searched meanwhile, and a key is in one place. As keys are spread evenly, all segments want to be
- * split at about the same time: so that one call does not bear it all, a split has to be earned by
+ * searched meanwhile, and a key is in one place. As keys are spread evenly, all segments are due to
+ * be split at about the same time. So that no single call has to split them all, each split needs
  * WF_SPLIT_KEYS new keys, and segments wait for it until they are 92 % full. */
 #pragma once
 
@@ -37,7 +37,7 @@
 
 struct wf_bucket {
 	uint16_t tag[WF_BUCKET_SLOTS]; /* 0: free */
-	uint16_t overflow;             /* keys that belong here, or came by, and went on */
+	uint16_t overflow;             /* keys that passed this bucket because it was full */
 	uint16_t spare;
 	uint32_t row[WF_BUCKET_SLOTS];
 };
@@ -57,7 +57,7 @@ struct wf_index {
 	uint32_t segment_count;
 	uint32_t segment_capacity;
 	struct wf_chunks chunks; /* a piece is the buckets of a segment */
-	uint32_t earned;         /* keys inserted that no split was done for, up to a few splits' */
+	uint32_t earned;         /* keys inserted since the last split, up to a few splits' worth */
 	uint64_t rebuild_count;  /* segments split */
 	uint64_t key_count;
 };
@@ -65,7 +65,7 @@ struct wf_index {
 /* false: no memory. `env` and `node`: as of wf_chunks_init. */
 bool wf_index_init(struct wf_index *index, struct wf_budget *budget, uint64_t seed,
 		   struct wf_env *env, unsigned node);
-void wf_index_fini(struct wf_index *index); /* accepts zeroed */
+void wf_index_fini(struct wf_index *index); /* accepts a zeroed struct */
 
 static inline uint64_t
 wf_index_hash(const struct wf_index *index, uint64_t key)
@@ -86,7 +86,7 @@ wf_index_bucket(const struct wf_index *index, uint64_t hash)
 	return index->place[hash >> index->shift] + wf_index_home(hash);
 }
 
-/* The other line of its pair: where keys go first that find no room. */
+/* The other line of its pair, to which keys go first if the bucket is full. */
 static inline const struct wf_bucket *
 wf_bucket_buddy(const struct wf_bucket *bucket)
 {
@@ -123,12 +123,12 @@ wf_bucket_match(const struct wf_bucket *bucket, uint16_t tag)
 /* The row of a key, or WF_ROW_NONE. */
 uint32_t wf_index_find(const struct wf_index *index, const struct wf_rows *rows, uint64_t hash,
 		       uint64_t key);
-/* `row` bears its key already, and that key has no row in the index yet. false: no memory; nothing
- * has changed. */
+/* Inserts `row`, which has its key already; the index has no other row of it. false: no memory;
+ * nothing has changed. */
 bool wf_index_insert(struct wf_index *index, const struct wf_rows *rows, uint64_t hash,
 		     uint32_t row);
 /* Rows of keys where a key with this hash would be: one of them has to be evicted if its segment is
  * full. Returns their number, at most `most`. */
 uint32_t wf_index_near(const struct wf_index *index, uint64_t hash, uint32_t *row, uint32_t most);
-/* `row` is in the index under `hash`. */
+/* Removes `row`, which is in the index under `hash`. */
 void wf_index_remove(struct wf_index *index, uint64_t hash, uint32_t row);

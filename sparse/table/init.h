@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* init: the first values of a row: a function of (seed, table, key, column) alone: not of the
- * trainer, time or lane of the first request, nor of the table's other rows. Thread: any; pure. */
+/* init: the first values of a row, a function of (seed, table, key, column) alone. They depend
+ * neither on the first request nor on other rows of the table. Thread: any; pure. */
 #pragma once
 
 #include <stddef.h>

@@ -8,7 +8,7 @@
 #define STRETCH_BYTES ((size_t)8 << 20)
 #define LOOK_BYTES ((size_t)256 << 10)
 #define LEAD_SHARE 4u /* part of that distance which is left to a lane that was faster */
-/* It is not taken ahead when it would be more than this part of what the cap leaves. */
+/* Nothing is allocated ahead that would be more than this share of what the cap leaves. */
 #define SPARE_SHARE 4u
 
 void

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* missed: steps without a gradient whose rate is not always the same: what the last n of them do to
- * a row, for any n, by at most three products however large n is. A table keeps one where rows are
- * brought up by closed forms under a schedule (wf_row_motion_varies). Thread: the lane's.
+/* missed: steps without a gradient whose rates differ: what the last n of them do to a row, for any
+ * n, in at most three products. A table has such a record where closed forms bring rows up to date
+ * under a schedule (wf_row_motion_varies). Thread: the lane's.
  *
- * Steps are kept in blocks of 256: of each step what follows it in its block, and of each block
- * what follows it up to the last one. A step is added in 256 products at most, and one for each
- * block before when a block is full; 64 bytes a step are kept, taken a block at a time. */
+ * Steps are kept in blocks of 256: for each step the product of those that follow it in its block,
+ * and for each block the product of all blocks behind it. Adding a step costs at most 256 products,
+ * and one for each earlier block when a block is full. A step needs 64 bytes. */
 #pragma once
 
 #include <stdbool.h>
@@ -28,10 +28,10 @@ struct wf_missed {
 /* Allocates nothing yet. `step`: any one, for its kind. */
 void wf_missed_init(struct wf_missed *missed, struct wf_budget *budget,
 		    const struct wf_row_motion *step);
-void wf_missed_fini(struct wf_missed *missed); /* accepts zeroed */
-/* There is room for one step more. false: no memory; nothing has changed. */
+void wf_missed_fini(struct wf_missed *missed); /* accepts a zeroed struct */
+/* Allocates room for one more step. false: no memory; nothing has changed. */
 bool wf_missed_reserve(struct wf_missed *missed);
-/* After wf_missed_reserve. */
+/* Adds a step, for which wf_missed_reserve has made room. */
 void wf_missed_add(struct wf_missed *missed, const struct wf_row_motion *step);
-/* The last `steps` of those added. */
+/* The product of the last `steps` that were added. */
 struct wf_row_motion wf_missed_last(const struct wf_missed *missed, uint32_t steps);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* motions: what steps without a gradient do to a row, in a table that makes up for them by closed
- * forms: of any number of steps at the settings' rate, or, under a schedule, of those that were
- * applied (missed.h). In every other table rows stay still. Thread: the lane's. */
+ * forms: for any number of steps at the rate of the settings or, under a schedule, for the steps
+ * that were applied (missed.h). In other tables such rows stay as they are. Thread: the lane's. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,7 +12,7 @@
 #include "sparse/table/budget.h"
 #include "sparse/table/missed.h"
 
-/* The number of motions that are computed at init: of 0 steps and up. */
+/* How many motions are computed at init: those of 0 steps and up. */
 #define WF_MOTIONS 256u
 
 struct wf_motions {
@@ -35,15 +35,15 @@ struct wf_motions_step {
 /* false: no memory; fini frees what was allocated. */
 bool wf_motions_init(struct wf_motions *motions, struct wf_budget *budget,
 		     const struct wf_row_opts *row);
-void wf_motions_fini(struct wf_motions *motions); /* accepts zeroed */
-/* Steps missed are made up for at the settings' rate: a push at another would not be what a dense
- * run does. Under a schedule, at the rates of all pushes: none may be left out. WEFT_INVALID */
+void wf_motions_fini(struct wf_motions *motions); /* accepts a zeroed struct */
+/* Checks the rate of a push. Missed steps are made up for at the rate of the settings: with another
+ * rate the result would differ from a dense run. Under a schedule no push may be left out. */
 enum weft_status wf_motions_check(const struct wf_motions *motions,
 				  const struct wf_motions_step *step) WEFT_MUST_CHECK;
-/* Room for what a row that this step does not touch will miss. WEFT_NOMEM: nothing has changed. */
+/* Allocates what rows that this step does not touch will need. WEFT_NOMEM: nothing has changed. */
 enum weft_status wf_motions_reserve(struct wf_motions *motions,
 				    const struct wf_motions_step *step) WEFT_MUST_CHECK;
-/* The step is applied; after wf_motions_reserve. */
+/* Records that the step is applied; wf_motions_reserve has been called. */
 void wf_motions_add(struct wf_motions *motions, double rate);
 
 static inline bool
@@ -52,8 +52,8 @@ wf_motions_are_still(const struct wf_motions *motions)
 	return motions->ready == NULL;
 }
 
-/* The last `steps` steps, without a gradient; `room` may be used for them. Not where rows stay
- * still. */
+/* The motion of the last `steps` steps without a gradient; `room` may be used for it. Not to be
+ * called where rows stay as they are. */
 static inline const struct wf_row_motion *
 wf_motions_last(const struct wf_motions *motions, uint32_t steps, struct wf_row_motion *room)
 {
@@ -68,7 +68,7 @@ wf_motions_last(const struct wf_motions *motions, uint32_t steps, struct wf_row_
 	return room;
 }
 
-/* Bring a row of f32 up over the last `steps`. */
+/* Brings a row of f32 up to date over the last `steps`. */
 static inline void
 wf_motions_move(const struct wf_motions *motions, uint32_t steps, float *row, size_t dim)
 {
@@ -76,7 +76,7 @@ wf_motions_move(const struct wf_motions *motions, uint32_t steps, float *row, si
 	wf_row_move(wf_motions_last(motions, steps, &room), row, dim);
 }
 
-/* The values that it would have then. */
+/* Computes the values that the row would have then. */
 static inline void
 wf_motions_look(const struct wf_motions *motions, uint32_t steps, float *out, const float *row,
 		size_t dim)

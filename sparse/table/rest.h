@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rest: how rows lie: values in f32 or in 16 bits, then the state in f32. A row whose values are in
- * 16 bits at rest is widened into scratch, worked on there as any other, and rounded once when it
- * goes back: so its bits depend on its own steps only. Rows of f32 come through here too, and go on
- * at once. Thread: the lane's. */
+/* rest: how rows are stored: values in f32 or in 16 bits, then the state in f32. A row whose values
+ * have 16 bits is widened into scratch, updated there as any other, and rounded once when it
+ * is stored, so that its bits depend on its own steps only. Rows of f32 pass through here too,
+ * without a copy. Thread: the lane's. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,8 +13,8 @@
 #include "sparse/table/budget.h"
 #include "sparse/table/motions.h"
 
-/* Keys that are worked on together: their buckets, then their rows, are on their way from memory
- * while others are looked at. */
+/* Keys that are looked up together: their buckets, then their rows, are prefetched while others are
+ * searched. */
 #define WF_CHUNK_KEYS 64u
 
 struct wf_rest {
@@ -38,7 +38,7 @@ void wf_rest_init(struct wf_rest *rest, const struct wf_row_kernels *kernels,
 		  const struct wf_row_opts *row, uint32_t dim, enum weft_value_format format);
 /* Allocates the scratch. false: no memory; nothing is allocated. */
 bool wf_rest_alloc(struct wf_rest *rest, struct wf_budget *budget);
-void wf_rest_free(struct wf_rest *rest, struct wf_budget *budget); /* accepts zeroed */
+void wf_rest_free(struct wf_rest *rest, struct wf_budget *budget); /* accepts a zeroed struct */
 
 static inline bool
 wf_rest_is_half(const struct wf_rest *rest)
@@ -48,12 +48,12 @@ wf_rest_is_half(const struct wf_rest *rest)
 
 /* Values and state of a row as f32: where they lie, or in scratch until the next call. */
 const float *wf_rest_widen(const struct wf_rest *rest, const float *row);
-/* Back again. */
+/* Stores them again. */
 void wf_rest_narrow(const struct wf_rest *rest, float *row, const float *wide);
-/* Values as they are after they have been at rest. */
+/* Rounds values as storing them would. */
 void wf_rest_round(const struct wf_rest *rest, float *values);
-/* As the kernels' gather, from rows at rest. */
+/* The kernels' gather, from rows as they are stored. */
 void wf_rest_gather(const struct wf_rest *rest, float *out, const float *const *row, size_t count);
-/* As the kernels' apply, to rows at rest. `missed`: what is made up for first; NULL: nothing. */
+/* The kernels' apply, to rows as they are stored, after `missed` is made up for; NULL: nothing. */
 size_t wf_rest_apply(const struct wf_rest *rest, const struct wf_row_scalars *scalars,
 		     const struct wf_row_batch *batch, const struct wf_rest_missed *missed);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rows: the arena of a table's rows. A row never moves while it lives; rows given back are used
- * again, last first. Thread: the lane's.
+/* rows: the arena of a table's rows. A row never moves while it lives; freed rows are used again,
+ * the last one first. Thread: the lane's.
  *
  * A row is two f32 of show and click where the table counts them, a head, the values, and the
- * optimizer's state. Where rows lie: slabs.h; how their memory is got ready: lead.h. */
+ * optimizer's state. slabs.h has the memory of rows, lead.h what makes it present in time. */
 #pragma once
 
 #include <stdbool.h>
@@ -27,9 +27,9 @@ struct wf_row_score {
 struct wf_rows_opts {
 	size_t value_floats; /* values and state */
 	bool with_score;
-	size_t slab_bytes;      /* about; a slab has at least one row */
+	size_t slab_bytes;      /* approximate; a slab has at least one row */
 	size_t ahead_bytes_max; /* how far ahead of its use memory is allocated and made present */
-	struct wf_env *helper;  /* whose helper gets memory ready; NULL: none is */
+	struct wf_env *helper;  /* its helper makes memory present; NULL: nothing does */
 	unsigned node;          /* 1 + NUMA node of the memory; 0: anywhere */
 };
 
@@ -44,15 +44,15 @@ struct wf_rows {
 
 /* Allocates nothing yet. */
 void wf_rows_init(struct wf_rows *rows, struct wf_budget *budget, const struct wf_rows_opts *opts);
-/* Sleeps while the helper works on memory of the rows. Accepts zeroed. */
+/* Sleeps while the helper works on memory of the rows. Accepts a zeroed struct. */
 void wf_rows_fini(struct wf_rows *rows);
-/* A row whose bytes are all 0; the caller makes it live by its `born`. WF_ROW_NONE: no memory. */
+/* Allocates a row of zeros; the caller makes it live by its `born`. WF_ROW_NONE: no memory. */
 uint32_t wf_rows_alloc(struct wf_rows *rows);
 void wf_rows_give(struct wf_rows *rows, uint32_t row);
-/* Rows 0 .. count - 1 at once, zeroed: for a fixed vocabulary, which allocates none later, and
- * whose rows are numbered by their ranks. false: no memory; fini frees what was allocated. */
+/* Allocates rows 0 .. count - 1, zeroed, for a fixed vocabulary: it allocates none later, and its
+ * rows are numbered by their ranks. false: no memory; fini frees what was allocated. */
 bool wf_rows_alloc_all(struct wf_rows *rows, uint32_t count);
-/* Of a fixed vocabulary: a row is used for the first time; and more of them are got ready. */
+/* Counts the first use of a row of a fixed vocabulary, and makes memory of more rows present. */
 void wf_rows_first_use(struct wf_rows *rows, uint32_t row);
 void wf_rows_look_ahead(struct wf_rows *rows);
 
@@ -81,7 +81,7 @@ wf_row_of_values(float *values)
 	return (struct wf_row_head *)(void *)values - 1;
 }
 
-/* Only where the table counts them. */
+/* To be called only where the table counts show and click. */
 static inline struct wf_row_score *
 wf_row_score(struct wf_row_head *head)
 {

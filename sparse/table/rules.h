@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rules: what the settings of admission and eviction may be, and which of a table's settings go
- * together. Trainers ask when a table is declared, and whoever makes one asks again. Thread: any;
- * all of it is pure. */
+/* rules: the values that settings of admission and eviction may have, and which settings of a table
+ * exclude each other. Trainers check when a table is declared, lanes when they create it. Thread:
+ * any; all of it is pure. */
 #pragma once
 
 #include "sparse/table/table.h"
 #include "weft/sparse.h"
 
-/* Of the settings as users have them. */
+/* From the settings as users give them. */
 static inline struct wf_admit_opts
 wf_admit_of(const struct weft_table_opts *set)
 {
@@ -28,7 +28,7 @@ wf_evict_of(const struct weft_table_opts *set)
 				      .at_cap = set->evict_at_cap != 0};
 }
 
-/* What is allowed of each by itself. WEFT_INVALID: names setting, value and limit. */
+/* Checks each by itself. WEFT_INVALID: names setting, value and limit. */
 enum weft_status wf_admit_check(const struct wf_admit_opts *opts) WEFT_MUST_CHECK;
 enum weft_status wf_evict_check(const struct wf_evict_opts *opts) WEFT_MUST_CHECK;
 /* Both, and what they rule together with the vocabulary (0: any key) and the cap (0: none). */

@@ -18,10 +18,10 @@ void wf_scan_destroy(struct wf_scan *scan); /* accepts NULL; the table is still 
 /* Finds the partition of each row, of at most `rows` rows now. `*done`: all have been visited, and
  * partitions can be read. WEFT_NOMEM */
 enum weft_status wf_scan_prepare(struct wf_scan *scan, uint32_t rows, bool *done) WEFT_MUST_CHECK;
-/* Goes to a partition of this lane, and sorts it. Returns the number of its rows; until they have
- * been read nothing else is done to the table. */
+/* Begins a partition of this lane, and sorts it. Returns the number of its rows; until they have
+ * been read, no other function of the table may be called. */
 uint32_t wf_scan_partition(struct wf_scan *scan, uint32_t partition);
-/* The next row of it, lent until the table's next call. false: there is none. */
+/* The next row of it, lent until the next call for the table. false: there is none. */
 bool wf_scan_next(struct wf_scan *scan, struct wf_row_record *out);
 
 /* What the rows of the table have in common. */

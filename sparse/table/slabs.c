@@ -57,7 +57,7 @@ wf_slabs_init(struct wf_slabs *slabs, struct wf_budget *budget, size_t row_bytes
 	slabs->run_slabs = run_of(wf_slabs_slab_bytes(slabs));
 }
 
-/* Slabs that were taken together with the one at `first`, from there on. */
+/* How many slabs from `first` on were allocated together with it. */
 static uint32_t
 slabs_taken_with(const struct wf_slabs *slabs, uint32_t first)
 {

@@ -3,10 +3,10 @@
  * Thread: the lane's.
  *
  * The first slabs are small, each twice as large as the one before, so that a table of few rows
- * takes little. They have as many numbers as the others, and do not use them all: the nth row
- * (wf_slabs_nth) need not have number n. Full slabs are taken one at a time while there are few,
- * then in runs whose bytes are a multiple of a huge page: of memory that ends within one the system
- * makes small pages. */
+ * needs little memory. They have as many numbers as the others, and do not use them all: the nth
+ * row (wf_slabs_nth) need not have number n. Full slabs are allocated one at a time while there are
+ * few, then in runs whose bytes are a multiple of a huge page, because the system uses small pages
+ * for memory that ends within one. */
 #pragma once
 
 #include <stdbool.h>
@@ -32,7 +32,7 @@ struct wf_slabs {
 	uint32_t count;
 	uint32_t capacity;
 	uint32_t run_slabs; /* slabs of a run; 1: there are none */
-	/* Slabs of runs: [run_first, run_end). After memory has ended once they come one by one. */
+	/* Slabs of runs: [run_first, run_end). After a failed allocation slabs come one by one. */
 	uint32_t run_first, run_end;
 	bool no_runs;
 	size_t fixed_bytes;  /* of all rows of a fixed vocabulary, which are one piece; 0: none */
@@ -50,7 +50,7 @@ bool wf_slabs_add(struct wf_slabs *slabs);
 bool wf_slabs_add_all(struct wf_slabs *slabs, uint32_t count);
 /* The bytes of a full slab. */
 size_t wf_slabs_slab_bytes(const struct wf_slabs *slabs);
-/* Where the piece of memory ends that the nth row is in, counted in rows. */
+/* The end of the piece of memory that has the nth row, counted in rows. */
 uint32_t wf_slabs_piece_end(const struct wf_slabs *slabs, uint32_t n);
 
 static inline bool

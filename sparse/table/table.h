@@ -25,7 +25,7 @@ struct wf_admit_opts {
 	uint32_t slot_count; /* counters of a partition, a power of 2 (for count; 0: 4,096) */
 };
 
-/* When a row goes. */
+/* When a row is evicted. */
 struct wf_evict_opts {
 	uint64_t age_steps; /* since the last update, or birth; 0: never */
 	/* A row whose score falls below this is evicted: show_weight (show - click) + click_weight
@@ -68,9 +68,9 @@ enum wf_table_stat {
 	WF_TABLE_KEYS_PUSHED,    /* (key, gradient) pairs */
 	WF_TABLE_ROWS_UPDATED,
 	WF_TABLE_ROWS_BORN,
-	WF_TABLE_ROWS_REFUSED,      /* not born for want of memory */
+	WF_TABLE_ROWS_REFUSED,      /* not created, for lack of memory */
 	WF_TABLE_PUSHES_UNADMITTED, /* pairs dropped: their key is not admitted yet */
-	WF_TABLE_PUSHES_LOST,       /* pairs dropped for want of memory */
+	WF_TABLE_PUSHES_LOST,       /* pairs dropped for lack of memory */
 	WF_TABLE_GRADS_NONFINITE,   /* elements */
 	WF_TABLE_EVICTED_BY_AGE,
 	WF_TABLE_EVICTED_BY_SCORE,
@@ -78,10 +78,10 @@ enum wf_table_stat {
 	WF_TABLE_INDEX_REBUILDS, /* gauge: segments of the index */
 	WF_TABLE_ROWS_LIVE,      /* gauge */
 	WF_TABLE_MEMORY_BYTES,   /* gauge: allocated from the env */
-	WF_TABLE_ROW_BYTES,      /* gauge: one row, all in */
+	WF_TABLE_ROW_BYTES,      /* gauge: one row with its overhead */
 	WF_TABLE_READIED_BYTES,  /* gauge: made present by the env's helper */
-	/* Gauge: of rows and pieces of the index that were not ready when they were first used: the
-	 * lane waits while the system finds and clears their pages. */
+	/* Gauge: rows and pieces of the index that were not ready when they were first used, so that
+	 * the lane waited while the system found and cleared their pages. */
 	WF_TABLE_CLEARED_BYTES,
 	WF_TABLE_STAT_COUNT,
 };
@@ -104,9 +104,9 @@ struct wf_table_lookup {
 /**
  * Reads the values of a batch of keys as they are after the last step applied.
  *
- * A key without a row gives its first values, if it may have a row at its first request, or zeros
- * while it is not admitted. Rows are not changed by it: with dense_equivalent the values are caught
- * up in `out` only, so that reading alters no bit.
+ * A key without a row has its initial values if the first request admits it, and zeros while it is
+ * not admitted. No row changes: with dense_equivalent the values are brought up to date in `out`
+ * only, so that reading alters no bit.
  * @return WEFT_OK; WEFT_INVALID: a key is outside the vocabulary, or belongs to another lane: then
  *         `out` holds nothing, and keys before that one may have been given rows
  */
@@ -152,7 +152,7 @@ void wf_table_tend(struct wf_table *table, uint32_t rows);
 struct wf_table_row {
 	uint64_t key;
 	uint32_t stamp;    /* step of its last update, 0: none */
-	uint32_t born;     /* step after which it was born */
+	uint32_t born;     /* step after which it was created */
 	float show, click; /* 0 where not counted */
 	/* [wf_table_row_floats]: values and state, f32 whatever they are at rest; lent until the
 	 * next call. Put: values are rounded to what the table holds. */

@@ -214,7 +214,7 @@ stamp_groups(struct wf_table *t)
 	}
 }
 
-/* Whether a row's first step is told from its others: rmsprop's counts its square in full, as that
+/* Whether a row's first step differs from its others: rmsprop's counts its square in full, as that
  * of tensors does in the job's first step. Where steps without a gradient are made up for, every
  * row takes its first in the job's. */
 static bool
