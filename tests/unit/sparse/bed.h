@@ -11,8 +11,35 @@
 
 #include <cmocka.h>
 
+#include "sparse/table/budget.h"
 #include "sparse/table/table.h"
 #include "tests/support/failing_env.h"
+
+/* A budget without a cap, on a counting env, for parts of a table. */
+struct bed_budget {
+	struct wf_env *inner;
+	struct wf_failing_env failing;
+	struct wf_budget budget;
+};
+
+static inline int
+bed_budget_init(struct bed_budget *bed)
+{
+	assert_int_equal(wf_env_system_create(WF_LOG_WARN, -1, &bed->inner), WEFT_OK);
+	wf_failing_env_init(&bed->failing, bed->inner);
+	wf_failing_env_fail(&bed->failing, 0, false);
+	bed->budget = (struct wf_budget){.env = &bed->failing.env, .cap_bytes = UINT64_MAX};
+	return 0;
+}
+
+/* -1, which fails a test as its teardown: not everything was freed. */
+static inline int
+bed_budget_fini(struct bed_budget *bed)
+{
+	bool clean = wf_failing_env_is_clean(&bed->failing) && bed->budget.used_bytes == 0;
+	wf_env_system_destroy(bed->inner);
+	return clean ? 0 : -1;
+}
 
 /* A table of rows of 4, uniform first values, sgd with rate 1, one lane, on a counting env. */
 static inline struct wf_table_opts

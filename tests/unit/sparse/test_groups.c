@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The gradients of a row stand together, in trainer order, whatever the stamps of rows were before.
  * Thread: one. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "base/assert.h"
 #include "base/rng.h"
 #include "sparse/table/groups.h"
-#include "tests/support/failing_env.h"
+#include "tests/unit/sparse/bed.h"
 
 #define ROWS 12u
 #define BATCHES 3u
@@ -22,9 +15,7 @@ struct row {
 	float values[2];
 };
 
-static struct wf_env *inner;
-static struct wf_failing_env failing;
-static struct wf_budget budget;
+static struct bed_budget bed;
 static struct row row[ROWS];
 static float grad[BATCHES][ENTRIES];
 
@@ -32,20 +23,14 @@ static int
 set_up(void **state)
 {
 	(void)state;
-	assert_int_equal(wf_env_system_create(WF_LOG_WARN, -1, &inner), WEFT_OK);
-	wf_failing_env_init(&failing, inner);
-	wf_failing_env_fail(&failing, 0, false);
-	budget = (struct wf_budget){.env = &failing.env, .cap_bytes = UINT64_MAX};
-	return 0;
+	return bed_budget_init(&bed);
 }
 
 static int
 tear_down(void **state)
 {
 	(void)state;
-	bool clean = wf_failing_env_is_clean(&failing) && budget.used_bytes == 0;
-	wf_env_system_destroy(inner);
-	return clean ? 0 : -1;
+	return bed_budget_fini(&bed);
 }
 
 /* The row of entry e of batch b; ROWS: it has none. */
@@ -107,7 +92,7 @@ gradients_of_a_row_stand_together_in_trainer_order(void **state)
 	struct wf_rng rng;
 	(void)state;
 	wf_rng_init(&rng, 1, 0);
-	assert_true(wf_groups_init(&groups, &budget, BATCHES * ENTRIES));
+	assert_true(wf_groups_init(&groups, &bed.budget, BATCHES * ENTRIES));
 	for (unsigned round = 0; round < 2000; round++) {
 		struct drawn drawn;
 		uint32_t stamp[ROWS];
@@ -122,7 +107,7 @@ gradients_of_a_row_stand_together_in_trainer_order(void **state)
 		}
 		groups.count = 0;
 	}
-	wf_groups_fini(&groups, &budget);
+	wf_groups_fini(&groups, &bed.budget);
 }
 
 /* Each entry has a row of its own: nothing has to be sorted. */
@@ -134,7 +119,7 @@ groups_are_straight_where_each_entry_has_its_own(void **state)
 	const struct wf_table_push push = {.batch = batch, .batch_count = 2};
 	struct wf_groups groups;
 	(void)state;
-	assert_true(wf_groups_init(&groups, &budget, ROWS));
+	assert_true(wf_groups_init(&groups, &bed.budget, ROWS));
 	for (uint32_t r = 0; r < ROWS; r++) {
 		row[r].head.stamp = r;
 		groups.entry_row[r] = row[r].values;
@@ -154,7 +139,7 @@ groups_are_straight_where_each_entry_has_its_own(void **state)
 	groups.count = 0;
 	groups.entry_row[1] = NULL;
 	assert_false(wf_groups_gather(&groups, 2));
-	wf_groups_fini(&groups, &budget);
+	wf_groups_fini(&groups, &bed.budget);
 }
 
 static void
@@ -164,11 +149,11 @@ what_was_taken_is_given_back_wherever_memory_ends(void **state)
 	bool made = false;
 	(void)state;
 	for (uint64_t nth = 1; !made; nth++) {
-		wf_failing_env_fail(&failing, nth, false);
-		made = wf_groups_init(&groups, &budget, 100);
+		wf_failing_env_fail(&bed.failing, nth, false);
+		made = wf_groups_init(&groups, &bed.budget, 100);
 		assert_int_equal(made, nth > 6);
-		wf_groups_fini(&groups, &budget);
-		assert_int_equal(budget.used_bytes, 0);
+		wf_groups_fini(&groups, &bed.budget);
+		assert_int_equal(bed.budget.used_bytes, 0);
 	}
 }
 

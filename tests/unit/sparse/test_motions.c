@@ -12,28 +12,20 @@
 #define DIM 3u
 #define STEPS 600u /* more than stand ready made, and than a block of missed steps */
 
-static struct wf_env *inner;
-static struct wf_failing_env failing;
-static struct wf_budget budget;
+static struct bed_budget bed;
 
 static int
 set_up(void **state)
 {
 	(void)state;
-	assert_int_equal(wf_env_system_create(WF_LOG_WARN, -1, &inner), WEFT_OK);
-	wf_failing_env_init(&failing, inner);
-	wf_failing_env_fail(&failing, 0, false);
-	budget = (struct wf_budget){.env = &failing.env, .cap_bytes = UINT64_MAX};
-	return 0;
+	return bed_budget_init(&bed);
 }
 
 static int
 tear_down(void **state)
 {
 	(void)state;
-	bool clean = wf_failing_env_is_clean(&failing) && budget.used_bytes == 0;
-	wf_env_system_destroy(inner);
-	return clean ? 0 : -1;
+	return bed_budget_fini(&bed);
 }
 
 /* sgd with decay at rate 0.1; a schedule makes rates differ. */
@@ -75,13 +67,13 @@ rows_of_a_lazy_table_stay_still(void **state)
 	const struct wf_motions_step step = {.last = 3, .step = 9, .rate = 123.0};
 	struct wf_motions motions;
 	(void)state;
-	assert_true(wf_motions_init(&motions, &budget, &opts));
+	assert_true(wf_motions_init(&motions, &bed.budget, &opts));
 	assert_true(wf_motions_are_still(&motions));
-	assert_int_equal(budget.used_bytes, 0);
+	assert_int_equal(bed.budget.used_bytes, 0);
 	assert_int_equal(wf_motions_check(&motions, &step), WEFT_OK);
 	assert_int_equal(wf_motions_reserve(&motions, &step), WEFT_OK);
 	wf_motions_add(&motions, 123.0);
-	assert_int_equal(budget.used_bytes, 0);
+	assert_int_equal(bed.budget.used_bytes, 0);
 	wf_motions_fini(&motions);
 }
 
@@ -94,7 +86,7 @@ steps_missed_are_made_up_for_as_one_by_one(void **state)
 		const struct wf_row_opts opts = shrinking(varies != 0);
 		struct wf_motions motions;
 		double kept[STEPS + 1]; /* of 1 by the last n steps */
-		assert_true(wf_motions_init(&motions, &budget, &opts));
+		assert_true(wf_motions_init(&motions, &bed.budget, &opts));
 		assert_false(wf_motions_are_still(&motions));
 		for (uint32_t last = 0; last < STEPS; last++) {
 			const struct wf_motions_step step = {
@@ -119,7 +111,7 @@ steps_missed_are_made_up_for_as_one_by_one(void **state)
 			assert_near(row[2], 0.0);
 		}
 		wf_motions_fini(&motions);
-		assert_int_equal(budget.used_bytes, 0);
+		assert_int_equal(bed.budget.used_bytes, 0);
 	}
 }
 
@@ -131,14 +123,14 @@ what_has_no_closed_form_is_refused(void **state)
 	struct wf_motions_step step = {.table = 7, .last = 4, .step = 6, .rate = 0.1};
 	struct wf_motions motions;
 	(void)state;
-	assert_true(wf_motions_init(&motions, &budget, &constant));
+	assert_true(wf_motions_init(&motions, &bed.budget, &constant));
 	assert_int_equal(wf_motions_check(&motions, &step), WEFT_OK);
 	step.rate = 0.2;
 	assert_int_equal(wf_motions_check(&motions, &step), WEFT_INVALID);
 	assert_non_null(strstr(weft_last_error(), "table 7: rate 0.2, but steps missed are made "
 						  "up for at 0.1"));
 	wf_motions_fini(&motions);
-	assert_true(wf_motions_init(&motions, &budget, &varying));
+	assert_true(wf_motions_init(&motions, &bed.budget, &varying));
 	assert_int_equal(wf_motions_check(&motions, &step), WEFT_INVALID);
 	assert_non_null(strstr(weft_last_error(), "push of step 6 after step 4"));
 	step.step = 5;
@@ -153,16 +145,16 @@ a_step_that_cannot_be_kept_changes_nothing(void **state)
 	const struct wf_motions_step step = {.table = 7, .last = 0, .step = 1, .rate = 0.1};
 	struct wf_motions motions;
 	(void)state;
-	wf_failing_env_fail(&failing, 1, false);
-	assert_false(wf_motions_init(&motions, &budget, &opts));
+	wf_failing_env_fail(&bed.failing, 1, false);
+	assert_false(wf_motions_init(&motions, &bed.budget, &opts));
 	wf_motions_fini(&motions);
-	assert_true(wf_motions_init(&motions, &budget, &opts));
-	budget.cap_bytes = budget.used_bytes;
+	assert_true(wf_motions_init(&motions, &bed.budget, &opts));
+	bed.budget.cap_bytes = bed.budget.used_bytes;
 	assert_int_equal(wf_motions_reserve(&motions, &step), WEFT_NOMEM);
 	assert_non_null(strstr(weft_last_error(), "no memory to keep step 1"));
 	assert_non_null(strstr(weft_last_error(), "raise the memory cap"));
-	assert_int_equal(budget.used_bytes, budget.cap_bytes);
-	budget.cap_bytes = UINT64_MAX;
+	assert_int_equal(bed.budget.used_bytes, bed.budget.cap_bytes);
+	bed.budget.cap_bytes = UINT64_MAX;
 	assert_int_equal(wf_motions_reserve(&motions, &step), WEFT_OK);
 	wf_motions_fini(&motions);
 }
