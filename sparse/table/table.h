@@ -80,8 +80,8 @@ enum wf_table_stat {
 	WF_TABLE_MEMORY_BYTES,   /* gauge: allocated from the env */
 	WF_TABLE_ROW_BYTES,      /* gauge: one row with its overhead */
 	WF_TABLE_READIED_BYTES,  /* gauge: made present by the env's helper */
-	/* Gauge: rows and pieces of the index that were not ready when they were first used, so that
-	 * the lane waited while the system found and cleared their pages. */
+	/* Gauge: rows and pieces of the index that were not ready when they were first used: the
+	 * lane waited while the system found and cleared their pages. */
 	WF_TABLE_CLEARED_BYTES,
 	WF_TABLE_STAT_COUNT,
 };
