@@ -2,6 +2,7 @@
 /* Counts words and numbers them. Thread: see dictionary.h. */
 #include "trainer/readers/dictionary.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -220,14 +221,14 @@ number_entries(struct wf_env *env, const struct entry *entry, uint32_t count,
 	return st;
 }
 
-enum weft_status
-wf_dictionary_create(struct wf_env *env, const struct wf_census *census, uint32_t vocabulary,
-		     struct wf_dictionary **out)
+/* `vocabulary` at most, "unknown" included. */
+static enum weft_status
+create(struct wf_env *env, const struct wf_census *census, uint32_t vocabulary, bool by_order,
+       struct wf_dictionary **out)
 {
 	const uint32_t words = census->names.count;
 	struct wf_dictionary *dictionary = NULL;
 
-	WF_ASSERT(vocabulary >= 2 && vocabulary <= WF_WORDS_VOCABULARY_MAX);
 	struct entry *entry = wf_zalloc_array(env, words + 1u, sizeof(*entry));
 	if (entry == NULL) {
 		return wf_fail(WEFT_NOMEM, "vocabulary: order of %u words", words);
@@ -235,7 +236,9 @@ wf_dictionary_create(struct wf_env *env, const struct wf_census *census, uint32_
 	for (uint32_t i = 0; i < words; i++) {
 		entry[i] = (struct entry){census->names.name[i], census->count[i]};
 	}
-	qsort(entry, words, sizeof(*entry), by_count);
+	if (!by_order) {
+		qsort(entry, words, sizeof(*entry), by_count);
+	}
 	/* With all words numbered, 0 still stands for those that only other texts have. */
 	enum weft_status st =
 		alloc_dictionary(env, words + 1 < vocabulary ? words + 1 : vocabulary, &dictionary);
@@ -249,6 +252,22 @@ wf_dictionary_create(struct wf_env *env, const struct wf_census *census, uint32_
 	}
 	*out = dictionary;
 	return WEFT_OK;
+}
+
+enum weft_status
+wf_dictionary_create(struct wf_env *env, const struct wf_census *census, uint32_t vocabulary,
+		     struct wf_dictionary **out)
+{
+	WF_ASSERT(vocabulary >= 2 && vocabulary <= WF_WORDS_VOCABULARY_MAX);
+	return create(env, census, vocabulary, false, out);
+}
+
+enum weft_status
+wf_dictionary_create_in_order(struct wf_env *env, const struct wf_census *census,
+			      struct wf_dictionary **out)
+{
+	WF_ASSERT(census->names.count >= 1 && census->names.count < WF_WORDS_VOCABULARY_MAX);
+	return create(env, census, WF_WORDS_VOCABULARY_MAX, true, out);
 }
 
 uint32_t

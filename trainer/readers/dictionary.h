@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dictionary: the different words of a text, how often each is there, and the numbers that the most
  * frequent ones get: from 1 by falling count, equal counts in the order of their bytes; 0 is the
- * number of all others. What a word is, letters.h and words.h say.
+ * number of all others. A file of words may have the numbers instead. What a word is, letters.h and
+ * words.h say.
  *
  * Memory: while words are counted, at most 64 bytes and the spelling for each different one,
  * whatever the size of the text; afterwards that of the numbered ones. Thread: the owner's while
@@ -47,6 +48,19 @@ struct wf_dictionary {
 enum weft_status wf_dictionary_create(struct wf_env *env, const struct wf_census *census,
 				      uint32_t vocabulary,
 				      struct wf_dictionary **out) WEFT_MUST_CHECK;
+/* The same with the numbers 1, 2, 3, ... in the order in which the census met the words, which are 1
+ * to WF_WORDS_VOCABULARY_MAX - 1. */
+enum weft_status wf_dictionary_create_in_order(struct wf_env *env, const struct wf_census *census,
+					       struct wf_dictionary **out) WEFT_MUST_CHECK;
+/**
+ * Reads a file of words, which may be packed: line N has the word of number N and nothing else.
+ * @param out ends with wf_dictionary_destroy
+ * @return WEFT_OK; WEFT_DATA: the file is damaged or empty, or has more than
+ *         WF_WORDS_VOCABULARY_MAX - 1 lines; or a line is no word, or has one that is in a line
+ *         before it: file and line; WEFT_IO; WEFT_NOMEM
+ */
+enum weft_status wf_dictionary_read(struct wf_env *env, const char *path,
+				    struct wf_dictionary **out) WEFT_MUST_CHECK;
 void wf_dictionary_destroy(struct wf_env *env, struct wf_dictionary *dictionary); /* or NULL */
 /* The number of a word. */
 uint32_t wf_dictionary_find(const struct wf_dictionary *dictionary, const char *word);
