@@ -135,6 +135,13 @@ static const struct wf_option own[] = {
 	 .max = WF_WORDS_VOCABULARY_MAX,
 	 .help = "ngram: number of words in the vocabulary, the most frequent ones. All "
 		 "other words count as one."},
+	{.name = "dictionary",
+	 .type = WF_OPTION_STRING,
+	 .offset = AT(dictionary),
+	 .metavar = "FILE",
+	 .help = "ngram: the words of the vocabulary, one in each line in the order of their "
+		 "numbers. --vocabulary then has no effect. "
+		 "Without this the words of the training rows are counted."},
 	{.name = "nearest",
 	 .type = WF_OPTION_STRING,
 	 .offset = AT(nearest),

@@ -166,7 +166,9 @@ wf_run_compared(const struct wf_run *job, char *out)
 			 opts->test_list != NULL && opts->test_list[0] != '\0' ? "true" : "false");
 	if (job->data.source->kind == WF_SOURCE_WORDS) {
 		used += snprintf(out + used, WF_COMPARED_BYTES - (size_t)used,
-				 " vocabulary=%" PRIu64, opts->vocabulary);
+				 " vocabulary=%" PRIu64,
+				 job->data.dictionary != NULL ? job->data.dictionary->vocabulary
+							      : opts->vocabulary);
 	}
 	used += snprintf(out + used, WF_COMPARED_BYTES - (size_t)used, "%s", data);
 	if (used >= (int)WF_COMPARED_BYTES) {

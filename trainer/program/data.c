@@ -46,6 +46,9 @@ is_scaled(const struct wf_train_opts *opts)
 static const char *
 whole_of(const struct wf_run *job)
 {
+	if (job->kind->has_words && is_given(job->opts->dictionary)) {
+		return NULL;
+	}
 	if (!is_csv(job)) {
 		return job->kind->whole;
 	}
@@ -68,7 +71,8 @@ unscaled(const struct wf_run *job)
 	if (is_csv(job)) {
 		return ", or leave scale=range out";
 	}
-	return job->kind->has_tables ? "" : ", or format=csv, which takes columns as they stand";
+	return job->kind->has_words ? ", or a dictionary, a file that has the numbers"
+				    : ", or format=csv, which takes columns as they stand";
 }
 
 static enum weft_status
@@ -82,6 +86,31 @@ check_csv(const struct wf_run *job)
 	return wf_fail(WEFT_INVALID, "%s=%.80s: is for format=csv, which linear and mlp read",
 		       has_target ? "target" : "scale",
 		       has_target ? job->opts->target : job->opts->scale);
+}
+
+/* The numbers of words, if they are in a file. */
+static enum weft_status
+read_dictionary(struct wf_run *job)
+{
+	const char *path = job->opts->dictionary;
+
+	if (!is_given(path)) {
+		return WEFT_OK;
+	}
+	if (!job->kind->has_words) {
+		return wf_fail(WEFT_INVALID,
+			       "dictionary=%.200s: is for the model ngram; leave it out with %s",
+			       path, job->kind->name);
+	}
+	return wf_dictionary_read(job->env, path, &job->data.dictionary);
+}
+
+/* The numbers that the next set to be opened has; NULL: those of its own words. */
+static const struct wf_dictionary *
+dictionary_of(const struct wf_run *job)
+{
+	return job->data.dictionary != NULL ? job->data.dictionary
+					    : job->data.set[0].source.words.dictionary;
 }
 
 /* The original's word is as good; both only if they say the same. */
@@ -284,7 +313,7 @@ open_set(struct wf_run *job, const char *items, uint32_t trainer, struct wf_set 
 			   .target = job->opts->target,
 			   .is_scaled = is_scaled(job->opts),
 			   .vocabulary = job->opts->vocabulary,
-			   .dictionary = job->data.set[0].source.words.dictionary,
+			   .dictionary = dictionary_of(job),
 			   .is_validating = job->opts->validate,
 			   .is_whole = is_given(job->opts->test_list)},
 		.read = job->kind->read,
@@ -326,7 +355,7 @@ open_test(struct wf_run *job)
 			   .format = job->opts->format,
 			   .target = job->opts->target,
 			   .vocabulary = job->opts->vocabulary,
-			   .dictionary = job->data.set[0].source.words.dictionary,
+			   .dictionary = dictionary_of(job),
 			   .is_whole = true},
 		.read = job->kind->read,
 		.open_sheet = job->kind->open_sheet,
@@ -408,6 +437,9 @@ wf_run_open_data(struct wf_run *job)
 	if (st == WEFT_OK) {
 		st = check_test_list(job);
 	}
+	if (st == WEFT_OK) {
+		st = read_dictionary(job);
+	}
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -439,6 +471,8 @@ wf_run_close_data(struct wf_run *job)
 	job->data.set = NULL;
 	job->data.set_count = 0;
 	wf_set_close(job->env, &job->data.test_set);
+	wf_dictionary_destroy(job->env, job->data.dictionary);
+	job->data.dictionary = NULL;
 }
 
 const struct wf_set *

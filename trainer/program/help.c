@@ -12,7 +12,7 @@ static const struct wf_help_group groups[] = {
 	{"Training", "num_passes batch_size trainer_count seed test_period validate baseline"},
 	{"Data and model",
 	 "data train_list test_list data_split data_window format target scale hidden embedding "
-	 "vocabulary nearest closed_form"},
+	 "vocabulary dictionary nearest closed_form"},
 	{WF_HEADING_OPTIMIZER,
 	 "optimizer learning_method learning_rate learning_rate_schedule learning_rate_decay_a "
 	 "learning_rate_decay_b learning_rate_args momentum adam_beta1 adam_beta2 adam_epsilon "

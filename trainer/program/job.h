@@ -51,6 +51,7 @@ struct wf_run_saving {
 /* The rows of a run, and whose they are: data.c. */
 struct wf_run_data {
 	enum wf_split split;
+	struct wf_dictionary *dictionary; /* of --dictionary; NULL: words are counted */
 	/* [set_count] this trainer's; in a sequential run, if they have sets of their own, all
 	 * trainers'. */
 	struct wf_set *set;

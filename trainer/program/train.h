@@ -26,11 +26,12 @@ struct wf_train_opts {
 	const char *target;     /* csv: name of the target's column; NULL or "": the last one */
 	const char *scale;      /* csv: "none", "range"; NULL: none */
 	const char *hidden;
-	uint64_t embedding;  /* width of a table's rows; ctr 0: wide part only */
-	uint64_t vocabulary; /* ngram: words of the vocabulary */
-	const char *nearest; /* ngram: words whose neighbours are printed; NULL: some */
-	bool validate;       /* test on a part of the training rows */
-	bool baseline;       /* print the baselines of models with tables */
+	uint64_t embedding;     /* width of a table's rows; ctr 0: wide part only */
+	uint64_t vocabulary;    /* ngram: words of the vocabulary */
+	const char *dictionary; /* ngram: a file of all of them; NULL or "": they are counted */
+	const char *nearest;    /* ngram: words whose neighbours are printed; NULL: some */
+	bool validate;          /* test on a part of the training rows */
+	bool baseline;          /* print the baselines of models with tables */
 
 	uint64_t num_passes;
 	uint64_t log_period;  /* batches; 0: never */

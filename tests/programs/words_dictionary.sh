@@ -1,0 +1,86 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# ngram with a dictionary: the numbers of words come from a file, so that trainers may have data of
+# their own, and a job ends with the bits of one process. What is no dictionary is refused.
+. "${0%/*}/lib.sh"
+needs_training
+
+data=${WEFT_DATA_DIR:-${0%/*}/../../data}
+port=$(free_ports)
+mkdir text
+head -n 3000 "$data/moby-dick.txt" >all.txt
+split -d -a 5 -n l/4 all.txt text/part-
+cat text/part-00000 text/part-00001 >own-0
+gzip -c text/part-00002 >own-1
+cp text/part-00003 test.txt
+# The words of the text that has been trained on, by count and bytes.
+LC_ALL=C tr -cs "a-zA-Z'" '\n' <own-0 | LC_ALL=C tr A-Z a-z | grep -x '[a-z]*' | LC_ALL=C sort |
+	LC_ALL=C uniq -c | LC_ALL=C sort -k1,1nr -k2,2 | head -n 400 | sed 's/.* //' >words
+options="--num_passes=1 --hidden=16 --embedding=8 --dictionary=$work/words"
+
+# alone TRAINERS options: one process in place of the trainers
+alone() {
+	trainers=$1
+	shift
+	# shellcheck disable=SC2086
+	expect 0 "$WEFT" train ngram --sequential --num_gradient_servers="$trainers" $options "$@"
+	told=$(cat last.out)
+}
+# as_alone options: a job of two trainers ends as `alone` did
+as_alone() {
+	# shellcheck disable=SC2086
+	expect 0 "$WEFT" launch --local --port="$port" --pservers=1 --ports_num=1 \
+		--ports_num_for_sparse=1 --trainers=2 -- train ngram $options "$@"
+	[ "$(cat last.out)" = "$told" ] || fail "a job with $* ends with other lines than '$told'"
+}
+
+alone 2 --data='own-{trainer}' --data_split=mine
+says last.err "the baseline is left out: trainers have files of their own"
+as_alone --data="$work/own-{trainer}" --data_split=mine
+mine=$told
+alone 2 --data='own-{trainer}' --data_split=mine --test_list=test.txt
+as_alone --data="$work/own-{trainer}" --data_split=mine --test_list="$work/test.txt"
+[ "$told" != "$mine" ] || fail "all words are trained on, and the end is the same"
+alone 2 --data=text --data_split=files
+as_alone --data="$work/text" --data_split=files
+grep -q "are counted" last.err && fail "words that have numbers are counted"
+alone 2 --data=text
+as_alone --data="$work/text"
+
+# Words in another order are other numbers.
+sed '1!G;h;$!d' words >other
+start pserver "$WEFT" pserver --port="$port" --once --num_gradient_servers=2 --ports_num_for_sparse=1
+pserver=$last_pid
+job="--pservers=127.0.0.1:$port --ports_num_for_sparse=1 --num_gradient_servers=2 --data_split=mine"
+# shellcheck disable=SC2086
+start first "$WEFT" train ngram $options $job --trainer_id=0 --data=own-0
+first=$last_pid
+wait_for pserver.err "trainer 0"
+# shellcheck disable=SC2086
+expect 64 "$WEFT" train ngram $options $job --trainer_id=1 --data=own-1 --dictionary="$work/other"
+says last.err " words="
+ends "$first" 20 "trainer 0"
+[ "$code" -eq 64 ] || fail "trainer 0: exit code $code"
+ends "$pserver" 20 pserver
+
+# refused CODE TEXT options: before anybody is connected to
+refused() {
+	wanted_code=$1 text=$2
+	shift 2
+	expect "$wanted_code" "$WEFT" train "$@" --trainer_id=0 --pservers=127.0.0.1:1 \
+		--ports_num_for_sparse=1
+	says last.err "$text"
+}
+refused 64 "data_split=mine: the model ngram numbers the words of its text, which have to be the same" \
+	ngram --data=own-0 --data_split=mine
+says last.err "or a dictionary, a file that has the numbers"
+refused 64 "dictionary=words: is for the model ngram" ctr --dictionary=words
+: >empty
+refused 65 "empty: is empty; a dictionary has a word in each line" ngram --dictionary=empty
+{ cat words && head -n 1 words; } >twice
+refused 65 "twice: line 401, column 1: \"$(head -n 1 words)\" is in line 1, too" ngram --dictionary=twice
+printf 'the\nWhale\n' >large
+refused 65 "large: line 2, column 1: \"Whale\" is no word" ngram --dictionary=large
+gzip -c words | head -c 300 >cut.gz
+refused 65 "cut.gz: " ngram --dictionary=cut.gz
+refused 74 "nowhere: " ngram --dictionary=nowhere
