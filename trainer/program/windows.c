@@ -24,7 +24,8 @@ wf_windows_visit(struct wf_env *env, const struct wf_files *files, size_t window
 {
 	struct wf_lines *lines = NULL;
 	struct wf_span *span = NULL;
-	struct wf_text text = {.count = 1};
+	struct wf_text text;
+	bool is_over = false;
 
 	enum weft_status st = wf_windows_spans(env, files, &span);
 	if (st == WEFT_OK) {
@@ -33,10 +34,11 @@ wf_windows_visit(struct wf_env *env, const struct wf_files *files, size_t window
 	if (st == WEFT_OK) {
 		wf_lines_begin(lines, span, files->count);
 	}
-	while (st == WEFT_OK && text.count > 0) {
+	while (st == WEFT_OK && !is_over) {
 		st = wf_lines_next(lines, &text);
-		if (st == WEFT_OK && text.count > 0) {
-			st = visit(env, arg, &text);
+		is_over = st == WEFT_OK && text.count == 0;
+		if (st == WEFT_OK && !is_over) {
+			st = visit(env, arg, &text); /* which may leave nothing of it */
 		}
 	}
 	wf_lines_close(lines);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "trainer/program/feed.h"
+#include "trainer/program/windows.h"
 
 #define FILES 5u
 #define ROWS 400u
@@ -284,6 +285,25 @@ what_a_set_cannot_be_is_refused(void **state)
 	wf_set_close(scene->env, &set);
 }
 
+static enum weft_status
+count_rows(struct wf_env *env, void *arg, struct wf_text *text)
+{
+	size_t *rows = arg;
+	(void)env;
+	*rows += wf_text_line_count(text);
+	text->count = 0;
+	return WEFT_OK;
+}
+
+static void
+windows_are_visited_to_the_last_whatever_is_left_of_one(void **state)
+{
+	const struct scene *scene = *state;
+	size_t rows = 0;
+	assert_ok(wf_windows_visit(scene->env, &scene->set.files, 1024, count_rows, &rows));
+	assert_int_equal(rows, ROWS);
+}
+
 /* --- tables of numbers --- */
 
 #define TABLE_FILES 3u
@@ -437,6 +457,7 @@ main(void)
 		cmocka_unit_test(a_stream_can_be_left_at_any_time),
 		cmocka_unit_test(a_file_that_changes_ends_the_pass),
 		cmocka_unit_test(what_a_set_cannot_be_is_refused),
+		cmocka_unit_test(windows_are_visited_to_the_last_whatever_is_left_of_one),
 		cmocka_unit_test(rows_of_a_table_are_those_that_it_has_in_memory),
 		cmocka_unit_test(a_table_whose_classes_change_ends_the_pass),
 	};
