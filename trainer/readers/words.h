@@ -28,7 +28,9 @@
 struct wf_words_run {
 	size_t token; /* the first word, */
 	size_t tokens;
-	size_t row; /* and the number of the first row */
+	size_t row;    /* and the number of the first row */
+	size_t file;   /* whose words they are, by its place in the list of files, */
+	uint64_t word; /* and the first one's place in it */
 };
 
 struct wf_words_runs {
@@ -40,7 +42,7 @@ struct wf_words_runs {
 struct wf_words {
 	const struct wf_dictionary *dictionary; /* the numbers; lent, unless it is */
 	struct wf_dictionary *own;              /* this one */
-	uint32_t *token;                        /* [tokens] the text */
+	uint32_t *token;                        /* [tokens] the text; NULL of an outline */
 	size_t tokens;
 	size_t train_tokens;
 	size_t rows;
@@ -70,6 +72,44 @@ enum weft_status wf_words_parse(struct wf_env *env, struct wf_text *text,
 				const struct wf_words_opts *opts,
 				struct wf_words *out) WEFT_MUST_CHECK;
 void wf_words_fini(struct wf_env *env, struct wf_words *words); /* accepts a zeroed one */
+
+/* What is known of a text whose files have so many words, file_words [files]: its runs and rows, as
+ * wf_words_parse has them, and no words. WEFT_DATA: `path` and why there are too few words;
+ * WEFT_NOMEM. */
+enum weft_status wf_words_outline(struct wf_env *env, const char *path,
+				  const struct wf_words_opts *opts, const size_t *file_words,
+				  size_t files, struct wf_words *out) WEFT_MUST_CHECK;
+
+/* The words of a file that rows are made of. */
+struct wf_words_span {
+	const char *path;
+	uint64_t words;      /* that the file has; > 0 */
+	uint64_t first, end; /* the words first .. end - 1 */
+};
+
+/* A place in files that are read window by window, from the first window on. Set the spans, and
+ * nothing else. */
+struct wf_words_place {
+	const struct wf_words_span *span; /* [span_count] lent */
+	size_t span_count;
+	size_t at;                       /* the span being read, */
+	uint64_t seen;                   /* how many words of its file have been, */
+	uint32_t lead[WF_WORDS_CONTEXT]; /* and the last ones of them that rows are made of, with */
+	size_t lead_count;               /* which rows of the next window begin */
+};
+
+/**
+ * Reads the next window. A row is in the window that has its last word.
+ * @param text  with pieces, whose `file` is the number of a span
+ * @param out   has a run for each piece; ends with wf_words_fini
+ * @return WEFT_OK; WEFT_DATA: as of wf_words_read, or a file has another number of words; WEFT_NOMEM
+ */
+enum weft_status wf_words_parse_window(struct wf_env *env, struct wf_text *text,
+				       const struct wf_dictionary *dictionary,
+				       struct wf_words_place *place,
+				       struct wf_words *out) WEFT_MUST_CHECK;
+/* There is no window left. WEFT_DATA: a file has another number of words. */
+enum weft_status wf_words_end_windows(struct wf_words_place *place) WEFT_MUST_CHECK;
 
 /* The first word of a row. */
 size_t wf_words_row_start(const struct wf_words_runs *runs, size_t row);

@@ -254,6 +254,82 @@ a_dictionary_of_other_words_numbers_these(void **state)
 	wf_dictionary_destroy(*state, dictionary);
 }
 
+/* Lines of two files, a few of them in a window. */
+static struct wf_text
+window_of(struct wf_env *env, const char *const lines[], const struct wf_text_piece *piece,
+	  size_t pieces)
+{
+	char all[256] = "";
+	for (size_t i = 0; i < pieces; i++) {
+		assert_int_equal(piece[i].at, strlen(all));
+		snprintf(all + piece[i].at, sizeof(all) - piece[i].at, "%s", lines[i]);
+	}
+	struct wf_text text = text_of_bytes(env, all, strlen(all));
+	text.piece = piece;
+	text.piece_count = pieces;
+	return text;
+}
+
+/* Of the words a to w in two files, rows are made of c to m and of o to u. */
+static void
+a_row_is_in_the_window_of_its_last_word(void **state)
+{
+	static const struct wf_words_span span[2] = {
+		{.path = "one", .words = 14, .first = 2, .end = 13},
+		{.path = "two", .words = 9, .first = 0, .end = 7},
+	};
+	static const char *const lines[][2] = {{"a b c d\n"},
+					       {"1 2 3\n"},
+					       {"e f\n"},
+					       {"g h i j k l m n\n", "o p\n"},
+					       {"q r s t u v w"}};
+	static const struct wf_text_piece piece[][2] = {
+		{{.path = "one", .line = 1, .lines = 1}},
+		{{.path = "one", .line = 2, .lines = 1}},
+		{{.path = "one", .line = 3, .lines = 1}},
+		{{.path = "one", .line = 4, .lines = 1},
+		 {.path = "two", .line = 1, .lines = 1, .at = 16, .file = 1}},
+		{{.path = "two", .line = 2, .lines = 1, .file = 1}},
+	};
+	static const size_t pieces[] = {1, 1, 1, 2, 1};
+	static const size_t rows[] = {0, 0, 0, 7, 3};
+	static const char first[] = "...co"; /* word of the first row */
+	static const char alphabet[] =
+		"a\0b\0c\0d\0e\0f\0g\0h\0i\0j\0k\0l\0m\0n\0o\0p\0q\0r\0s\0t\0u\0v\0w";
+	struct wf_words_place place = {.span = span, .span_count = 2};
+	struct wf_census census = {0};
+	struct wf_dictionary *dictionary;
+	struct wf_words words;
+	assert_ok(wf_census_add(*state, &census, "all", alphabet, 23));
+	assert_ok(wf_dictionary_create_in_order(*state, &census, &dictionary));
+	wf_census_fini(*state, &census);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct wf_text text = window_of(*state, lines[i], piece[i], pieces[i]);
+		assert_ok(wf_words_parse_window(*state, &text, dictionary, &place, &words));
+		wf_text_fini(*state, &text);
+		assert_int_equal(words.runs.count, pieces[i]);
+		assert_int_equal(words.rows, rows[i]);
+		for (size_t row = 0; row < rows[i]; row++) {
+			const uint32_t *token = words.token + wf_words_row_start(&words.runs, row);
+			for (uint32_t word = 0; word <= WF_WORDS_CONTEXT; word++) {
+				assert_int_equal(token[word],
+						 (uint32_t)(first[i] - 'a') + 1 + row + word);
+			}
+		}
+		wf_words_fini(*state, &words);
+	}
+	assert_ok(wf_words_end_windows(&place));
+
+	/* A file that has lost its words is noticed by the next one. */
+	place = (struct wf_words_place){.span = span, .span_count = 2};
+	struct wf_text text = window_of(*state, lines[4], piece[4], 1);
+	assert_refused(wf_words_parse_window(*state, &text, dictionary, &place, &words), WEFT_DATA,
+		       "one: has 0 words now, and had 14 when it was opened");
+	wf_text_fini(*state, &text);
+	assert_refused(wf_words_end_windows(&place), WEFT_DATA, "one: has 0 words now");
+	wf_dictionary_destroy(*state, dictionary);
+}
+
 static void
 a_batch_is_four_words_and_the_next(void **state)
 {
@@ -343,6 +419,7 @@ main(void)
 		cmocka_unit_test(no_row_has_words_of_two_files),
 		cmocka_unit_test(files_too_short_for_a_row_are_refused),
 		cmocka_unit_test(a_dictionary_of_other_words_numbers_these),
+		cmocka_unit_test(a_row_is_in_the_window_of_its_last_word),
 		cmocka_unit_test(a_batch_is_four_words_and_the_next),
 		cmocka_unit_test(too_short_a_text_is_refused),
 		cmocka_unit_test(too_little_memory_is_said_and_none_is_lost),
