@@ -47,6 +47,15 @@ grep -q "are counted" last.err && fail "words that have numbers are counted"
 alone 2 --data=text
 as_alone --data="$work/text"
 
+# In windows.
+alone 2 --data='own-{trainer}' --data_split=mine --test_list=test.txt --data_window=2KiB
+says last.err "own-1: how many words each file has is counted in a first pass" \
+	"data of trainer 1, its own" "read in windows of 2048 bytes"
+as_alone --data="$work/own-{trainer}" --data_split=mine --test_list="$work/test.txt" \
+	--data_window=2KiB
+alone 2 --data=text --data_split=files --data_window=2KiB
+as_alone --data="$work/text" --data_split=files --data_window=2KiB
+
 # Words in another order are other numbers.
 sed '1!G;h;$!d' words >other
 start pserver "$WEFT" pserver --port="$port" --once --num_gradient_servers=2 --ports_num_for_sparse=1

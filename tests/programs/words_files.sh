@@ -38,6 +38,25 @@ as_alone --data=text --data_split=files --test_list=test.txt
 alone 2 --data=text --test_list=test.txt
 as_alone --data=text --test_list=test.txt
 
+# In windows of some 300 words, which rows go from one into the next.
+alone 2 --data=text
+whole=$told
+alone 2 --data=text --data_window=2KiB
+says last.err "text/part-00000 and the other files: their words are counted in two first passes" \
+	"read in windows of 2048 bytes" "the baseline is left out: the data is larger than memory"
+grep -q "digests of tables cover" last.err && fail "digests do not cover all words"
+[ "$told" != "$whole" ] || fail "windows do not change the order of rows"
+windows=$told
+as_alone --data=text --data_window=2KiB
+alone 2 --data=text --data_window=2KiB --progress=caller
+[ "$told" = "$windows" ] || fail "a thread that reads ahead changes the end"
+alone 2 --data=text --data_window=4KiB
+[ "$told" != "$windows" ] || fail "windows of twice the size do not change the order of rows"
+alone 2 --data=text --data_split=files --data_window=2KiB
+as_alone --data=text --data_split=files --data_window=2KiB
+alone 2 --data=text --test_list=test.txt --data_window=2KiB
+as_alone --data=text --test_list=test.txt --data_window=2KiB
+
 # One trainer has all files, which are those of the set that is shared by rows.
 alone 1 --data=text --data_split=files --baseline=false
 files=$told

@@ -350,7 +350,7 @@ static const struct wf_option own[] = {
 	 .type = WF_OPTION_BYTES,
 	 .offset = AT(data_window),
 	 .initial = "0",
-	 .help = "ctr, mlp, linear: data with at most this many bytes of text stays in memory; "
+	 .help = "Data with at most this many bytes of text stays in memory; "
 		 "more is read in each pass in windows of this size, in which rows are shuffled. A "
 		 "trainer needs about six times as much memory, trainer 0, which tests, twice "
 		 "that. 0: 64MiB, and windows of 8MiB."},

@@ -12,14 +12,14 @@
 /* A file, of whichever trainer. */
 struct listed {
 	uint32_t owner;
-	size_t words;
-	size_t train_words; /* of them, the first ones */
-	size_t seen;        /* words of the second reading so far */
+	size_t train_words; /* of its words, the first ones */
+	size_t seen;        /* words that have been read */
 };
 
 struct survey {
 	const struct wf_corpus_opts *opts;
-	struct listed *file; /* [opts->files->count] */
+	size_t *words;       /* [opts->files->count] being measured; or else */
+	struct listed *file; /* [opts->files->count] whose words are counted */
 	size_t *piece_words; /* [piece_alloc] of a window */
 	size_t piece_alloc;
 	struct wf_census census;
@@ -46,7 +46,7 @@ cut_window(struct wf_env *env, struct survey *survey, struct wf_text *text)
 	return wf_letters_cut(text, survey->piece_words, &words);
 }
 
-/* First reading: how many words each file has. */
+/* How many words each file has. */
 static enum weft_status
 add_window_words(struct wf_env *env, void *arg, struct wf_text *text)
 {
@@ -54,7 +54,7 @@ add_window_words(struct wf_env *env, void *arg, struct wf_text *text)
 
 	enum weft_status st = cut_window(env, survey, text);
 	for (size_t i = 0; st == WEFT_OK && i < text->piece_count; i++) {
-		survey->file[text->piece[i].file].words += survey->piece_words[i];
+		survey->words[text->piece[i].file] += survey->piece_words[i];
 	}
 	return st;
 }
@@ -68,7 +68,7 @@ skip_words(const char *at, size_t words)
 	return at;
 }
 
-/* Second reading: how often each training word is there. */
+/* How often each training word is there. */
 static enum weft_status
 add_window_counts(struct wf_env *env, void *arg, struct wf_text *text)
 {
@@ -120,7 +120,7 @@ split_words(struct wf_env *env, const struct survey *survey)
 		return wf_fail(WEFT_NOMEM, "words of %" PRIu32 " trainers", trainers);
 	}
 	for (size_t i = 0; i < count; i++) {
-		left[survey->file[i].owner] += survey->file[i].words;
+		left[survey->file[i].owner] += survey->opts->words[i];
 	}
 	for (uint32_t trainer = 0; trainer < trainers; trainer++) {
 		left[trainer] = wf_words_train_part(left[trainer], survey->opts->is_whole);
@@ -128,15 +128,36 @@ split_words(struct wf_env *env, const struct survey *survey)
 	for (size_t i = 0; i < count; i++) {
 		struct listed *file = &survey->file[i];
 		size_t *words = &left[file->owner];
-		file->train_words = file->words < *words ? file->words : *words;
+		file->train_words =
+			survey->opts->words[i] < *words ? survey->opts->words[i] : *words;
 		*words -= file->train_words;
 	}
 	wf_free(env, left, trainers * sizeof(*left));
 	return WEFT_OK;
 }
 
+static void
+fini(struct wf_env *env, struct survey *survey)
+{
+	wf_census_fini(env, &survey->census);
+	wf_free(env, survey->file, survey->opts->files->count * sizeof(*survey->file));
+	wf_free(env, survey->piece_words, survey->piece_alloc * sizeof(*survey->piece_words));
+}
+
+enum weft_status
+wf_corpus_measure(struct wf_env *env, const struct wf_corpus_opts *opts, size_t *words)
+{
+	struct survey survey = {.opts = opts, .words = words};
+
+	memset(words, 0, opts->files->count * sizeof(*words));
+	enum weft_status st =
+		wf_windows_visit(env, opts->files, opts->window_bytes, add_window_words, &survey);
+	fini(env, &survey);
+	return st;
+}
+
 static enum weft_status
-read_files(struct wf_env *env, struct survey *survey, struct wf_dictionary **out)
+read_words(struct wf_env *env, struct survey *survey, struct wf_dictionary **out)
 {
 	const struct wf_corpus_opts *opts = survey->opts;
 
@@ -144,10 +165,6 @@ read_files(struct wf_env *env, struct survey *survey, struct wf_dictionary **out
 	enum weft_status st =
 		survey->file != NULL ? list_owners(env, opts, survey->file)
 				     : wf_fail(WEFT_NOMEM, "list of %zu files", opts->files->count);
-	if (st == WEFT_OK) {
-		st = wf_windows_visit(env, opts->files, opts->window_bytes, add_window_words,
-				      survey);
-	}
 	if (st == WEFT_OK) {
 		st = split_words(env, survey);
 	}
@@ -165,9 +182,7 @@ wf_corpus_count(struct wf_env *env, const struct wf_corpus_opts *opts, struct wf
 {
 	struct survey survey = {.opts = opts};
 
-	enum weft_status st = read_files(env, &survey, out);
-	wf_census_fini(env, &survey.census);
-	wf_free(env, survey.file, opts->files->count * sizeof(*survey.file));
-	wf_free(env, survey.piece_words, survey.piece_alloc * sizeof(*survey.piece_words));
+	enum weft_status st = read_words(env, &survey, out);
+	fini(env, &survey);
 	return st;
 }

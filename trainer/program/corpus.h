@@ -9,6 +9,7 @@
 
 struct wf_corpus_opts {
 	const struct wf_files *files; /* of all trainers */
+	const size_t *words;          /* [files->count] of each; to count, not to measure */
 	uint32_t trainers;            /* who share them as wf_files_owners says */
 	size_t window_bytes;          /* how much is read at once */
 	/* As of wf_source_opts. */
@@ -17,10 +18,14 @@ struct wf_corpus_opts {
 };
 
 /**
- * Reads all files twice: for how many words each of them has, which says where the training words
- * of each trainer end, and then for the words themselves.
- * @param out ends with wf_dictionary_destroy
+ * Reads all files for how many words each of them has, which says where the training words of each
+ * trainer end.
+ * @param words [files->count]
  * @return WEFT_OK; WEFT_DATA: file, and the line and byte where it is no text; WEFT_IO; WEFT_NOMEM
  */
+enum weft_status wf_corpus_measure(struct wf_env *env, const struct wf_corpus_opts *opts,
+				   size_t *words) WEFT_MUST_CHECK;
+/* Reads all files for the training words. `out` ends with wf_dictionary_destroy. Status as of
+ * wf_corpus_measure. */
 enum weft_status wf_corpus_count(struct wf_env *env, const struct wf_corpus_opts *opts,
 				 struct wf_dictionary **out) WEFT_MUST_CHECK;

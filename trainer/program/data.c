@@ -319,6 +319,7 @@ open_set(struct wf_run *job, const char *items, uint32_t trainer, struct wf_set 
 		.read = job->kind->read,
 		.open_sheet = job->kind->open_sheet,
 		.can_stream = job->kind->can_stream,
+		.has_words = job->kind->has_words,
 		.split = job->data.split,
 		.is_surveyed = is_surveyed(job),
 		.trainer = trainer,
@@ -360,6 +361,7 @@ open_test(struct wf_run *job)
 		.read = job->kind->read,
 		.open_sheet = job->kind->open_sheet,
 		.can_stream = job->kind->can_stream,
+		.has_words = job->kind->has_words,
 		.window_bytes = job->opts->data_window,
 	};
 

@@ -34,14 +34,15 @@ open_walk(const struct wf_run *job, uint64_t ahead_until, struct wf_walk *out)
 		       : wf_walk_init(job->env, &job->data.set[0], WF_PART_TEST, ahead_until, out);
 }
 
-/* All keys of a streamed set would be more than memory has room for. */
+/* All keys of a streamed set would be more than memory has room for, unless they are the numbers of
+ * words. */
 static enum weft_status
 list_keys(struct wf_run *job, struct wf_exam *exam)
 {
 	struct wf_walk walk;
 	struct wf_block block;
 
-	if (!job->data.set[0].is_streamed) {
+	if (!job->data.set[0].is_streamed || job->data.source->key_count > 0) {
 		return wf_source_list_keys(job->env, job->data.source, &exam->keys);
 	}
 	/* The walk of tests would keep its blocks until the first test. */

@@ -46,6 +46,7 @@ static const struct wf_kind kinds[] = {
 		.summary = "the next word from four before it, in Moby-Dick (word2vec); one table",
 		.data_file = "moby-dick.txt",
 		.whole = "numbers the words of its text",
+		.can_stream = true,
 		.has_words = true,
 		.has_tables = true,
 		.read = wf_source_read_words,

@@ -69,6 +69,13 @@ list_one(struct wf_env *env, const char *path, struct wf_files *out)
 
 /* --- what is known of all rows --- */
 
+/* The numbers of words; NULL: they are not known yet, or there are none. */
+static const struct wf_dictionary *
+dictionary_of(const struct wf_set *set)
+{
+	return set->dictionary != NULL ? set->dictionary : set->opts.source.dictionary;
+}
+
 /* Of a streamed set. */
 static size_t
 stream_bytes(const struct wf_set *set)
@@ -108,21 +115,40 @@ survey_table(struct wf_env *env, struct wf_set *set)
 	return st == WEFT_OK ? wf_sheet_end_survey(&set->sheet, set->files.file[0].path) : st;
 }
 
+/* How many words each file has, and, unless they have numbers already, which words there are in
+ * them. `words` is [files.count]. */
 static enum weft_status
-survey_text(struct wf_env *env, struct wf_set *set)
+count_text(struct wf_env *env, struct wf_set *set, size_t *words)
 {
+	const bool is_numbered = dictionary_of(set) != NULL;
 	const struct wf_corpus_opts opts = {
 		.files = &set->files,
-		.trainers = set->opts.trainers,
+		.words = words,
+		.trainers = set->opts.split == WF_SPLIT_FILES ? set->opts.trainers : 1,
 		.window_bytes = stream_bytes(set),
 		.vocabulary = set->opts.source.vocabulary,
 		.is_whole = set->opts.source.is_whole,
 	};
 
-	wf_log(env, WF_LOG_INFO,
-	       "%s and the other files: their words are counted in two first passes",
-	       set->files.file[0].path);
-	return wf_corpus_count(env, &opts, &set->dictionary);
+	wf_log(env, WF_LOG_INFO, "%s%s: %s", set->files.file[0].path,
+	       set->files.count == 1 ? "" : " and the other files",
+	       is_numbered ? "how many words each file has is counted in a first pass"
+			   : "their words are counted in two first passes");
+	enum weft_status st = wf_corpus_measure(env, &opts, words);
+	return st == WEFT_OK && !is_numbered ? wf_corpus_count(env, &opts, &set->dictionary) : st;
+}
+
+static enum weft_status
+survey_text(struct wf_env *env, struct wf_set *set)
+{
+	size_t *words = wf_zalloc_array(env, set->files.count, sizeof(*words));
+
+	if (words == NULL) {
+		return wf_fail(WEFT_NOMEM, "list of %zu files", set->files.count);
+	}
+	enum weft_status st = count_text(env, set, words);
+	wf_free(env, words, set->files.count * sizeof(*words));
+	return st;
 }
 
 static enum weft_status
@@ -153,7 +179,7 @@ list_files(struct wf_env *env, const struct wf_set_opts *opts, struct wf_set *se
 			       set->files.count, opts->trainers);
 	}
 	/* The files of others are looked at as well. */
-	if (opts->is_surveyed && (has_sheet(set) || opts->source.dictionary == NULL)) {
+	if (opts->is_surveyed && (has_sheet(set) || dictionary_of(set) == NULL)) {
 		st = survey(env, set);
 	}
 	return st == WEFT_OK ? wf_files_keep(env, &set->files, opts->trainer, opts->trainers) : st;
@@ -166,7 +192,7 @@ static enum weft_status
 learn_kind(struct wf_env *env, struct wf_set *set, struct wf_text *text)
 {
 	if (set->opts.open_sheet == NULL) {
-		return wf_set_parse(env, set, text, &set->source);
+		return wf_set_parse(env, set, text, NULL, &set->source);
 	}
 	enum weft_status st = set->opts.is_surveyed ? WEFT_OK : open_sheet(env, set, text);
 	set->source = (struct wf_source){
@@ -201,9 +227,7 @@ read_first(struct wf_env *env, struct wf_set *set, size_t window_bytes, bool *is
 			struct wf_source_opts opts = set->opts.source;
 			opts.text = &text;
 			opts.sheet = has_sheet(set) && set->opts.is_surveyed ? &set->sheet : NULL;
-			if (set->dictionary != NULL) {
-				opts.dictionary = set->dictionary;
-			}
+			opts.dictionary = dictionary_of(set);
 			st = set->opts.read(env, &opts, &set->source);
 		}
 	}
@@ -214,25 +238,38 @@ read_first(struct wf_env *env, struct wf_set *set, size_t window_bytes, bool *is
 
 /* --- streamed sets --- */
 
-/* Adds a file to what is known of all rows. */
+/* A file whose lines are rows. */
+static void
+add_lines(struct wf_set *set, size_t idx, const struct wf_scan *scan)
+{
+	const uint64_t headers = has_sheet(set) ? set->sheet.format.header != NULL
+						: has_format(&set->opts, "strikes");
+
+	set->file[idx] = (struct wf_set_file){
+		.idx = idx,
+		.first_row = set->source.rows,
+		.rows = scan->lines > headers ? scan->lines - headers : 0,
+		.lines = scan->lines,
+	};
+	set->source.rows += (size_t)set->file[idx].rows;
+	if (has_format(&set->opts, "libsvm") && scan->marks_max > set->source.row_entries_max) {
+		set->source.row_entries_max = scan->marks_max;
+	}
+}
+
+/* Adds a file to what is known of all of them. */
 static enum weft_status
 scan_file(struct wf_env *env, struct wf_set *set, size_t idx, struct wf_digest *digest)
 {
-	const bool is_sheet = set->opts.open_sheet != NULL;
-	const uint64_t headers =
-		is_sheet ? set->sheet.format.header != NULL : has_format(&set->opts, "strikes");
 	struct wf_scan scan;
 
 	enum weft_status st = wf_lines_scan(env, set->files.file[idx].path, ':', &scan);
 	if (st != WEFT_OK) {
 		return st;
 	}
-	set->file[idx] = (struct wf_set_file){
-		.first_row = set->source.rows,
-		.rows = scan.lines > headers ? scan.lines - headers : 0,
-		.lines = scan.lines,
-	};
-	set->source.rows += (size_t)set->file[idx].rows;
+	if (!set->opts.has_words) {
+		add_lines(set, idx, &scan);
+	}
 	set->bytes += scan.bytes;
 	wf_digest_reset(digest);
 	wf_digest_u64(digest, scan.lines);
@@ -240,9 +277,17 @@ scan_file(struct wf_env *env, struct wf_set *set, size_t idx, struct wf_digest *
 	wf_digest_u64(digest, scan.crc);
 	wf_marks_add(&set->content, idx, set->files.file[idx].path, scan.bytes,
 		     wf_digest_value(digest));
-	if (has_format(&set->opts, "libsvm") && scan.marks_max > set->source.row_entries_max) {
-		set->source.row_entries_max = scan.marks_max;
+	return WEFT_OK;
+}
+
+static enum weft_status
+alloc_files(struct wf_env *env, struct wf_set *set, size_t count)
+{
+	set->file = wf_zalloc_array(env, count, sizeof(*set->file));
+	if (set->file == NULL) {
+		return wf_fail(WEFT_NOMEM, "list of %zu files", count);
 	}
+	set->file_count = count;
 	return WEFT_OK;
 }
 
@@ -252,10 +297,7 @@ scan_files(struct wf_env *env, struct wf_set *set)
 	struct wf_digest *digest = NULL;
 
 	set->bytes = 0;
-	set->file = wf_zalloc_array(env, set->files.count, sizeof(*set->file));
-	enum weft_status st = set->file == NULL
-				      ? wf_fail(WEFT_NOMEM, "list of %zu files", set->files.count)
-				      : wf_digest_create(env, &digest);
+	enum weft_status st = wf_digest_create(env, &digest);
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -263,7 +305,6 @@ scan_files(struct wf_env *env, struct wf_set *set)
 	for (size_t i = 0; st == WEFT_OK && i < set->files.count; i++) {
 		st = scan_file(env, set, i, digest);
 	}
-	set->source.train_rows = set->source.rows;
 	wf_digest_destroy(digest);
 	return st;
 }
@@ -278,7 +319,7 @@ split_rows(struct wf_set *set)
 		return wf_fail(WEFT_DATA, "%s: has %zu rows; at least %u are needed",
 			       set->files.file[0].path, source->rows, ROWS_MIN);
 	}
-	if (!set->opts.source.is_whole) {
+	if (!set->opts.source.is_whole && !set->opts.has_words) {
 		source->train_rows = source->rows * 4 / 5;
 	}
 	if (set->opts.source.is_validating) {
@@ -288,14 +329,59 @@ split_rows(struct wf_set *set)
 	return WEFT_OK;
 }
 
+/* The runs of words are what is streamed: a file that has words to train on and words to test on is
+ * two. */
 static enum weft_status
-open_stream(struct wf_env *env, struct wf_set *set)
+outline_text(struct wf_env *env, struct wf_set *set, const size_t *words)
+{
+	struct wf_source_opts opts = set->opts.source;
+
+	opts.path = set->files.file[0].path;
+	opts.dictionary = dictionary_of(set);
+	enum weft_status st =
+		wf_source_outline_words(env, &opts, words, set->files.count, &set->source);
+	if (st == WEFT_OK) {
+		st = alloc_files(env, set, set->source.words.runs.count);
+	}
+	for (size_t i = 0; st == WEFT_OK && i < set->file_count; i++) {
+		const struct wf_words_run *run = &set->source.words.runs.run[i];
+		const size_t lead = WF_WORDS_CONTEXT;
+		set->file[i] = (struct wf_set_file){
+			.idx = run->file,
+			.first_row = run->row,
+			.rows = run->tokens > lead ? run->tokens - lead : 0,
+			.words = words[run->file],
+			.first_word = run->word,
+		};
+	}
+	return st;
+}
+
+static enum weft_status
+open_text(struct wf_env *env, struct wf_set *set)
+{
+	size_t *words = wf_zalloc_array(env, set->files.count, sizeof(*words));
+
+	if (words == NULL) {
+		return wf_fail(WEFT_NOMEM, "list of %zu files", set->files.count);
+	}
+	enum weft_status st = scan_files(env, set);
+	if (st == WEFT_OK) {
+		st = count_text(env, set, words);
+	}
+	if (st == WEFT_OK) {
+		st = outline_text(env, set, words);
+	}
+	wf_free(env, words, set->files.count * sizeof(*words));
+	return st;
+}
+
+/* Of rows that are lines. */
+static enum weft_status
+open_lines(struct wf_env *env, struct wf_set *set)
 {
 	bool is_all = false;
 
-	set->is_streamed = true;
-	set->window_bytes = stream_bytes(set);
-	wf_source_fini(env, &set->source);
 	enum weft_status st = read_first(env, set, set->window_bytes, &is_all);
 	if (st != WEFT_OK) {
 		return st;
@@ -310,13 +396,27 @@ open_stream(struct wf_env *env, struct wf_set *set)
 		.key_count = about.key_count,
 		.row_entries_max = about.row_entries_max,
 	};
-	st = scan_files(env, set);
+	st = alloc_files(env, set, set->files.count);
+	if (st == WEFT_OK) {
+		st = scan_files(env, set);
+		set->source.train_rows = set->source.rows;
+	}
 	if (st == WEFT_OK && set->opts.open_sheet != NULL) {
 		if (!set->opts.is_surveyed && wf_sheet_needs_survey(&set->sheet)) {
 			st = survey(env, set);
 		}
 		set->source.classes = set->sheet.classes;
 	}
+	return st;
+}
+
+static enum weft_status
+open_stream(struct wf_env *env, struct wf_set *set)
+{
+	set->is_streamed = true;
+	set->window_bytes = stream_bytes(set);
+	wf_source_fini(env, &set->source);
+	enum weft_status st = set->opts.has_words ? open_text(env, set) : open_lines(env, set);
 	return st == WEFT_OK ? split_rows(set) : st;
 }
 
@@ -374,7 +474,7 @@ wf_set_close(struct wf_env *env, struct wf_set *set)
 	wf_sheet_fini(env, &set->sheet);
 	wf_dictionary_destroy(env, set->dictionary);
 	if (set->file != NULL) {
-		wf_free(env, set->file, set->files.count * sizeof(*set->file));
+		wf_free(env, set->file, set->file_count * sizeof(*set->file));
 	}
 	wf_files_fini(env, &set->files);
 	*set = (struct wf_set){0};
@@ -382,13 +482,15 @@ wf_set_close(struct wf_env *env, struct wf_set *set)
 
 enum weft_status
 wf_set_parse(struct wf_env *env, const struct wf_set *set, struct wf_text *text,
-	     struct wf_source *out)
+	     struct wf_words_place *place, struct wf_source *out)
 {
 	struct wf_source_opts opts = set->opts.source;
 
 	WF_ASSERT(set->is_streamed);
 	opts.text = text;
 	opts.is_window = true;
+	opts.place = place;
+	opts.dictionary = dictionary_of(set);
 	opts.sheet = set->opts.open_sheet != NULL ? &set->sheet : NULL;
 	enum weft_status st = set->opts.read(env, &opts, out);
 	if (st == WEFT_OK && set->file != NULL &&

@@ -26,6 +26,7 @@ struct wf_set_opts {
 	wf_source_reader *read;
 	wf_source_opener *open_sheet; /* of tables of numbers; otherwise NULL */
 	bool can_stream;              /* a window can be read without the others */
+	bool has_words;               /* the rows are of running text */
 	enum wf_split split;
 	/* Of split files: the files of all trainers scale the rows, or number the words. */
 	bool is_surveyed;
@@ -33,11 +34,15 @@ struct wf_set_opts {
 	uint64_t window_bytes; /* 0: the defaults above */
 };
 
-/* A file of a streamed set. */
+/* A file of a streamed set, or of running text the part of one that is trained or tested on. */
 struct wf_set_file {
+	size_t idx;         /* of the file among those of the set */
 	uint64_t first_row; /* number of its first row in the set */
 	uint64_t rows;
-	uint64_t lines; /* with its header, if it has one */
+	uint64_t lines; /* with its header, if it has one; of text unknown: 0 */
+	/* Of text. */
+	uint64_t words;      /* of the whole file, */
+	uint64_t first_word; /* and the place of the first row's first one in it */
 };
 
 struct wf_set {
@@ -47,9 +52,10 @@ struct wf_set {
 
 	bool is_streamed;
 	struct wf_set_opts opts;  /* its texts are lent until close */
-	struct wf_set_file *file; /* [files.count] if streamed, otherwise NULL */
-	struct wf_sheet sheet;    /* of a table that is streamed or surveyed; otherwise zeroed */
-	struct wf_dictionary *dictionary; /* of text that is surveyed; otherwise NULL */
+	struct wf_set_file *file; /* [file_count] if streamed, otherwise NULL */
+	size_t file_count;
+	struct wf_sheet sheet; /* of a table that is streamed or surveyed; otherwise zeroed */
+	struct wf_dictionary *dictionary; /* of text whose words were counted; otherwise NULL */
 	size_t window_bytes;
 	struct wf_marks content; /* of the text of each file, if streamed */
 
@@ -68,10 +74,10 @@ struct wf_set {
 enum weft_status wf_set_open(struct wf_env *env, const struct wf_set_opts *opts,
 			     struct wf_set *out) WEFT_MUST_CHECK;
 void wf_set_close(struct wf_env *env, struct wf_set *set); /* accepts a zeroed one */
-/* Reads a window of a streamed set: all of its rows are training rows. `out` ends with
- * wf_source_fini. */
+/* Reads a window of a streamed set: all of its rows are training rows. `place` is of running text,
+ * otherwise NULL. `out` ends with wf_source_fini. */
 enum weft_status wf_set_parse(struct wf_env *env, const struct wf_set *set, struct wf_text *text,
-			      struct wf_source *out) WEFT_MUST_CHECK;
+			      struct wf_words_place *place, struct wf_source *out) WEFT_MUST_CHECK;
 
 /* Rows that follow each other both in a block and in the set. */
 struct wf_piece {

@@ -172,32 +172,69 @@ wf_source_read_bags(struct wf_env *env, const struct wf_source_opts *opts, struc
 	return finish(env, opts, &source, out);
 }
 
+static struct wf_source
+source_of_words(const struct wf_words *words)
+{
+	return (struct wf_source){
+		.kind = WF_SOURCE_WORDS,
+		.classes = words->dictionary->vocabulary,
+		.slots = WF_WORDS_CONTEXT,
+		.key_count = words->dictionary->vocabulary,
+		.row_entries_max = WF_WORDS_CONTEXT,
+		.rows = words->rows,
+		.train_rows = words->train_rows,
+		.words = *words,
+	};
+}
+
 enum weft_status
-wf_source_read_words(struct wf_env *env, const struct wf_source_opts *opts, struct wf_source *out)
+wf_source_outline_words(struct wf_env *env, const struct wf_source_opts *opts,
+			const size_t *file_words, size_t files, struct wf_source *out)
+{
+	const struct wf_words_opts words_opts = {
+		.dictionary = opts->dictionary,
+		.is_whole = opts->is_whole,
+	};
+	struct wf_words words;
+
+	enum weft_status st =
+		wf_words_outline(env, opts->path, &words_opts, file_words, files, &words);
+	if (st == WEFT_OK) {
+		*out = source_of_words(&words);
+	}
+	return st;
+}
+
+static enum weft_status
+read_words(struct wf_env *env, const struct wf_source_opts *opts, struct wf_words *out)
 {
 	const struct wf_words_opts words = {
 		.dictionary = opts->dictionary,
 		.vocabulary = (uint32_t)opts->vocabulary,
 		.is_whole = opts->is_whole,
 	};
-	struct wf_source source = {.kind = WF_SOURCE_WORDS};
+
+	if (opts->is_window) {
+		return wf_words_parse_window(env, opts->text, opts->dictionary, opts->place, out);
+	}
+	return opts->text != NULL ? wf_words_parse(env, opts->text, &words, out)
+				  : wf_words_read(env, opts->path, &words, out);
+}
+
+enum weft_status
+wf_source_read_words(struct wf_env *env, const struct wf_source_opts *opts, struct wf_source *out)
+{
+	struct wf_words words;
 
 	if (opts->vocabulary < 2 || opts->vocabulary > WF_WORDS_VOCABULARY_MAX) {
 		return wf_fail(WEFT_INVALID, "vocabulary=%" PRIu64 ": must be 2 to %u",
 			       opts->vocabulary, WF_WORDS_VOCABULARY_MAX);
 	}
-	enum weft_status st = opts->text != NULL
-				      ? wf_words_parse(env, opts->text, &words, &source.words)
-				      : wf_words_read(env, opts->path, &words, &source.words);
+	enum weft_status st = read_words(env, opts, &words);
 	if (st != WEFT_OK) {
 		return st;
 	}
-	source.classes = source.words.dictionary->vocabulary;
-	source.slots = WF_WORDS_CONTEXT;
-	source.key_count = source.words.dictionary->vocabulary;
-	source.row_entries_max = WF_WORDS_CONTEXT;
-	source.rows = source.words.rows;
-	source.train_rows = source.words.train_rows;
+	struct wf_source source = source_of_words(&words);
 	return finish(env, opts, &source, out);
 }
 

@@ -49,6 +49,8 @@ struct wf_source_opts {
 	/* The text is a part of a set, of any number of rows, none included, which are not split.
 	 */
 	bool is_window;
+	/* Of running text that is a window: where that is. */
+	struct wf_words_place *place;
 	/* What rows of a table of numbers need to know of all of them; lent. NULL: the text has all
 	 * of them, and it is no window. */
 	const struct wf_sheet *sheet;
@@ -69,6 +71,13 @@ wf_source_reader wf_source_read_words WEFT_MUST_CHECK;
 void wf_source_fini(struct wf_env *env, struct wf_source *source); /* accepts a zeroed one */
 wf_source_opener wf_source_open_housing WEFT_MUST_CHECK;
 wf_source_opener wf_source_open_digits WEFT_MUST_CHECK;
+
+/* What is known of the rows of running text before it is read, of which file_words [files] says how
+ * many words each file has, and `opts` has path, dictionary and is_whole; it is not split for
+ * validation. WEFT_DATA: as of wf_words_outline; WEFT_NOMEM. */
+enum weft_status wf_source_outline_words(struct wf_env *env, const struct wf_source_opts *opts,
+					 const size_t *file_words, size_t files,
+					 struct wf_source *out) WEFT_MUST_CHECK;
 
 /* Memory for batches of up to `rows_max` rows. WEFT_NOMEM. */
 enum weft_status wf_source_batch_init(struct wf_env *env, const struct wf_source *source,

@@ -29,9 +29,11 @@ struct wf_stream {
 
 	/* Of whoever reads: the thread, if there is one. */
 	struct wf_lines *lines;
-	struct wf_span *span; /* [span_count] of [files] in the order of the pass */
-	uint32_t *order;      /* [files] which file each of them is of */
+	struct wf_span *span; /* [span_count] of [set.file_count] in the order of the pass */
+	uint32_t *order;      /* [set.file_count] which file of the set each of them is of */
 	size_t span_count;
+	struct wf_words_span *words; /* likewise, of running text; otherwise NULL */
+	struct wf_words_place place; /* in them */
 
 	struct slot slot[SLOTS]; /* block i is in slot i % SLOTS */
 	bool is_holding;         /* the owner uses block `used` */
@@ -52,36 +54,57 @@ struct wf_stream {
 
 /* --- reading --- */
 
-/* The lines of a file that are of the stream's part; false: there are none. */
+/* The rows of a file that are of the stream's part, counted from its own first one; false: there
+ * are none. */
 static bool
-span_of(const struct wf_stream *stream, size_t idx, struct wf_span *out)
+find_rows(const struct wf_stream *stream, const struct wf_set_file *file, uint64_t *out_first,
+	  uint64_t *out_end)
+{
+	uint64_t first = 0;
+	uint64_t end = 0;
+
+	wf_set_part(stream->opts.set, stream->opts.part, &first, &end);
+	first = first > file->first_row ? first - file->first_row : 0;
+	end = end > file->first_row ? end - file->first_row : 0;
+	end = end < file->rows ? end : file->rows;
+	*out_first = first;
+	*out_end = end;
+	return first < end;
+}
+
+/* Lines are rows, or a file of running text is read from end to end. */
+static void
+add_span(struct wf_stream *stream, uint32_t idx, uint64_t first, uint64_t end)
 {
 	const struct wf_set *set = stream->opts.set;
 	const struct wf_set_file *file = &set->file[idx];
 	const uint64_t header = file->lines - file->rows;
-	uint64_t first = 0;
-	uint64_t end = 0;
+	const size_t at = stream->span_count++;
 
-	wf_set_part(set, stream->opts.part, &first, &end);
-	first = first > file->first_row ? first - file->first_row : 0;
-	end = end > file->first_row ? end - file->first_row : 0;
-	end = end < file->rows ? end : file->rows;
-	if (first >= end) {
-		return false;
+	stream->order[at] = idx;
+	stream->span[at].path = set->files.file[file->idx].path;
+	if (stream->words == NULL) {
+		stream->span[at].first = first == 0 ? 1 : (size_t)(header + first + 1);
+		stream->span[at].last = (size_t)(header + end);
+		return;
 	}
-	*out = (struct wf_span){
-		.path = set->files.file[idx].path,
-		.first = first == 0 ? 1 : (size_t)(header + first + 1),
-		.last = (size_t)(header + end),
+	stream->span[at].first = 1;
+	stream->span[at].last = SIZE_MAX;
+	stream->words[at] = (struct wf_words_span){
+		.path = stream->span[at].path,
+		.words = file->words,
+		.first = file->first_word + first,
+		.end = file->first_word + end + WF_WORDS_CONTEXT,
 	};
-	return true;
 }
 
 static void
 begin_pass(struct wf_stream *stream, uint64_t seed, uint64_t pass)
 {
-	const size_t count = stream->opts.set->files.count;
-	size_t spans = 0;
+	const struct wf_set *set = stream->opts.set;
+	const size_t count = set->file_count;
+	uint64_t first = 0;
+	uint64_t end = 0;
 
 	for (size_t i = 0; i < count; i++) {
 		stream->order[i] = (uint32_t)i;
@@ -91,14 +114,18 @@ begin_pass(struct wf_stream *stream, uint64_t seed, uint64_t pass)
 		wf_rng_init(&rng, seed, ((pass + 1) << TRAINER_BITS) | FILES_STREAM);
 		wf_rng_shuffle(&rng, stream->order, count);
 	}
+	stream->span_count = 0;
 	for (size_t i = 0; i < count; i++) {
 		const uint32_t file = stream->order[i];
-		if (span_of(stream, file, &stream->span[spans])) {
-			stream->order[spans++] = file;
+		if (find_rows(stream, &set->file[file], &first, &end)) {
+			add_span(stream, file, first, end);
 		}
 	}
-	stream->span_count = spans;
-	wf_lines_begin(stream->lines, stream->span, spans);
+	stream->place = (struct wf_words_place){
+		.span = stream->words,
+		.span_count = stream->span_count,
+	};
+	wf_lines_begin(stream->lines, stream->span, stream->span_count);
 }
 
 static enum weft_status
@@ -117,6 +144,31 @@ make_room(struct wf_stream *stream, struct slot *slot, size_t pieces)
 	return WEFT_OK;
 }
 
+/* The rows of a piece of a file whose lines are rows. */
+static struct wf_piece
+piece_of_lines(const struct wf_set_file *file, const struct wf_text_piece *from, size_t rows)
+{
+	const size_t header = (size_t)(file->lines - file->rows);
+	const size_t skipped = from->line <= header ? header : 0; /* 0 or 1 */
+
+	return (struct wf_piece){
+		.first = rows,
+		.count = from->lines - skipped,
+		.row = file->first_row + (from->line + skipped - 1 - header),
+	};
+}
+
+/* The rows of a run of words. */
+static struct wf_piece
+piece_of_words(const struct wf_set_file *file, const struct wf_words_run *run)
+{
+	return (struct wf_piece){
+		.first = run->row,
+		.count = run->tokens > WF_WORDS_CONTEXT ? run->tokens - WF_WORDS_CONTEXT : 0,
+		.row = file->first_row + (run->word - file->first_word),
+	};
+}
+
 /* Which rows of the set the block has. */
 static enum weft_status
 place_rows(struct wf_stream *stream, const struct wf_text *text, struct slot *slot)
@@ -130,13 +182,9 @@ place_rows(struct wf_stream *stream, const struct wf_text *text, struct slot *sl
 	for (size_t i = 0; i < text->piece_count; i++) {
 		const struct wf_text_piece *from = &text->piece[i];
 		const struct wf_set_file *file = &stream->opts.set->file[stream->order[from->file]];
-		const size_t header = (size_t)(file->lines - file->rows);
-		const size_t skipped = from->line <= header ? header : 0; /* 0 or 1 */
-		slot->piece[i] = (struct wf_piece){
-			.first = rows,
-			.count = from->lines - skipped,
-			.row = file->first_row + (from->line + skipped - 1 - header),
-		};
+		slot->piece[i] = stream->words == NULL
+					 ? piece_of_lines(file, from, rows)
+					 : piece_of_words(file, &slot->source.words.runs.run[i]);
 		rows += slot->piece[i].count;
 	}
 	WF_ASSERT(rows == slot->source.rows);
@@ -154,10 +202,14 @@ read_block(struct wf_stream *stream, struct slot *slot, bool *is_over)
 	slot->piece_count = 0;
 	enum weft_status st = wf_lines_next(stream->lines, &text);
 	*is_over = st == WEFT_OK && text.count == 0;
+	if (*is_over && stream->words != NULL) {
+		st = wf_words_end_windows(&stream->place);
+	}
 	if (st != WEFT_OK || *is_over) {
 		return st;
 	}
-	st = wf_set_parse(stream->env, stream->opts.set, &text, &slot->source);
+	st = wf_set_parse(stream->env, stream->opts.set, &text,
+			  stream->words == NULL ? NULL : &stream->place, &slot->source);
 	return st == WEFT_OK ? place_rows(stream, &text, slot) : st;
 }
 
@@ -235,11 +287,15 @@ thread_main(void *arg)
 static enum weft_status
 start(struct wf_stream *stream)
 {
-	const size_t files = stream->opts.set->files.count;
+	const size_t files = stream->opts.set->file_count;
+	const bool has_words = stream->opts.set->opts.has_words;
 
 	stream->span = wf_zalloc_array(stream->env, files, sizeof(*stream->span));
 	stream->order = wf_zalloc_array(stream->env, files, sizeof(*stream->order));
-	if (stream->span == NULL || stream->order == NULL) {
+	if (has_words) {
+		stream->words = wf_zalloc_array(stream->env, files, sizeof(*stream->words));
+	}
+	if (stream->span == NULL || stream->order == NULL || (has_words && stream->words == NULL)) {
 		return wf_fail(WEFT_NOMEM, "list of %zu files", files);
 	}
 	enum weft_status st =
@@ -285,7 +341,7 @@ wf_stream_close(struct wf_stream *stream)
 		return;
 	}
 	struct wf_env *env = stream->env;
-	const size_t files = stream->opts.set->files.count;
+	const size_t files = stream->opts.set->file_count;
 
 	pthread_mutex_lock(&stream->lock);
 	stream->is_stopping = true;
@@ -304,6 +360,7 @@ wf_stream_close(struct wf_stream *stream)
 	wf_lines_close(stream->lines);
 	wf_free(env, stream->span, files * sizeof(*stream->span));
 	wf_free(env, stream->order, files * sizeof(*stream->order));
+	wf_free(env, stream->words, files * sizeof(*stream->words));
 	wf_free(env, stream, sizeof(*stream));
 }
 

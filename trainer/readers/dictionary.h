@@ -48,8 +48,8 @@ struct wf_dictionary {
 enum weft_status wf_dictionary_create(struct wf_env *env, const struct wf_census *census,
 				      uint32_t vocabulary,
 				      struct wf_dictionary **out) WEFT_MUST_CHECK;
-/* The same with the numbers 1, 2, 3, ... in the order in which the census met the words, which are 1
- * to WF_WORDS_VOCABULARY_MAX - 1. */
+/* The same with the numbers 1, 2, 3, ... in the order in which the census met the words, of which
+ * there are 1 to WF_WORDS_VOCABULARY_MAX - 1. */
 enum weft_status wf_dictionary_create_in_order(struct wf_env *env, const struct wf_census *census,
 					       struct wf_dictionary **out) WEFT_MUST_CHECK;
 /**

@@ -102,7 +102,8 @@ struct wf_words_place {
  * Reads the next window. A row is in the window that has its last word.
  * @param text  with pieces, whose `file` is the number of a span
  * @param out   has a run for each piece; ends with wf_words_fini
- * @return WEFT_OK; WEFT_DATA: as of wf_words_read, or a file has another number of words; WEFT_NOMEM
+ * @return WEFT_OK; WEFT_DATA: as of wf_words_read, or a file has another number of words;
+ *         WEFT_NOMEM
  */
 enum weft_status wf_words_parse_window(struct wf_env *env, struct wf_text *text,
 				       const struct wf_dictionary *dictionary,

@@ -6,6 +6,7 @@
 
 #include <unistd.h>
 
+#include "tests/unit/wire/heap_env.h"
 #include "trainer/program/feed.h"
 #include "trainer/program/windows.h"
 
@@ -447,6 +448,261 @@ a_table_whose_classes_change_ends_the_pass(void **state)
 	remove_table(scene->dir);
 }
 
+/* --- running text --- */
+
+#define TEXT_FILES 6u
+#define TEXT_WORDS 1500u
+
+/* Files of so many words, of 40 different ones, in lines of all lengths: some have fewer words than
+ * a row, some windows have none at all. */
+static void
+write_text(const char *dir, char items[64])
+{
+	static const unsigned end[TEXT_FILES] = {500, 503, 503, 1100, 1104, TEXT_WORDS};
+	uint64_t state = test_seed();
+	unsigned word = 0;
+	(void)snprintf(items, 64, "%s/text-*", dir);
+	for (unsigned i = 0; i < TEXT_FILES; i++) {
+		char path[64];
+		(void)snprintf(path, sizeof(path), "%s/text-%u", dir, i);
+		FILE *file = fopen(path, "w");
+		assert_non_null(file);
+		for (; word < end[i]; word++) {
+			state = state * 6364136223846793005u + 1442695040888963407u;
+			const unsigned which = (unsigned)(state >> 33) % 40;
+			assert_true(fprintf(file, "%c%.*s%s", 'a' + (int)(which % 20),
+					    (int)(which / 20 * 30),
+					    "abcdefghijklmnopqrstuvwxyzabcd",
+					    (state >> 40) % 7 == 0 ? "\n" : " ") > 0);
+			if (word % 400 == 399) {
+				assert_true(fprintf(file, "\n%0900d\n%0900d\n", 1, 2) > 0);
+			}
+		}
+		assert_int_equal(fclose(file), 0);
+	}
+}
+
+static void
+remove_text(const char *dir)
+{
+	for (unsigned i = 0; i < TEXT_FILES; i++) {
+		char path[64];
+		(void)snprintf(path, sizeof(path), "%s/text-%u", dir, i);
+		assert_int_equal(unlink(path), 0);
+	}
+}
+
+static struct wf_set_opts
+text_opts(const char *items, uint64_t window_bytes)
+{
+	return (struct wf_set_opts){
+		.items = items,
+		.source = {.path = items, .vocabulary = 30},
+		.read = wf_source_read_words,
+		.can_stream = true,
+		.has_words = true,
+		.trainers = 1,
+		.window_bytes = window_bytes,
+	};
+}
+
+/* Each row of a part comes once, with the words that it has in memory. */
+static void
+check_text(struct wf_env *env, const struct wf_set *set, const struct wf_set *whole,
+	   enum wf_part part, uint64_t ahead)
+{
+	struct wf_walk walk;
+	struct wf_block block;
+	uint64_t first = 0;
+	uint64_t end = 0;
+	wf_set_part(whole, part, &first, &end);
+	unsigned char *seen = calloc(end + 1, 1);
+	assert_non_null(seen);
+	assert_ok(wf_walk_init(env, set, part, ahead, &walk));
+	for (uint64_t pass = 0; pass < 2; pass++) {
+		size_t rows = 0;
+		size_t blocks = 0;
+		wf_walk_begin(&walk, 3, pass);
+		assert_ok(wf_walk_next(&walk, &block));
+		for (; block.rows > 0; blocks++) {
+			const struct wf_words *words = &block.source->words;
+			for (size_t i = 0; i < block.piece_count; i++) {
+				const struct wf_piece *piece = &block.piece[i];
+				for (size_t at = 0; at < piece->count; at++, rows++) {
+					const uint64_t row = piece->row + at;
+					assert_true(row >= first && row < end);
+					assert_int_equal(seen[row]++, pass);
+					const size_t here =
+						wf_words_row_start(&words->runs, piece->first + at);
+					const size_t there =
+						wf_words_row_start(&whole->source.words.runs, row);
+					assert_memory_equal(words->token + here,
+							    whole->source.words.token + there,
+							    (WF_WORDS_CONTEXT + 1) *
+								    sizeof(uint32_t));
+				}
+			}
+			assert_ok(wf_walk_next(&walk, &block));
+		}
+		assert_int_equal(rows, end - first);
+		assert_true(blocks > 1);
+	}
+	wf_walk_fini(&walk);
+	free(seen);
+}
+
+static void
+rows_of_text_are_those_that_it_has_in_memory(void **state)
+{
+	const struct scene *scene = *state;
+	static const struct {
+		bool is_whole, is_validating;
+	} cases[] = {{false, false}, {true, false}, {false, true}, {true, true}};
+	char items[64];
+	write_text(scene->dir, items);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct wf_set_opts in_memory = text_opts(items, 0);
+		struct wf_set_opts in_windows = text_opts(items, 1024);
+		struct wf_set whole;
+		struct wf_set set;
+		in_memory.source.is_whole = in_windows.source.is_whole = cases[i].is_whole;
+		in_memory.source.is_validating = in_windows.source.is_validating =
+			cases[i].is_validating;
+		assert_ok(wf_set_open(scene->env, &in_memory, &whole));
+		assert_ok(wf_set_open(scene->env, &in_windows, &set));
+		assert_false(whole.is_streamed);
+		assert_true(set.is_streamed);
+		assert_null(set.source.words.token);
+		assert_int_equal(set.source.rows, whole.source.rows);
+		assert_int_equal(set.source.train_rows, whole.source.train_rows);
+		assert_int_equal(set.source.classes, whole.source.classes);
+		assert_int_equal(set.source.key_count, whole.source.key_count);
+		for (uint64_t ahead = 0; ahead < 3; ahead += 2) {
+			check_text(scene->env, &set, &whole, WF_PART_TRAIN, ahead);
+			check_text(scene->env, &set, &whole, WF_PART_ALL, ahead);
+			if (set.source.train_rows < set.source.rows) {
+				check_text(scene->env, &set, &whole, WF_PART_TEST, ahead);
+			}
+		}
+		wf_set_close(scene->env, &set);
+		wf_set_close(scene->env, &whole);
+	}
+	remove_text(scene->dir);
+}
+
+/* With the words of one file more, less, or none. */
+static void
+text_that_changes_ends_the_pass(void **state)
+{
+	const struct scene *scene = *state;
+	static const struct {
+		unsigned file;
+		const char *text, *part;
+	} cases[] = {
+		{3, "", "text-3: has 0 words now, and had 597 when it was opened"},
+		{5, "a b c d e f\n", "text-5: has 6 words now, and had 396"},
+		{0, NULL, "text-0: has 501 words now, and had 500"},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct wf_set set;
+		struct wf_walk walk;
+		struct wf_block block = {0};
+		enum weft_status st = WEFT_OK;
+		char items[64];
+		char path[64];
+		write_text(scene->dir, items);
+		const struct wf_set_opts opts = text_opts(items, 1024);
+		assert_ok(wf_set_open(scene->env, &opts, &set));
+		(void)snprintf(path, sizeof(path), "%s/text-%u", scene->dir, cases[i].file);
+		FILE *file = fopen(path, cases[i].text == NULL ? "a" : "w");
+		assert_non_null(file);
+		assert_true(fputs(cases[i].text == NULL ? "more" : cases[i].text, file) >= 0);
+		assert_int_equal(fclose(file), 0);
+		assert_ok(wf_walk_init(scene->env, &set, WF_PART_ALL, 0, &walk));
+		wf_walk_begin(&walk, 3, 0);
+		do {
+			st = wf_walk_next(&walk, &block);
+		} while (st == WEFT_OK && block.rows > 0);
+		assert_refused(st, WEFT_DATA, cases[i].part);
+		wf_walk_fini(&walk);
+		wf_set_close(scene->env, &set);
+		remove_text(scene->dir);
+	}
+}
+
+/* An env that knows the most memory that was in use at a time. */
+struct meter {
+	struct heap_env heap;
+	size_t peak_bytes;
+};
+
+static void *
+meter_alloc(struct wf_env *env, size_t bytes, size_t align)
+{
+	struct meter *meter = (struct meter *)env;
+	void *memory = heap_env_alloc(env, bytes, align);
+	if (meter->heap.out_bytes > meter->peak_bytes) {
+		meter->peak_bytes = meter->heap.out_bytes;
+	}
+	return memory;
+}
+
+static void
+drop_log(struct wf_env *env, enum weft_log_level level, const char *line)
+{
+	(void)env;
+	(void)level;
+	(void)line;
+}
+
+#define METER_WINDOW (256u << 10)
+#define CONSTANT_BYTES (512u << 10) /* what a file being read needs, and the rest */
+
+/* The most memory that a pass over so many lines of the shortest words takes. */
+static size_t
+peak_of(const struct scene *scene, unsigned lines)
+{
+	static const struct wf_env_ops ops = {
+		.alloc = meter_alloc, .free = heap_env_free, .log = drop_log};
+	struct meter meter = {.heap = {.env = {.ops = &ops}}};
+	struct wf_env *env = &meter.heap.env;
+	struct wf_set set;
+	struct wf_walk walk;
+	struct wf_block block;
+	size_t rows = 0;
+	char path[64];
+	(void)snprintf(path, sizeof(path), "%s/long", scene->dir);
+	FILE *file = fopen(path, "w");
+	assert_non_null(file);
+	for (unsigned i = 0; i < lines; i++) {
+		assert_true(fputs("a b c d e f g h\n", file) >= 0);
+	}
+	assert_int_equal(fclose(file), 0);
+	const struct wf_set_opts opts = text_opts(path, METER_WINDOW);
+	assert_ok(wf_set_open(env, &opts, &set));
+	assert_ok(wf_walk_init(env, &set, WF_PART_TRAIN, 0, &walk));
+	wf_walk_begin(&walk, 3, 0);
+	do {
+		assert_ok(wf_walk_next(&walk, &block));
+		rows += block.rows;
+	} while (block.rows > 0);
+	assert_int_equal(rows, set.source.train_rows);
+	wf_walk_fini(&walk);
+	wf_set_close(env, &set);
+	assert_int_equal(meter.heap.out_bytes, 0);
+	assert_int_equal(unlink(path), 0);
+	return meter.peak_bytes;
+}
+
+static void
+memory_does_not_grow_with_the_text(void **state)
+{
+	const size_t bytes = peak_of(*state, 60000); /* 4 windows */
+	assert_int_equal(peak_of(*state, 360000), bytes);
+	print_message("%zu bytes\n", bytes);
+	assert_true(bytes <= 6 * METER_WINDOW + CONSTANT_BYTES);
+}
+
 int
 main(void)
 {
@@ -460,6 +716,9 @@ main(void)
 		cmocka_unit_test(windows_are_visited_to_the_last_whatever_is_left_of_one),
 		cmocka_unit_test(rows_of_a_table_are_those_that_it_has_in_memory),
 		cmocka_unit_test(a_table_whose_classes_change_ends_the_pass),
+		cmocka_unit_test(rows_of_text_are_those_that_it_has_in_memory),
+		cmocka_unit_test(text_that_changes_ends_the_pass),
+		cmocka_unit_test(memory_does_not_grow_with_the_text),
 	};
 	return cmocka_run_group_tests(tests, open_scene, close_scene);
 }
