@@ -5,8 +5,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "trainer/program/windows.h"
 #include "trainer/readers/letters.h"
+#include "trainer/readers/windows.h"
 #include "trainer/readers/words.h"
 
 /* A file, of whichever trainer. */

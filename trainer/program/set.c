@@ -7,7 +7,7 @@
 
 #include "base/assert.h"
 #include "base/digest.h"
-#include "trainer/program/windows.h"
+#include "trainer/readers/windows.h"
 
 #define ROWS_MIN 5u /* so that four fifths leave a row to test on */
 

@@ -8,7 +8,7 @@
 
 #include "tests/unit/wire/heap_env.h"
 #include "trainer/program/feed.h"
-#include "trainer/program/windows.h"
+#include "trainer/readers/windows.h"
 
 #define FILES 5u
 #define ROWS 400u

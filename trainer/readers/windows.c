@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads files through, window by window. Thread: the caller's. */
-#include "trainer/program/windows.h"
+#include "trainer/readers/windows.h"
 
 enum weft_status
 wf_windows_spans(struct wf_env *env, const struct wf_files *files, struct wf_span **out)
