@@ -11,13 +11,14 @@
 #define OPTIONS_MAX 16u
 
 static const struct wf_data_verb *const verbs[] = {
-	&wf_data_convert, &wf_data_split, &wf_data_ls, &wf_data_cat, &wf_data_verify,
+	&wf_data_convert, &wf_data_split,  &wf_data_ls,
+	&wf_data_cat,     &wf_data_verify, &wf_data_words,
 };
 
 static void
 print_overview(FILE *out)
 {
-	fputs("Usage: weft data convert|split|ls|cat|verify IN... [options]\n"
+	fputs("Usage: weft data convert|split|ls|cat|verify|words IN... [options]\n"
 	      "\n"
 	      "Prepares files of data for training: plain text, gzip, zstd, and RecordIO.\n"
 	      "\n"

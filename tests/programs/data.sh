@@ -232,16 +232,39 @@ if "$WEFT" train --help >/dev/null 2>&1; then
 		fail "RecordIO trains to other bits than its text"
 fi
 
+# Words by count, then bytes; a window without one; of records, too.
+printf "the sea, the Whale's\n" >in/text
+printf '1 2 3\nsea the ship\n' >in/more
+expect 0 "$WEFT" data words in/text in/more
+[ "$(cat last.out)" = "the
+sea
+ship
+whale's" ] || fail "words: $(cat last.out)"
+expect 0 "$WEFT" data words in/text in/more --vocabulary=3
+[ "$(cat last.out)" = "the
+sea" ] || fail "two words: $(cat last.out)"
+expect 0 "$WEFT" data convert in/text out/text
+expect 0 "$WEFT" data words out/text-00000-of-00001 in/more --vocabulary=3
+[ "$(cat last.out)" = "the
+sea" ] || fail "words of records: $(cat last.out)"
+printf '1 2 3\n' >in/numbers
+expect 65 "$WEFT" data words in/numbers
+says last.err "in/numbers: has no words"
+printf 'a word\nno\377text\n' >in/bytes
+expect 65 "$WEFT" data words in/text in/bytes
+says last.err "in/bytes: line 2, column 3: \"?\" is not UTF-8"
+expect 64 "$WEFT" data words in/text --vocabulary=1
+
 # Nobody reads on: quiet, and at once.
 code=0
 { "$WEFT" data cat in/a.txt in/none in/gzip in/a.gz 2>last.err || echo $? >code; } | head -n 1 >last.out
 [ ! -e code ] || code=$(cat code)
 [ "$code" = 74 ] && [ ! -s last.err ] || fail "cat into a closed pipe ends with $code: $(cat last.err)"
 
-for verb in convert split ls cat verify; do
+for verb in convert split ls cat verify words; do
 	expect 0 "$WEFT" data $verb --help
 	head -n 1 last.out | grep -q "^Usage: weft data $verb" || fail "$verb --help: no usage on top"
 	awk 'length > 80 { exit 1 }' last.out || fail "$verb --help: a line above 80 columns"
 done
 expect 0 "$WEFT" help data
-says last.out "convert" "split" "ls" "cat" "verify"
+says last.out "convert" "split" "ls" "cat" "verify" "words"

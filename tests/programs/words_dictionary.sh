@@ -13,9 +13,9 @@ split -d -a 5 -n l/4 all.txt text/part-
 cat text/part-00000 text/part-00001 >own-0
 gzip -c text/part-00002 >own-1
 cp text/part-00003 test.txt
-# The words of the text that has been trained on, by count and bytes.
-LC_ALL=C tr -cs "a-zA-Z'" '\n' <own-0 | LC_ALL=C tr A-Z a-z | grep -x '[a-z]*' | LC_ALL=C sort |
-	LC_ALL=C uniq -c | LC_ALL=C sort -k1,1nr -k2,2 | head -n 400 | sed 's/.* //' >words
+expect 0 "$WEFT" data words own-0 own-1 --vocabulary=401
+mv last.out words
+[ "$(wc -l <words)" -eq 400 ] || fail "weft data words prints $(wc -l <words) words"
 options="--num_passes=1 --hidden=16 --embedding=8 --dictionary=$work/words"
 
 # alone TRAINERS options: one process in place of the trainers
@@ -46,6 +46,14 @@ as_alone --data="$work/text" --data_split=files
 grep -q "are counted" last.err && fail "words that have numbers are counted"
 alone 2 --data=text
 as_alone --data="$work/text"
+
+# The numbers are those that would be counted.
+expect 0 "$WEFT" train ngram --sequential --num_passes=1 --data=own-0,own-1 --test_list=test.txt \
+	--vocabulary=401
+counted=$(cat last.out)
+expect 0 "$WEFT" train ngram --sequential --num_passes=1 --data=own-0,own-1 --test_list=test.txt \
+	--dictionary=words
+[ "$(cat last.out)" = "$counted" ] || fail "words of a dictionary end with other lines than counted ones"
 
 # In windows.
 alone 2 --data='own-{trainer}' --data_split=mine --test_list=test.txt --data_window=2KiB

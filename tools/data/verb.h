@@ -19,6 +19,7 @@ struct wf_data_opts {
 	uint64_t seed;
 	uint64_t trainers; /* 0: not given */
 	uint64_t skip, count;
+	uint64_t vocabulary; /* words, "unknown" included */
 };
 
 #define WF_DATA_AT(field) offsetof(struct wf_data_opts, field)
@@ -63,6 +64,7 @@ extern const struct wf_data_verb wf_data_split;
 extern const struct wf_data_verb wf_data_ls;
 extern const struct wf_data_verb wf_data_cat;
 extern const struct wf_data_verb wf_data_verify;
+extern const struct wf_data_verb wf_data_words;
 
 /* The end of a noun behind a number. */
 static inline const char *

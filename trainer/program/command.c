@@ -140,7 +140,7 @@ static const struct wf_option own[] = {
 	 .offset = AT(dictionary),
 	 .metavar = "FILE",
 	 .help = "ngram: the words of the vocabulary, one in each line in the order of their "
-		 "numbers. --vocabulary then has no effect. "
+		 "numbers, as weft data words prints them. --vocabulary then has no effect. "
 		 "Without this the words of the training rows are counted."},
 	{.name = "nearest",
 	 .type = WF_OPTION_STRING,
