@@ -29,8 +29,7 @@ read_word(const struct wf_field *line, char out[WF_WORD_BYTES_MAX + 1])
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (words != 1 || text.count != line->count + 1 ||
-	    memcmp(bytes, line->at, line->count) != 0) {
+	if (words != 1 || memcmp(bytes, line->at, line->count) != 0) {
 		return wf_field_refuse(line, "is no word as texts have them: a line of a "
 					     "dictionary is letters, none of A to Z, with "
 					     "apostrophes between them");
