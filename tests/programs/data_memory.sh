@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# 84 MiB of text train in the memory of a few windows of 2 MiB: rows of keys, and a table of numbers.
+# 84 MiB of text train in the memory of a few windows of 2 MiB: rows of keys, a table of numbers, and
+# running text.
 . "${0%/*}/lib.sh"
 needs_training
 if [ "${SANITIZER-none}" != none ]; then
@@ -81,3 +82,14 @@ for i in 1 2 3 4 5 6 7 8 9 10; do
 	ln -f part "data/part-$i.gz"
 done
 stays_below 64 800000 mlp --format=csv --target=class --scale=range
+
+# Running text: two words in a line, and digits. Files end four rows before their words do.
+awk 'BEGIN {
+	state = 20240
+	for (row = 0; row < 20000; row++) {
+		state = state * 16807 % 2147483647
+		printf "%c %c %0102d\n", 97 + state % 26, 97 + state % 7, row
+	}
+}' >rows
+spread
+stays_below 64 1599960 ngram --embedding=1 --vocabulary=20 --nearest=
