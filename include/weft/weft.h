@@ -108,6 +108,16 @@ enum weft_grad_reduce {
 	WEFT_REDUCE_MEAN = 1, /* the sum is divided by the step's exact number of samples */
 };
 
+/* The type of the elements of an array that weft_all_reduce sums. */
+enum weft_type {
+	WEFT_TYPE_F32 = 0,
+	WEFT_TYPE_F64 = 1,
+	WEFT_TYPE_BF16 = 2, /* the upper half of an f32 */
+	WEFT_TYPE_F16 = 3,  /* IEEE binary16 */
+	WEFT_TYPE_I32 = 4,  /* integers have two's complement, and wrap */
+	WEFT_TYPE_I64 = 5,
+};
+
 enum weft_log_level {
 	WEFT_LOG_DEBUG = 0,
 	WEFT_LOG_INFO = 1,
