@@ -12,6 +12,7 @@
 #include "base/digest.h"
 #include "wire/bytes.h"
 #include "wire/name.h"
+#include "wire/piece.h"
 #include "wire/settings.h"
 #include "wire/shape.h"
 
@@ -28,6 +29,7 @@
 #define TENSOR_BYTES_MAX (TENSOR_BYTES_MIN - 1 + WF_TENSOR_NAME_BYTES - 1)
 #define KIND_STATIC 1 /* kind of a tensor; 0: updated */
 #define KIND_REDUCED 2
+#define KIND_PIECE 3        /* of the ring of weft_all_reduce */
 #define NAMES_PER_PASS 2048 /* names per pass of the search for duplicates */
 
 /* Checks what a tensor that is only reduced cannot be combined with. */
@@ -155,6 +157,26 @@ wf_job_has_priorities(const struct wf_job *job)
 	return false;
 }
 
+/* A piece is one slice, with more in it than its head, and travels as it is. */
+static enum weft_status
+check_piece(const struct wf_job *job, const struct wf_job_tensor *tensor)
+{
+	if (tensor->count * sizeof(float) != job->set.slice_bytes ||
+	    job->set.slice_bytes < WF_PIECE_SLICE_BYTES_MIN) {
+		return wf_fail(WEFT_INVALID,
+			       "tensor %s: a piece of %" PRIu64
+			       " elements, it must have all %" PRIu64
+			       " bytes of a slice, at least %u",
+			       tensor->name, tensor->count, job->set.slice_bytes,
+			       WF_PIECE_SLICE_BYTES_MIN);
+	}
+	return job->set.dense_wire == WEFT_WIRE_F32
+		       ? WEFT_OK
+		       : wf_fail(WEFT_INVALID,
+				 "all_reduce_ring: arrays travel as they are; use dense_wire=f32, "
+				 "or reduce bf16 or f16 arrays");
+}
+
 static enum weft_status
 check_tensor(const struct wf_job *job, const struct wf_job_tensor *tensor, uint32_t idx)
 {
@@ -185,6 +207,7 @@ check_tensor(const struct wf_job *job, const struct wf_job_tensor *tensor, uint3
 		}
 	}
 	st = wf_job_check_terms(job, tensor);
+	st = st == WEFT_OK && tensor->is_piece ? check_piece(job, tensor) : st;
 	if (st == WEFT_OK && tensor->mode == WEFT_TENSOR_BOUNDED && tensor->staleness == 0) {
 		st = wf_fail(WEFT_INVALID,
 			     "tensor %s: staleness is 0, must be above 0 with the mode bounded",
@@ -350,6 +373,16 @@ put_segments(struct wf_writer *w, const struct wf_method *method)
 	}
 }
 
+static uint8_t
+kind_of(const struct wf_job_tensor *tensor)
+{
+	if (tensor->is_piece) {
+		return KIND_PIECE;
+	}
+	uint8_t fixed = tensor->is_static ? KIND_STATIC : 0;
+	return tensor->is_reduced ? KIND_REDUCED : fixed;
+}
+
 static void
 put_tensor(struct wf_writer *w, const struct wf_job_tensor *tensor)
 {
@@ -358,7 +391,7 @@ put_tensor(struct wf_writer *w, const struct wf_job_tensor *tensor)
 	wf_put_f64(w, tensor->decay);
 	wf_put_f64(w, tensor->clip);
 	wf_put_f64(w, tensor->l1);
-	wf_put_u8(w, tensor->is_reduced ? KIND_REDUCED : tensor->is_static ? KIND_STATIC : 0);
+	wf_put_u8(w, kind_of(tensor));
 	wf_put_u8(w, (uint8_t)tensor->mode);
 	wf_put_u32(w, tensor->staleness);
 	wf_put_f64(w, tensor->discard_ratio);
@@ -429,14 +462,15 @@ get_tensor(struct wf_reader *r, struct wf_job_tensor *tensor)
 	if (r->bad) {
 		return wf_refuse_length(JOB, r);
 	}
-	if (kind > KIND_REDUCED) {
-		return wf_refuse(JOB, "kind of a tensor", kind, "0 to 2");
+	if (kind > KIND_PIECE) {
+		return wf_refuse(JOB, "kind of a tensor", kind, "0 to 3");
 	}
 	if (mode > WEFT_TENSOR_BOUNDED) {
 		return wf_refuse(JOB, "mode of a tensor", mode, "0 to 3");
 	}
 	tensor->mode = (enum weft_tensor_mode)mode;
-	tensor->is_static = kind == KIND_STATIC;
+	tensor->is_static = kind == KIND_STATIC || kind == KIND_PIECE;
+	tensor->is_piece = kind == KIND_PIECE;
 	tensor->is_reduced = kind == KIND_REDUCED;
 	wf_get_string(r, tensor->name, sizeof(tensor->name));
 	if (r->bad) {

@@ -36,6 +36,10 @@ struct wf_job_tensor {
 	 * nothing kept but the last result. Not static, without a mode of its own, and not of a job
 	 * in mode LOCAL or ELASTIC, with clipping by the norm, or with a wire of 16 bits. */
 	bool is_reduced;
+	/* A piece of the ring through which weft_all_reduce sends arrays (wire/piece.h): one slice,
+	 * which has no initial values, is in no step, and is counted by itself. It is static too,
+	 * for whatever concerns steps. */
+	bool is_piece;
 	/* A mode other than AS_SESSION: only if not static, and not in a job with mode LOCAL or
 	 * ELASTIC. */
 	enum weft_tensor_mode mode;
