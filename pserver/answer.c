@@ -82,7 +82,9 @@ fill_put(const struct wf_lane *lane, uint32_t ordinal, struct wf_op *op)
 	op->cookie = (uint64_t)ordinal + 1;
 	op->region = dense->store_region;
 	op->src = wf_store_values(&dense->store, stored);
-	op->bytes = wf_store_on_wire(&dense->store, stored->count * sizeof(float));
+	op->bytes = wf_slice_is_piece(dense, ordinal)
+			    ? wf_pieces_answer_bytes(dense, ordinal)
+			    : wf_store_on_wire(&dense->store, stored->count * sizeof(float));
 	op->offset = wf_store_on_wire(&dense->store, stored->place_offset);
 	op->tag = wf_tag(ordinal, dense->round[ordinal].next - 1);
 }
@@ -296,6 +298,17 @@ wf_answer_flush(struct wf_lane *lane, struct wf_peer *peer)
 	return left ? WF_FLUSH_LEFT : WF_FLUSH_DONE;
 }
 
+/* A piece is answered, never pulled. */
+static bool
+has_piece(const struct wf_dense *dense, const struct wf_msg_pull *msg)
+{
+	bool any = false;
+	for (uint32_t i = 0; i < msg->count && dense->pieces.count > 0; i++) {
+		any = any || wf_slice_is_piece(dense, msg->first + i);
+	}
+	return any;
+}
+
 static bool
 all_have_state(const struct wf_store *store, const struct wf_msg_pull *msg)
 {
@@ -316,6 +329,10 @@ wf_answer_pull(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_p
 	if (!lane->job.is_ready || (uint64_t)msg->first + msg->count > dense->store.stored_count) {
 		return wf_fail(WEFT_PROTOCOL, "PULL: slices %u and %u more, of %u", msg->first,
 			       msg->count, dense->store.stored_count);
+	}
+	if (has_piece(dense, msg)) {
+		return wf_fail(WEFT_PROTOCOL, "PULL: slices %u and %u more, one is a piece",
+			       msg->first, msg->count);
 	}
 	unsigned place = state ? WF_PLACE_STATE + msg->state_idx : WF_PLACE_VALUES;
 	if (place >= lane->job.place_count || !wf_answer_places_has(&peer->places, place)) {

@@ -68,6 +68,7 @@ check_memory(const struct wf_lane *lane)
 		(uint64_t)lane->peers.count * lane->opts.slot_count * dense->store.slot_bytes;
 	uint64_t tables = lane->peers.count * peer_bytes(lane);
 	tables += wf_features_bytes(lane) + store->stored_count * sizeof(*dense->priority);
+	tables += wf_pieces_table_bytes(lane);
 	if (dense->async.count > 0) {
 		windows *= 2;
 		tables += wf_async_table_bytes(lane, store->stored_count);
@@ -142,23 +143,28 @@ alloc_memory(struct wf_lane *lane)
 			       lane->opts.idx, store->stored_count, lane->peers.count);
 	}
 	for (uint64_t i = 0; i < pushes; i++) {
-		bool by_zero =
-			i % lane->peers.count == 0; /* initial values come from trainer 0 only */
+		/* Initial values come from trainer 0 only, and pieces have none. */
+		bool by_zero = i % lane->peers.count == 0 &&
+			       !store->stored[i / lane->peers.count].tensor->is_piece;
 		dense->push[i].next = by_zero ? 0 : 1;
 		dense->push[i].slot = WF_SLOT_NONE;
 		dense->push[i].chunk = WF_PARK_NONE;
 	}
-	enum weft_status taken = copy_priorities(lane);
+	for (uint32_t i = 0; i < store->stored_count; i++) {
+		dense->round[i].next = store->stored[i].tensor->is_piece ? 1 : 0;
+	}
+	enum weft_status taken = wf_pieces_alloc(lane);
+	taken = taken == WEFT_OK ? copy_priorities(lane) : taken;
 	for (uint32_t i = 0; i < lane->peers.count && taken == WEFT_OK; i++) {
 		taken = alloc_peer_memory(lane, &lane->peers.all[i]);
 	}
 	if (taken != WEFT_OK) {
 		return taken;
 	}
-	dense->uninitialised = store->stored_count;
+	dense->uninitialised = store->stored_count - store->piece_count;
 	lane->job.unit_count = store->stored_count;
 	lane->job.place_count = WF_PLACE_STATE + WF_STATE_MAX + store->wire_shift;
-	lane->job.owed = store->stored_count > 0 ? "the initial values from trainer 0" : NULL;
+	lane->job.owed = dense->uninitialised > 0 ? "the initial values from trainer 0" : NULL;
 	dense->init = (struct wf_msg_init){.sections = 1};
 	lane->job.has_steps = store->pushable_count > 0;
 	lane->job.needs_all = needs_all(lane);
@@ -230,6 +236,7 @@ accept_job(struct wf_lane *lane)
 		return st;
 	}
 	wf_async_count(lane);
+	dense->pieces.count = dense->store.piece_count;
 	return alloc_memory(lane);
 }
 
@@ -352,6 +359,7 @@ release(struct wf_lane *lane)
 		wf_transport_region_remove(lane->turn.transport, dense->store_region);
 	}
 	wf_async_release(lane);
+	wf_pieces_release(lane);
 	wf_features_close(lane);
 	wf_free(lane->env, dense->priority, dense->store.stored_count * sizeof(*dense->priority));
 	wf_free(lane->env, dense->push, (pushes + 1) * sizeof(*dense->push));

@@ -4,6 +4,7 @@
  * dense.c   the service: the job description, its memory, messages
  * round.c   steps and gradients, and the apply of what is summed
  * async.c   the same for the asynchronous modes
+ * pieces.c  pieces of arrays that are reduced outside of steps
  * apply.c   what kernels need of a slice, and values that are not finite
  * answer.c  everything it sends
  * store.c   parameters, state, room for parked gradients
@@ -90,6 +91,12 @@ struct wf_async {
 	struct wf_staging copies;     /* a window for each trainer: answers on their way */
 };
 
+/* The ring of pieces through which trainers reduce arrays: pieces.c's. */
+struct wf_pieces {
+	uint32_t count;           /* on this lane; 0: no memory */
+	struct wf_piece_sum *sum; /* [stored_count], used for those that are pieces */
+};
+
 /* lane->own. */
 struct wf_dense {
 	uint8_t *job_bytes; /* encoded, while it arrives */
@@ -110,6 +117,7 @@ struct wf_dense {
 	struct wf_log_limit nonfinite_log;
 
 	struct wf_async async;
+	struct wf_pieces pieces;
 	struct wf_features features;
 };
 
@@ -157,6 +165,8 @@ enum weft_status wf_round_has(struct wf_lane *lane, struct wf_peer *peer, uint32
 			      uint64_t next, uint64_t begun) WEFT_MUST_CHECK;
 /* A PUT out of the store is DONE. */
 void wf_round_done(struct wf_lane *lane, uint64_t cookie);
+/* Give the memory of a push that has been read back: its slot, or its chunk of the park. */
+void wf_round_consume(struct wf_lane *lane, struct wf_peer *peer, struct wf_push *push);
 /* Copy the gradient of a slice aside, so that its slot is free again. Returns bytes. */
 uint64_t wf_round_park(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal);
 
@@ -184,6 +194,25 @@ void wf_async_lines(const struct wf_lane *lane);
 /* Of one trainer. */
 void wf_async_report(const struct wf_lane *lane, uint32_t trainer,
 		     uint64_t value[WF_REPORT_VALUES]);
+
+/* pieces.c */
+/* Memory of the job beyond its slices'. */
+uint64_t wf_pieces_table_bytes(const struct wf_lane *lane);
+enum weft_status wf_pieces_alloc(struct wf_lane *lane) WEFT_MUST_CHECK;
+void wf_pieces_release(struct wf_lane *lane); /* accepts one that was never allocated */
+/* A PUT into the slice, which is a piece. */
+enum weft_status wf_pieces_put(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal,
+			       const struct wf_put *put) WEFT_MUST_CHECK;
+/* A PUT out of the store is DONE. */
+void wf_pieces_done(struct wf_lane *lane, uint32_t ordinal);
+/* The bytes of each push of the sum under way, and of the answer with the last result. */
+uint64_t wf_pieces_push_bytes(const struct wf_dense *dense, uint32_t ordinal);
+uint64_t wf_pieces_answer_bytes(const struct wf_dense *dense, uint32_t ordinal);
+static inline bool
+wf_slice_is_piece(const struct wf_dense *dense, uint32_t ordinal)
+{
+	return dense->pieces.count > 0 && dense->store.stored[ordinal].tensor->is_piece;
+}
 
 /* answer.c */
 enum wf_flush wf_answer_flush(struct wf_lane *lane, struct wf_peer *peer);

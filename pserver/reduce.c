@@ -31,21 +31,21 @@ complete(struct wf_lane *lane)
 	}
 }
 
-/* A trainer that has left cannot request it any more. */
-static void
-fail_if_gone(struct wf_lane *lane, uint64_t id)
+bool
+wf_reduce_fail_if_left(struct wf_lane *lane)
 {
 	for (uint32_t t = 0; t < lane->peers.count && lane->peers.gone_count > 0; t++) {
 		const struct wf_peer *other = &lane->peers.all[t];
-		if (other->reduce.id != id && other->state == WF_PEER_GONE) {
+		if (other->state == WF_PEER_GONE && wf_reduce_lacks(lane, other)) {
 			wf_lane_fail(
 				lane, WEFT_LOST, lane->order.sum.step,
-				"trainer %u left in good order, and a barrier, reduce or pass end "
-				"waits for it",
+				"trainer %u left in good order, and a barrier, reduce, all_reduce "
+				"or pass end waits for it",
 				t);
-			return;
+			return true;
 		}
 	}
+	return false;
 }
 
 enum weft_status
@@ -94,7 +94,7 @@ wf_reduce_on_message(struct wf_lane *lane, struct wf_peer *peer, const struct wf
 		peer->reduce.value[i] = msg->value[i];
 	}
 	if (result->heard < lane->peers.count) {
-		fail_if_gone(lane, msg->request_id);
+		(void)wf_reduce_fail_if_left(lane);
 		return WEFT_OK;
 	}
 	complete(lane);

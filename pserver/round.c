@@ -12,9 +12,8 @@
 #include "pserver/apply.h"
 #include "pserver/codec.h"
 
-/* Give the memory of a consumed push back: its slot to the transport, or its chunk to the park. */
-static void
-consume(struct wf_lane *lane, struct wf_peer *peer, struct wf_push *push)
+void
+wf_round_consume(struct wf_lane *lane, struct wf_peer *peer, struct wf_push *push)
 {
 	struct wf_dense *dense = lane->own;
 	if (push->slot != WF_SLOT_NONE) {
@@ -35,11 +34,14 @@ wf_round_park(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal)
 	const struct wf_stored *stored = &dense->store.stored[ordinal];
 	struct wf_push *push = wf_push_of(lane, ordinal, peer->trainer);
 	WF_ASSERT(push->data != NULL && push->slot != WF_SLOT_NONE && push->chunk == WF_PARK_NONE);
-	push->chunk = wf_store_park(&dense->store, stored, push->data);
+	uint64_t bytes = wf_slice_is_piece(dense, ordinal)
+				 ? wf_pieces_push_bytes(dense, ordinal)
+				 : wf_store_on_wire(&dense->store, stored->count * sizeof(float));
+	push->chunk = wf_store_park(&dense->store, push->data, bytes);
 	push->data = wf_store_parked(&dense->store, push->chunk);
 	push->slot = WF_SLOT_NONE;
 	wf_stats_raise(&lane->stats, WF_LANE_PARK_PEAK_BYTES, wf_store_parked_bytes(&dense->store));
-	return wf_store_on_wire(&dense->store, stored->count * sizeof(float));
+	return bytes;
 }
 
 /* The gradients of `apply`, summed. Of a tensor that is only reduced the result replaces the last
@@ -94,7 +96,7 @@ apply_round(struct wf_lane *lane, uint32_t ordinal, float divisor)
 	for (uint32_t t = 0; t < lane->peers.count; t++) {
 		struct wf_push *push = &pushes[t];
 		if (push->data != NULL) {
-			consume(lane, &lane->peers.all[t], push);
+			wf_round_consume(lane, &lane->peers.all[t], push);
 			wf_answer_push(&lane->peers.all[t], ordinal);
 		}
 	}
@@ -142,7 +144,9 @@ wf_round_done(struct wf_lane *lane, uint64_t cookie)
 	uint32_t ordinal = (uint32_t)(cookie - 1);
 	WF_ASSERT(ordinal < dense->store.stored_count && dense->round[ordinal].lent > 0);
 	dense->round[ordinal].lent--;
-	if (lane->order.sum.heard > 0) {
+	if (wf_slice_is_piece(dense, ordinal)) {
+		wf_pieces_done(lane, ordinal);
+	} else if (lane->order.sum.heard > 0) {
 		try_apply(lane, ordinal);
 	}
 }
@@ -218,7 +222,7 @@ is_fresh(const struct wf_lane *lane)
 {
 	struct wf_dense *dense = lane->own;
 	for (uint32_t i = 0; i < dense->store.stored_count; i++) {
-		if (dense->round[i].next != 0) {
+		if (dense->round[i].next != 0 && !wf_slice_is_piece(dense, i)) {
 			return false;
 		}
 	}
@@ -249,8 +253,10 @@ wf_round_init(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_in
 	}
 	*init = *msg;
 	for (uint32_t i = 0; i < dense->store.stored_count; i++) {
-		dense->round[i].next = 0 - (uint64_t)(msg->sections - 1);
-		wf_push_of(lane, i, 0)->next = dense->round[i].next;
+		if (!wf_slice_is_piece(dense, i)) {
+			dense->round[i].next = 0 - (uint64_t)(msg->sections - 1);
+			wf_push_of(lane, i, 0)->next = dense->round[i].next;
+		}
 	}
 	wf_order_begin(&lane->order, msg->step, msg->samples);
 	if (dense->async.count > 0) {
@@ -321,17 +327,22 @@ check_bytes(const struct wf_dense *dense, const struct wf_stored *stored, bool i
 	return WEFT_OK;
 }
 
+static inline enum weft_status
+check_ordinal(const struct wf_lane *lane, uint32_t ordinal)
+{
+	const struct wf_dense *dense = lane->own;
+	return lane->job.is_ready && ordinal < dense->store.stored_count
+		       ? WEFT_OK
+		       : wf_fail(WEFT_PROTOCOL, "PUT: slice %u of %u", ordinal,
+				 dense->store.stored_count);
+}
+
 /* Is this the push that the slice waits for from this trainer? */
 static enum weft_status
-check_put(struct wf_lane *lane, struct wf_peer *peer, const struct wf_put *put)
+check_put(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal, const struct wf_put *put)
 {
 	uint32_t tag = put->tag;
 	struct wf_dense *dense = lane->own;
-	uint32_t ordinal = tag_ordinal(lane, tag);
-	if (!lane->job.is_ready || ordinal >= dense->store.stored_count) {
-		return wf_fail(WEFT_PROTOCOL, "PUT: slice %u of %u", ordinal,
-			       dense->store.stored_count);
-	}
 	const struct wf_stored *stored = &dense->store.stored[ordinal];
 	uint64_t step = wf_push_of(lane, ordinal, peer->trainer)->next;
 	bool initial = wf_is_initial(step);
@@ -373,11 +384,15 @@ enum weft_status
 wf_round_put(struct wf_lane *lane, struct wf_peer *peer, const struct wf_put *put)
 {
 	struct wf_dense *dense = lane->own;
-	enum weft_status st = check_put(lane, peer, put);
+	uint32_t ordinal = tag_ordinal(lane, put->tag);
+	enum weft_status st = check_ordinal(lane, ordinal);
+	if (st == WEFT_OK && wf_slice_is_piece(dense, ordinal)) {
+		return wf_pieces_put(lane, peer, ordinal, put);
+	}
+	st = st == WEFT_OK ? check_put(lane, peer, ordinal, put) : st;
 	if (st != WEFT_OK) {
 		return st;
 	}
-	uint32_t ordinal = tag_ordinal(lane, put->tag);
 	uint32_t slot = wf_slots_of_tag(&peer->slots, put->tag);
 	struct wf_push *push = wf_push_of(lane, ordinal, peer->trainer);
 	push->mine = true;

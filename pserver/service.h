@@ -145,6 +145,7 @@ struct wf_reduce_part {
 	uint64_t id;     /* last request received */
 	uint64_t step;
 	double value[WF_REDUCE_MAX];
+	uint64_t pieces; /* of arrays (weft_all_reduce) that it has sent to this lane */
 };
 
 /* One trainer as one lane sees it. */
@@ -199,9 +200,12 @@ struct wf_reduction {
 	uint64_t step;
 	uint32_t count;
 	double value[WF_REDUCE_MAX];
-	uint32_t pending_count;   /* values of the one under way */
-	uint32_t heard;           /* trainers that requested it */
-	uint64_t since_ns;        /* its first request; 0: none is under way */
+	uint32_t pending_count; /* values of the one under way */
+	uint32_t heard;         /* trainers that requested it */
+	uint64_t since_ns;      /* its first request; 0: none is under way */
+	/* Pieces of arrays, on each lane: the most that a trainer has sent, and since when some of
+	 * these are missing from others; 0: none is. */
+	uint64_t pieces, pieces_since_ns;
 	struct wf_msg_reduce msg; /* scratch of one encode */
 };
 
@@ -533,9 +537,21 @@ enum weft_status wf_reduce_on_message(struct wf_lane *lane, struct wf_peer *peer
 bool wf_reduce_flush(struct wf_lane *lane, struct wf_peer *peer);
 /* DOWN: an answer that is due goes with the path. */
 void wf_reduce_path_ends(struct wf_peer *peer);
-/* The one under way, or the next one, waits for this trainer. */
+/* What is under way waits for this trainer: a reduce, or pieces of an array. */
 static inline bool
 wf_reduce_lacks(const struct wf_lane *lane, const struct wf_peer *peer)
 {
-	return peer->reduce.id == lane->reduction.id;
+	const struct wf_reduction *reduction = &lane->reduction;
+	bool asked = reduction->since_ns == 0 || peer->reduce.id != reduction->id;
+	return !asked || peer->reduce.pieces < reduction->pieces;
 }
+/* Since when; 0: nothing is under way. */
+static inline uint64_t
+wf_reduce_since(const struct wf_lane *lane)
+{
+	const struct wf_reduction *reduction = &lane->reduction;
+	uint64_t a = reduction->since_ns, b = reduction->pieces_since_ns;
+	return a == 0 || (b != 0 && b < a) ? b : a;
+}
+/* A trainer that has left cannot do its part any more: fails the lane. Returns whether one has. */
+bool wf_reduce_fail_if_left(struct wf_lane *lane);

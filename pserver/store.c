@@ -76,6 +76,7 @@ lay_out(struct wf_store *store, const struct wf_job *job, const struct wf_placem
 		};
 		settle(store, job, &store->stored[i]);
 		store->pushable_count += job->tensor[slice->tensor].is_static ? 0 : 1;
+		store->piece_count += job->tensor[slice->tensor].is_piece ? 1 : 0;
 		longest = slice->count > longest ? slice->count : longest;
 	}
 	line_up(store, true);
@@ -117,9 +118,10 @@ alloc_slab(struct wf_store *store, uint64_t bytes, int numa_node)
 static uint32_t
 hold_max(const struct wf_store *store, uint32_t trainer_count, uint64_t inbox_bytes)
 {
+	uint32_t most = store->stored_count - store->piece_count;
 	uint64_t each = trainer_count * store->park.bytes;
-	uint64_t room = each > 0 && inbox_bytes > 0 ? inbox_bytes / each : store->stored_count;
-	return room < store->stored_count ? (uint32_t)room : store->stored_count;
+	uint64_t room = each > 0 && inbox_bytes > 0 ? inbox_bytes / each : most;
+	return room < most ? (uint32_t)room : most;
 }
 
 static enum weft_status
@@ -134,7 +136,8 @@ alloc_memory(struct wf_store *store, uint32_t trainer_count, const struct wf_sto
 			       bytes, room->max_shard_bytes);
 	}
 	store->hold_max = hold_max(store, trainer_count, room->inbox_bytes);
-	uint64_t chunks = (uint64_t)trainer_count * store->hold_max;
+	/* Pieces are not announced: they have room beside what may be. */
+	uint64_t chunks = (uint64_t)trainer_count * (store->hold_max + store->piece_count);
 	if (chunks >= WF_PARK_NONE) {
 		return wf_fail(WEFT_NOMEM, "lane: %u trainers x %u slices; raise --slice_bytes",
 			       trainer_count, store->stored_count);
@@ -248,12 +251,11 @@ wf_store_halves(const struct wf_store *store, const struct wf_stored *stored)
 }
 
 uint32_t
-wf_store_park(struct wf_store *store, const struct wf_stored *stored, const void *from)
+wf_store_park(struct wf_store *store, const void *from, uint64_t bytes)
 {
-	WF_ASSERT(store->park.free_count > 0);
+	WF_ASSERT(store->park.free_count > 0 && bytes <= store->park.bytes);
 	uint32_t chunk = store->park.free[--store->park.free_count];
-	memcpy((char *)store->park.slab.base + (uint64_t)chunk * store->park.bytes, from,
-	       wf_store_on_wire(store, stored->count * sizeof(float)));
+	memcpy((char *)store->park.slab.base + (uint64_t)chunk * store->park.bytes, from, bytes);
 	return chunk;
 }
 

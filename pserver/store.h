@@ -50,6 +50,7 @@ struct wf_store {
 	struct wf_stored *stored;    /* [stored_count] */
 	uint32_t stored_count;
 	uint32_t pushable_count; /* slices that are not static */
+	uint32_t piece_count;    /* of those that are: pieces of weft_all_reduce */
 
 	uint64_t slot_bytes; /* of the longest slice as f32, which initial values are */
 
@@ -99,9 +100,9 @@ wf_store_pullable(const struct wf_store *store)
 /* Parameters, state and halves. */
 uint64_t wf_store_bytes(const struct wf_store *store);
 
-/* Copy a slice's gradient aside. There is a chunk for each trainer and slice, or for all that may
+/* Copies a slice's gradient aside, as it travels. There is a chunk for each trainer and slice, or for all that may
  * be here at once (announce.c), so this cannot fail. */
-uint32_t wf_store_park(struct wf_store *store, const struct wf_stored *stored, const void *from);
+uint32_t wf_store_park(struct wf_store *store, const void *from, uint64_t bytes);
 const void *wf_store_parked(const struct wf_store *store, uint32_t chunk);
 void wf_store_unpark(struct wf_store *store, uint32_t chunk);
 /* Bytes of parked gradients now. */

@@ -104,7 +104,7 @@ wf_waits_since(const struct wf_lane *lane, enum wf_lane_awaits kind)
 	case WF_LANE_AWAITS_STEP:
 		return step_since(lane);
 	case WF_LANE_AWAITS_REDUCE:
-		return lane->reduction.since_ns;
+		return wf_reduce_since(lane);
 	}
 	return 0;
 }
@@ -172,7 +172,8 @@ wf_waits_describe(const struct wf_lane *lane, enum wf_lane_awaits kind, char *ou
 		return;
 	case WF_LANE_AWAITS_REDUCE:
 		wf_peers_list(lane, wf_reduce_lacks, who, sizeof(who));
-		(void)snprintf(out, bytes, "a barrier, reduce or pass end waits for trainer %s",
+		(void)snprintf(out, bytes,
+			       "a barrier, reduce, all_reduce or pass end waits for trainer %s",
 			       who);
 		return;
 	}

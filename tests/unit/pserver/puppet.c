@@ -322,6 +322,7 @@ puppet_initialise(struct puppet *puppet)
 {
 	struct stage *stage = puppet->stage;
 	uint32_t slices = stage_slice_count(stage, puppet->lane);
+	slices -= stage->opts.has_piece ? 1 : 0; /* it comes last, and has no initial values */
 	if (puppet->trainer != 0) {
 		puppet_pull(puppet, 0, 0, slices);
 		return;

@@ -24,7 +24,7 @@ make_job(struct stage *stage)
 	const struct stage_opts *opts = &stage->opts;
 	struct wf_optimizer_opts defaults = wf_optimizer_defaults();
 	static const char *const names[STAGE_TENSORS] = {"w", "b", "fixed"};
-	const uint64_t counts[STAGE_TENSORS] = {opts->w_count, 16, 16};
+	const uint64_t counts[STAGE_TENSORS] = {opts->w_count, 16, opts->has_piece ? 32 : 16};
 	for (uint32_t i = 0; i < STAGE_TENSORS; i++) {
 		struct wf_job_tensor *tensor = &stage->tensor[i];
 		(void)snprintf(tensor->name, sizeof(tensor->name), "%s", names[i]);
@@ -33,6 +33,7 @@ make_job(struct stage *stage)
 		tensor->decay = -1;
 		tensor->clip = -1;
 		tensor->is_static = i == 2 || opts->all_static;
+		tensor->is_piece = i == 2 && opts->has_piece;
 		tensor->mode = i == 1 ? opts->b_mode : WEFT_TENSOR_AS_SESSION;
 		tensor->staleness = i == 1 ? opts->b_staleness : 0;
 	}
@@ -270,6 +271,10 @@ fill_opts(struct stage_opts *opts)
 	opts->seed = opts->seed == 0 ? 1 : opts->seed;
 	opts->lanes = opts->lanes == 0 ? 1 : opts->lanes;
 	opts->slot_count = opts->slot_count == 0 ? 4 : opts->slot_count;
+	if (opts->has_piece) {
+		opts->w_count = STAGE_SLICE_FLOATS;
+		opts->slice_bytes = 128;
+	}
 	opts->w_count = opts->w_count == 0 ? 40 : opts->w_count;
 	opts->learning_rate = opts->learning_rate > 0 ? opts->learning_rate : 0.5;
 	opts->slice_bytes = opts->slice_bytes == 0 ? 64 : opts->slice_bytes;

@@ -36,8 +36,9 @@ struct stage_opts {
 	uint64_t max_shard_bytes; /* 0: 1 MiB */
 	uint64_t inbox_bytes;     /* 0: room for all */
 	int32_t priority_of_b;
-	bool all_static;               /* nothing is pushed, */
-	bool has_tables;               /* or it may be of a table: the pserver has sparse lanes */
+	bool has_piece;  /* "fixed" is a piece of 32 elements; w has 16, slice_bytes is 128 */
+	bool all_static; /* nothing is pushed, */
+	bool has_tables; /* or it may be of a table: the pserver has sparse lanes */
 	uint32_t num_gradient_servers; /* of the pserver; 0: as the first trainer sends */
 	uint32_t max_trainers;         /* of the pserver; 0: 64 */
 	uint64_t stats_period_ns;

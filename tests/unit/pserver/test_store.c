@@ -167,7 +167,6 @@ parked_chunks_keep_their_bytes_and_the_last_released_is_used_first(void **state)
 	float from[32];
 	assert_int_equal(init(f, 0, ROOM), WEFT_OK);
 	struct wf_store *store = &f->store;
-	const struct wf_stored *stored = &store->stored[0];
 	assert_int_equal(store->park.count, 3 * store->stored_count);
 	assert_int_equal(store->park.bytes, 128);
 	uint32_t chunk[3];
@@ -175,7 +174,7 @@ parked_chunks_keep_their_bytes_and_the_last_released_is_used_first(void **state)
 		for (uint32_t e = 0; e < 32; e++) {
 			from[e] = (float)(c * 100 + e);
 		}
-		chunk[c] = wf_store_park(store, stored, from);
+		chunk[c] = wf_store_park(store, from, sizeof(from));
 		assert_int_equal(chunk[c], c);
 		assert_int_equal(wf_store_parked_bytes(store), (c + 1) * 128);
 	}
@@ -185,8 +184,8 @@ parked_chunks_keep_their_bytes_and_the_last_released_is_used_first(void **state)
 	}
 	wf_store_unpark(store, chunk[0]);
 	wf_store_unpark(store, chunk[2]);
-	assert_int_equal(wf_store_park(store, stored, from), chunk[2]);
-	assert_int_equal(wf_store_park(store, stored, from), chunk[0]);
+	assert_int_equal(wf_store_park(store, from, sizeof(from)), chunk[2]);
+	assert_int_equal(wf_store_park(store, from, sizeof(from)), chunk[0]);
 	for (uint32_t c = 0; c < 3; c++) {
 		wf_store_unpark(store, chunk[c]);
 	}
@@ -201,7 +200,7 @@ there_is_a_chunk_for_each_trainer_and_slice(void **state)
 	assert_int_equal(init(f, 0, ROOM), WEFT_OK);
 	uint32_t count = f->store.park.count;
 	for (uint32_t i = 0; i < count; i++) {
-		assert_int_equal(wf_store_park(&f->store, &f->store.stored[0], from), i);
+		assert_int_equal(wf_store_park(&f->store, from, sizeof(from)), i);
 	}
 	assert_int_equal(f->store.park.free_count, 0);
 	assert_int_equal(wf_store_parked_bytes(&f->store), (uint64_t)count * 128);
