@@ -24,6 +24,7 @@
 	  .heading = WF_HEADING_TIME_LIMITS,                                                       \
 	  .help = "How long a path (shared memory, RDMA) that broke is not used, and twice as "    \
 		  "long after each further break. 0: 10 s.")                                       \
+	X(uint64_t, all_reduce_ring, WF_OPTION_BYTES, "0", .max = 1ull << 30, .is_shared = true)   \
 	X(const char *, secret_file, WF_OPTION_STRING, "", .of_pserver = true,                     \
 	  .heading = WF_HEADING_TRANSPORT, .metavar = "FILE",                                      \
 	  .help = "File with the secret of the job, 32 to 4096 bytes, the same on all pservers "   \

@@ -581,6 +581,27 @@ WEFT_API enum weft_status weft_reduce(struct weft_session *session, double *valu
 				      uint32_t count) WEFT_MUST_CHECK;
 WEFT_API enum weft_status weft_barrier(struct weft_session *session) WEFT_MUST_CHECK;
 
+/**
+ * Sum an array of any size over all trainers, in place, whether or not it was declared. The sum is
+ * ((a0 + a1) + a2) + ... in the order of the trainers' numbers, each addition rounded to the type
+ * (to nearest, ties to even) and integers wrapping, so that the bits are those of a sequential sum
+ * and the same everywhere. NaN and Inf pass. The array travels through a ring of pieces on all
+ * dense lanes, which the setting all_reduce_ring declares (weft_settings_set; the same on all
+ * trainers): the number of its bytes is what may be under way at a time. Every trainer makes the
+ * same calls in the same order; those that differ in size, type or operation end the job, and the
+ * text names both trainers. Trainers that are out of data take part as the others do, and a call
+ * may be made while pushes of tensors are under way. Blocks.
+ * @param array in: this trainer's; out: the result. [count] of `type`, aligned for it
+ * @param count elements; 0 moves nothing, and counts as a call
+ * @param how   WEFT_REDUCE_SUM; WEFT_REDUCE_MEAN: the sum divided by the number of trainers, in
+ *              f64 for f64 and in f32 for the others, then rounded to the type; not for integers
+ * @return as weft_wait; WEFT_INVALID: all_reduce_ring is 0, or integers have no mean; after
+ *         anything but WEFT_OK and WEFT_INVALID parts of the array may be summed already
+ */
+WEFT_API enum weft_status weft_all_reduce(struct weft_session *session, void *array, uint64_t count,
+					  enum weft_type type,
+					  enum weft_grad_reduce how) WEFT_MUST_CHECK;
+
 /* Make what progress is possible without waiting. Useful with WEFT_PROGRESS_CALLER. */
 WEFT_API enum weft_status weft_poll(struct weft_session *session) WEFT_MUST_CHECK;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* announce: with a lane whose inbox does not hold a step, a push is announced first, and PUT when
- * the lane allows it. Initial values are not, nor is what a lane applies when it comes. An
- * announcement is forgotten with its path. Thread: the core's. */
+ * the lane allows it. Initial values are not, nor is what a lane applies when it comes, nor are
+ * pieces of weft_all_reduce. An announcement is forgotten with its path. Thread: the core's. */
 #include "trainer/session/announce.h"
 
 #include <inttypes.h>
@@ -61,7 +61,8 @@ wf_announce_push(struct wf_dense_link *dense, uint32_t ordinal)
 	const struct wf_dense_slice *slice = &dense->slice[ordinal];
 	const struct wf_job *job = &wf_core_of(&dense->link)->job;
 	const struct wf_job_terms terms = wf_job_terms_of(job, &job->tensor[slice->tensor]);
-	if (wf_is_initial_push(slice->step) || wf_job_terms_lag(&terms)) {
+	if (wf_is_initial_push(slice->step) || wf_job_terms_lag(&terms) ||
+	    job->tensor[slice->tensor].is_piece) {
 		wf_ordinal_ring_push(&dense->queue, ordinal);
 		return;
 	}

@@ -270,7 +270,8 @@ wf_core_start(struct wf_core *core)
 {
 	core->end.started_ns = wf_now_ns(core->end.env);
 	core->turn.tick_ns = 0;
-	core->start.asked = core->job.tensor_count == 0; /* there are no initial values */
+	/* Without tensors there are no initial values, and pieces, which come last, have none. */
+	core->start.asked = core->job.tensor_count == 0 || core->job.tensor[0].is_piece;
 	wf_core_report_start(core);
 }
 

@@ -250,6 +250,8 @@ wf_core_oldest_tensor(const struct wf_core *core)
 /* Commands. */
 void wf_core_start(struct wf_core *core);
 void wf_core_push(struct wf_core *core, uint32_t tensor, uint64_t step);
+/* A piece of weft_all_reduce, of which `bytes` are sent; `step` is its own. */
+void wf_core_push_piece(struct wf_core *core, uint32_t tensor, uint64_t step, uint64_t bytes);
 void wf_core_pull(struct wf_core *core, uint32_t tensor, uint64_t step, unsigned section);
 void wf_core_leave(struct wf_core *core);
 

@@ -48,10 +48,11 @@ open_slices(struct wf_link *link, uint32_t lane)
 	const uint32_t *mine = &placement->lane_slice[placement->lane_first[lane]];
 	for (uint32_t i = 0; i < dense->slice_count; i++) {
 		const struct wf_slice *slice = &placement->slice[mine[i]];
+		bool piece = core->job.tensor[slice->tensor].is_piece; /* without initial values */
 		dense->slice[i] = (struct wf_dense_slice){
 			.tensor = slice->tensor,
 			.slot = WF_SLOT_NONE,
-			.answered = 0 - (uint64_t)(core->start.init.sections - 1),
+			.answered = piece ? 1 : 0 - (uint64_t)(core->start.init.sections - 1),
 			.offset = core->memory.offset[slice->tensor] + slice->first * sizeof(float),
 			.bytes = slice->count * sizeof(float),
 		};

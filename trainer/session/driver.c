@@ -20,6 +20,9 @@ wf_driver_run(struct weft_session *session, const struct wf_command *command)
 	case WF_COMMAND_PUSH:
 		wf_core_push(core, command->tensor, command->a);
 		break;
+	case WF_COMMAND_PIECE:
+		wf_core_push_piece(core, command->tensor, command->a, command->section);
+		break;
 	case WF_COMMAND_PULL:
 		wf_core_pull(core, command->tensor, command->a, command->section);
 		break;

@@ -105,7 +105,7 @@ begin_step(struct weft_session *session, uint64_t samples, double cost)
 static void
 settle_all(struct weft_session *session)
 {
-	for (uint32_t i = 0; i < session->core.job.tensor_count; i++) {
+	for (uint32_t i = 0; i < wf_session_tensor_count(session); i++) {
 		wf_local_settle(session->tensor[i]);
 	}
 }
@@ -291,7 +291,7 @@ static enum weft_status
 wait_tensors(struct weft_session *session)
 {
 	enum weft_status st = WEFT_OK;
-	uint32_t count = session->running ? session->core.job.tensor_count : 0;
+	uint32_t count = session->running ? wf_session_tensor_count(session) : 0;
 	for (uint32_t i = 0; i < count && st == WEFT_OK; i++) {
 		st = wait_for(session->tensor[i]);
 	}
@@ -304,7 +304,7 @@ weft_wait_all(struct weft_session *session)
 	const struct wf_service_ops *service = session->core.service.ops;
 	enum weft_status st = session->running ? hand_in(session) : WEFT_OK;
 	if (session->running && wf_optimizer_clips_norm(&session->core.job.set.optimizer)) {
-		for (uint32_t i = 0; i < session->core.job.tensor_count && st == WEFT_OK; i++) {
+		for (uint32_t i = 0; i < wf_session_tensor_count(session) && st == WEFT_OK; i++) {
 			st = check_clipped(session->tensor[i]);
 		}
 	}
@@ -368,7 +368,7 @@ weft_pull(struct weft_tensor *tensor)
 enum weft_status
 weft_pull_all(struct weft_session *session)
 {
-	uint32_t count = session->core.job.tensor_count;
+	uint32_t count = wf_session_tensor_count(session);
 	enum weft_status st = WEFT_OK;
 	for (uint32_t i = 0; i < count && st == WEFT_OK; i++) {
 		st = check_pull(session->tensor[i]); /* all or none */

@@ -104,6 +104,7 @@ begin_slices(struct wf_core *core, uint32_t tensor, const struct wf_dense_slice 
 			slice->section = wanted->section;
 			slice->is_rounded = false;
 			slice->step = wanted->step;
+			slice->bytes = wanted->bytes != 0 ? wanted->bytes : slice->bytes;
 			t->pending++;
 			core->flow.busy_slices++;
 			if (wanted->state == WF_SLICE_PULL_QUEUED) {
@@ -128,6 +129,15 @@ wf_core_push(struct wf_core *core, uint32_t tensor, uint64_t step)
 	begin_slices(core, tensor,
 		     &(struct wf_dense_slice){
 			     .state = WF_SLICE_QUEUED, .section = (uint8_t)section, .step = step});
+}
+
+void
+wf_core_push_piece(struct wf_core *core, uint32_t tensor, uint64_t step, uint64_t bytes)
+{
+	core->flow.tensor[tensor].pushed_step = core->step.number;
+	begin_slices(
+		core, tensor,
+		&(struct wf_dense_slice){.state = WF_SLICE_QUEUED, .step = step, .bytes = bytes});
 }
 
 void
@@ -212,7 +222,8 @@ wf_flow_resume(struct wf_link *link, const struct wf_msg_steps *msg)
 		if (slice->state != WF_SLICE_QUEUED && slice->state != WF_SLICE_SENT) {
 			continue;
 		}
-		enum weft_status st = resume_slice(dense, slice, waits_for, fresh);
+		bool piece = wf_core_of(link)->job.tensor[slice->tensor].is_piece;
+		enum weft_status st = resume_slice(dense, slice, waits_for, fresh && !piece);
 		if (st != WEFT_OK) {
 			return st;
 		}

@@ -69,7 +69,7 @@ wf_restore_give(struct weft_session *session)
 	enum weft_status st = WEFT_OK;
 	for (uint32_t left = core->start.init.sections; left > 0 && st == WEFT_OK; left--) {
 		uint64_t step = 0 - (uint64_t)(left - 1);
-		for (uint32_t i = 0; i < core->job.tensor_count; i++) {
+		for (uint32_t i = 0; i < wf_session_tensor_count(session); i++) {
 			atomic_store_explicit(&core->flow.tensor[i].busy, 1, memory_order_relaxed);
 			wf_progress_command(session, &(struct wf_command){.kind = WF_COMMAND_PUSH,
 									  .tensor = i,
@@ -98,7 +98,7 @@ pull_exact(struct weft_session *session)
 	if (core->memory.place_count == core->memory.section_count) {
 		return WEFT_OK;
 	}
-	for (uint32_t i = 0; i < core->job.tensor_count; i++) {
+	for (uint32_t i = 0; i < wf_session_tensor_count(session); i++) {
 		begin_pull(session, i, core->memory.section_count);
 	}
 	return weft_wait_all(session);

@@ -207,7 +207,7 @@ free_session(struct weft_session *session)
 		core->service.ops->close(session);
 	}
 	release_arrays(session, core->opts.keep_arrays != 0);
-	for (uint32_t i = 0; i < core->job.tensor_count; i++) {
+	for (uint32_t i = 0; i < wf_session_tensor_count(session); i++) {
 		wf_free(env, session->tensor[i], sizeof(*session->tensor[i]));
 	}
 	wf_free(env, session->tensor, session->tensor_capacity * sizeof(struct weft_tensor *));
@@ -300,10 +300,14 @@ weft_session_seal(struct weft_session *session)
 	if (session->sealed) {
 		return wf_fail(WEFT_INVALID, "session: sealed already");
 	}
-	if (core->job.tensor_count == 0 && core->service.ops == NULL) {
+	if (core->job.tensor_count == 0 && core->service.ops == NULL &&
+	    core->values.all_reduce_ring == 0) {
 		return wf_fail(WEFT_INVALID, "session: no tensor and no table was declared");
 	}
-	enum weft_status st = wf_job_check(&core->job);
+	enum weft_status st = wf_pieces_declare(session);
+	if (st == WEFT_OK) {
+		st = wf_job_check(&core->job);
+	}
 	if (st == WEFT_OK) {
 		st = wf_placement_init(session->core.end.env, &core->job, &core->placement);
 	}
@@ -321,6 +325,7 @@ weft_session_seal(struct weft_session *session)
 	}
 	if (st != WEFT_OK) {
 		release_arrays(session, false); /* it may be tried again */
+		wf_pieces_undeclare(session);
 	}
 	session->sealed = st == WEFT_OK;
 	return st;
@@ -396,7 +401,7 @@ enum weft_status
 weft_digest(struct weft_session *session, uint64_t *out)
 {
 	const struct wf_core *core = &session->core;
-	uint32_t count = core->job.tensor_count;
+	uint32_t count = wf_session_tensor_count(session);
 	if (!session->sealed) {
 		return wf_fail(WEFT_INVALID, "digest: before weft_session_seal there is nothing");
 	}

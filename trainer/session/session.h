@@ -22,9 +22,10 @@
 
 enum wf_command_kind {
 	WF_COMMAND_START,
-	WF_COMMAND_STEP, /* a: samples, cost */
-	WF_COMMAND_PUSH, /* tensor, a: step */
-	WF_COMMAND_PULL, /* tensor, section, a: step */
+	WF_COMMAND_STEP,  /* a: samples, cost */
+	WF_COMMAND_PUSH,  /* tensor, a: step */
+	WF_COMMAND_PIECE, /* tensor, section: bytes, a: pushes of this piece so far, with this */
+	WF_COMMAND_PULL,  /* tensor, section, a: step */
 	WF_COMMAND_OUT,
 	WF_COMMAND_NEXT_PASS, /* a: step */
 	WF_COMMAND_REDUCE,
@@ -89,6 +90,15 @@ struct weft_tensor {
 	bool is_offered; /* an exchange is under way, or answered and not looked at */
 };
 
+/* The pieces of weft_all_reduce. They are tensors of the job behind those that were declared.
+ * all_reduce.c's. */
+struct wf_ring_of_pieces {
+	uint32_t count;      /* 0: there is no ring */
+	uint64_t data_bytes; /* that a piece holds */
+	uint64_t call;       /* calls so far */
+	uint64_t pushed;     /* pieces so far: number n goes through piece n % count */
+};
+
 struct weft_session {
 	bool own_env;
 	struct wf_core core;
@@ -110,6 +120,7 @@ struct weft_session {
 	bool has_state;        /* a pull of state has ended well, */
 	uint64_t state_step;   /* of this step */
 	struct wf_local local; /* of local steps only */
+	struct wf_ring_of_pieces pieces;
 	char fail_reason[WF_REASON_BYTES];
 };
 
@@ -120,6 +131,23 @@ enum weft_status wf_restore_give(struct weft_session *session) WEFT_MUST_CHECK;
 /* Fills in what a tensor is and when it is applied. WEFT_INVALID: it cannot be that. */
 enum weft_status wf_modes_fill_tensor(const struct wf_job *job, const struct weft_tensor_opts *opts,
 				      struct wf_job_tensor *tensor) WEFT_MUST_CHECK;
+
+/* The tensors that were declared, which are the first ones of the job. */
+static inline uint32_t
+wf_session_tensor_count(const struct weft_session *session)
+{
+	return session->core.job.tensor_count - session->pieces.count;
+}
+
+/* all_reduce.c */
+/* Adds the pieces to the job when the session is sealed. WEFT_INVALID, WEFT_NOMEM. */
+enum weft_status wf_pieces_declare(struct weft_session *session) WEFT_MUST_CHECK;
+/* Sealing has failed: the job is as it was declared. */
+void wf_pieces_undeclare(struct weft_session *session);
+
+/* tensor.c */
+/* Room for one more tensor in the arrays, and for its name. */
+enum weft_status wf_tensors_grow(struct weft_session *session) WEFT_MUST_CHECK;
 
 /* exchange.c */
 enum weft_status wf_exchange_check_running(const struct weft_session *session) WEFT_MUST_CHECK;

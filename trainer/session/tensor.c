@@ -7,9 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Room for one more tensor in the arrays, and for its name. */
-static enum weft_status
-grow_tensors(struct weft_session *session)
+enum weft_status
+wf_tensors_grow(struct weft_session *session)
 {
 	struct wf_job *job = &session->core.job;
 	uint32_t old = session->tensor_capacity;
@@ -142,7 +141,7 @@ weft_tensor_add(struct weft_session *session, const struct weft_tensor_opts *giv
 		st = describe_tensor(job, &opts, &declared);
 	}
 	if (st == WEFT_OK) {
-		st = grow_tensors(session);
+		st = wf_tensors_grow(session);
 	}
 	if (st != WEFT_OK) {
 		return st;
