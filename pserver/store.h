@@ -100,8 +100,8 @@ wf_store_pullable(const struct wf_store *store)
 /* Parameters, state and halves. */
 uint64_t wf_store_bytes(const struct wf_store *store);
 
-/* Copies a slice's gradient aside, as it travels. There is a chunk for each trainer and slice, or for all that may
- * be here at once (announce.c), so this cannot fail. */
+/* Copies a slice's gradient aside, as it travels. There is a chunk for each trainer and slice, or
+ * for all that may be here at once (announce.c), so this cannot fail. */
 uint32_t wf_store_park(struct wf_store *store, const void *from, uint64_t bytes);
 const void *wf_store_parked(const struct wf_store *store, uint32_t chunk);
 void wf_store_unpark(struct wf_store *store, uint32_t chunk);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pieces of arrays that trainers reduce: summed when all have sent theirs, whatever step the lane is
- * in, and answered again after a reconnect. Each field of a head that is wrong costs its sender the
- * connection, heads that differ end the job with both sides' calls, and a trainer that leaves or is
- * late is named. Thread: the test's. */
+/* Pieces of arrays that trainers reduce: summed when all have sent theirs, whatever step the lane
+ * is in, and answered again after a reconnect. Each field of a head that is wrong costs its sender
+ * the connection, heads that differ end the job with both sides' calls, and a trainer that leaves
+ * or is late is named. Thread: the test's. */
 #include "tests/unit/pserver/stage.h"
 
 #include <setjmp.h>
