@@ -259,15 +259,81 @@ receive(struct wf_link *link)
 	}
 }
 
-/* Reads what has arrived from ssh, of both streams. */
-static void
-read_both(struct wf_link *link)
-{
-	struct epoll_event events[2];
+/* ---- what the supervisor sends ---- */
 
-	int count = epoll_wait(link->site.fd, events, 2, 0);
+/* Watches ssh's stdin while something waits for room there. */
+static void
+watch_queue(struct wf_link *link, bool wanted)
+{
+	struct epoll_event event = {.events = EPOLLOUT, .data.fd = WF_PROCESS_STDIN};
+	int op = wanted ? EPOLL_CTL_ADD : EPOLL_CTL_DEL;
+
+	if (wanted != link->queue.watched &&
+	    epoll_ctl(link->site.fd, op, link->ssh.fd[WF_PROCESS_STDIN], &event) == 0) {
+		link->queue.watched = wanted;
+	}
+}
+
+/* Writes what the pipe accepts of the queue. */
+static void
+flush_queue(struct wf_link *link)
+{
+	struct wf_link_queue *queue = &link->queue;
+
+	while (!link->lost && queue->sent < queue->used) {
+		ssize_t put = write(link->ssh.fd[WF_PROCESS_STDIN], queue->bytes + queue->sent,
+				    queue->used - queue->sent);
+		if (put > 0) {
+			queue->sent += (size_t)put;
+			queue->progress_ns = wf_now_ns(link->env);
+		} else if (errno == EPIPE) {
+			lose(link, NULL);
+		} else if (errno != EINTR) {
+			break;
+		}
+	}
+	if (link->lost) {
+		return; /* the pipe is closed, and with that no longer watched */
+	}
+	if (queue->sent == queue->used) {
+		queue->sent = queue->used = 0;
+	}
+	watch_queue(link, queue->used > 0);
+}
+
+/* Sends the frame in link->writer as soon as its host receives it. */
+static enum weft_status
+post(struct wf_link *link)
+{
+	struct wf_link_queue *queue = &link->queue;
+	enum weft_status st = wf_frame_end(&link->writer);
+
+	if (st == WEFT_OK && !link->lost &&
+	    link->writer.used > sizeof(queue->bytes) - queue->used) {
+		lose(link, "too much waits for it to receive anything");
+	}
+	if (st == WEFT_OK && !link->lost) {
+		if (queue->used == 0) {
+			queue->progress_ns = wf_now_ns(link->env);
+		}
+		memcpy(queue->bytes + queue->used, link->writer.bytes, link->writer.used);
+		queue->used += link->writer.used;
+		flush_queue(link);
+	}
+	return st == WEFT_OK && link->lost ? fail_lost(link) : st;
+}
+
+/* Serves ssh's pipes as far as they are ready. */
+static void
+serve_pipes(struct wf_link *link)
+{
+	struct epoll_event events[WF_PROCESS_STREAMS];
+
+	int count = epoll_wait(link->site.fd, events, WF_PROCESS_STREAMS, 0);
 	for (int i = 0; i < count; i++) {
-		if (events[i].data.fd == WF_PROCESS_STDERR) {
+		if (events[i].data.fd == WF_PROCESS_STDIN) {
+			flush_queue(link);
+		} else if (events[i].data.fd == WF_PROCESS_STDERR) {
 			read_errors(link);
 		} else {
 			receive(link);
@@ -289,7 +355,7 @@ start_child(struct wf_site *site, struct wf_child *child, const sigset_t *mask)
 	link->err = child->err;
 	wf_frame_begin(&link->writer, WF_FRAME_START);
 	wf_frame_add_number(&link->writer, number);
-	return wf_link_send(link);
+	return post(link);
 }
 
 static void
@@ -303,9 +369,7 @@ signal_child(struct wf_site *site, struct wf_child *child, int signal_number)
 	wf_frame_begin(&link->writer, WF_FRAME_SIGNAL);
 	wf_frame_add_number(&link->writer, child->spec->number);
 	wf_frame_add_number(&link->writer, (uint32_t)signal_number);
-	if (wf_link_send(link) != WEFT_OK) {
-		lose(link, "the request to stop does not reach it");
-	}
+	(void)!post(link); /* a link that is lost has reported the end of its processes */
 }
 
 static void
@@ -313,7 +377,7 @@ on_ready(struct wf_site *site)
 {
 	struct wf_link *link = link_of(site);
 
-	read_both(link);
+	serve_pipes(link);
 	handle_frames(link);
 }
 
@@ -359,12 +423,14 @@ wf_link_pulse(struct wf_link *link)
 	if (link->lost || !link->hello.received) {
 		return;
 	}
-	if (now_ns >= link->life.alive_ns && !link->life.sends) {
+	if (now_ns >= link->life.alive_ns && !link->life.sends && link->queue.used == 0) {
 		/* All of it or nothing: if the pipe is full, the agent has enough to read. */
 		(void)!write(link->ssh.fd[WF_PROCESS_STDIN], alive, sizeof(alive));
 		link->life.alive_ns = now_ns + WF_FRAME_ALIVE_NS;
 	}
-	if (is_silent(link, now_ns)) {
+	if (link->queue.used > 0 && now_ns >= link->queue.progress_ns + PATIENCE_NS) {
+		lose(link, "nothing that is sent arrives there");
+	} else if (is_silent(link, now_ns)) {
 		lose(link, "it has been silent for two minutes");
 	}
 }
@@ -425,6 +491,7 @@ wf_link_send(struct wf_link *link)
 {
 	uint64_t deadline_ns = wf_now_ns(link->env) + PATIENCE_NS;
 
+	WF_ASSERT(link->queue.used == 0);
 	enum weft_status st = wf_frame_end(&link->writer);
 	for (size_t at = 0; st == WEFT_OK && at < link->writer.used;) {
 		if (link->lost) {
@@ -466,7 +533,7 @@ wait_for_bytes(struct wf_link *link, uint64_t deadline_ns)
 		return fail_lost(link);
 	}
 	wf_wait(link->env, link->site.fd, turn_ns);
-	read_both(link);
+	serve_pipes(link);
 	return WEFT_OK;
 }
 
@@ -562,7 +629,7 @@ wf_link_close(struct wf_link *link, uint64_t deadline_ns)
 		}
 		wf_wait(link->env, -1, wf_now_ns(link->env) + WF_NS_PER_S / 100);
 		if (link->site.fd >= 0 && !link->lost) {
-			read_both(link);
+			serve_pipes(link);
 			link->stream.used = link->stream.done = 0; /* no frame matters now */
 		}
 	}

@@ -259,7 +259,10 @@ handle_signals(struct job *job)
 			continue;
 		}
 		job->signal_number = (int)info.ssi_signo;
-		if (job->phase == PHASE_TERM || job->phase == PHASE_KILL) {
+		if (job->phase == PHASE_KILL) {
+			continue; /* nothing is left to do but to wait until its deadline */
+		}
+		if (job->phase == PHASE_TERM) {
 			kill_all(job);
 			continue;
 		}
@@ -284,6 +287,7 @@ on_deadline(struct job *job)
 		for (unsigned i = 0; i < job->opts->site_count; i++) {
 			job->opts->site[i]->ops->abandon(job->opts->site[i]);
 		}
+		reap(job);
 		break;
 	case PHASE_LINGER:
 		print_line(job, "all trainers have ended; stopping the pservers");
