@@ -165,11 +165,15 @@ on_signals(struct wf_agent *agent)
 static void
 on_deadline(struct wf_agent *agent)
 {
-	if (agent->end.stops) {
-		wf_agent_signal_all(agent, SIGKILL);
-		agent->end.deadline_ns = WF_NEVER;
-	} else {
+	if (!agent->end.stops) {
 		wf_agent_stop(agent, WF_EXIT_OK); /* it has done all */
+	} else if (!agent->end.killed) {
+		wf_agent_signal_all(agent, SIGKILL);
+		agent->end.killed = true;
+		agent->end.deadline_ns = wf_now_ns(agent->env) + WF_PROCESS_STUCK_NS;
+	} else {
+		wf_agent_leave_all(agent);
+		agent->end.deadline_ns = WF_NEVER;
 	}
 }
 

@@ -57,6 +57,7 @@ struct wf_agent_loop {
 
 struct wf_agent_end {
 	bool stops;
+	bool killed; /* its processes got SIGKILL */
 	int exit_code;
 	uint64_t deadline_ns; /* of the end, when it stops, or has done all; WF_NEVER: none */
 };
@@ -103,6 +104,8 @@ void wf_agent_on_line(void *arg, struct wf_child *child, enum wf_process_stream 
 /* Reports the processes that have ended, as far as there is room for their last lines. */
 void wf_agent_reap(struct wf_agent *agent);
 void wf_agent_signal_all(struct wf_agent *agent, int signal_number);
+/* Gives up the processes that SIGKILL has not ended. */
+void wf_agent_leave_all(struct wf_agent *agent);
 /* Ends all processes with SIGTERM; a deadline is set for SIGKILL. The first call counts. */
 void wf_agent_stop(struct wf_agent *agent, int exit_code);
 

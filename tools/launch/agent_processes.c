@@ -235,8 +235,7 @@ on_process_end(struct wf_agent *agent, uint32_t number)
 static bool
 can_reap(const struct wf_agent *agent)
 {
-	return (agent->end.stops && agent->end.deadline_ns == WF_NEVER) ||
-	       wf_outlet_room(agent->output.out) >= REAP_ROOM;
+	return agent->end.killed || wf_outlet_room(agent->output.out) >= REAP_ROOM;
 }
 
 void
@@ -284,6 +283,18 @@ wf_agent_signal_all(struct wf_agent *agent, int signal_number)
 	for (uint32_t i = 0; agent->job.begun && i <= agent->job.count; i++) {
 		if (wf_agent_runs(&agent->job.resident[i].child)) {
 			wf_child_signal(&agent->job.resident[i].child, signal_number);
+		}
+	}
+}
+
+void
+wf_agent_leave_all(struct wf_agent *agent)
+{
+	char text[256];
+
+	for (uint32_t i = 0; agent->job.begun && i <= agent->job.count; i++) {
+		if (wf_child_leave(&agent->job.resident[i].child, text, sizeof(text))) {
+			fprintf(stderr, WF_AGENT_PROGRAM ": %s\n", text);
 		}
 	}
 }

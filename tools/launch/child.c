@@ -308,6 +308,24 @@ wf_child_reap(struct wf_child *child)
 	return child->ended;
 }
 
+bool
+wf_child_leave(struct wf_child *child, char *text, size_t bytes)
+{
+	if (!child->started || child->ended || child->spec->site != NULL) {
+		return false;
+	}
+	snprintf(text, bytes,
+		 "%s (pid %d) has not ended %llu s after SIGKILL and is left behind: it waits in "
+		 "the kernel for a device or a file system",
+		 child->spec->name, (int)child->pid, WF_PROCESS_STUCK_NS / WF_NS_PER_S);
+	wf_process_leave(&child->process);
+	drain(child, WF_PROCESS_STDOUT);
+	drain(child, WF_PROCESS_STDERR);
+	wf_child_on_end(child, child->process.wait_status);
+	child->ended = true;
+	return true;
+}
+
 void
 wf_child_on_end(struct wf_child *child, int wait_status)
 {

@@ -44,6 +44,9 @@ enum weft_status wf_child_start(struct wf_child *child, const sigset_t *mask) WE
 void wf_child_read(struct wf_child *child, enum wf_process_stream stream);
 /* True if it has ended now: its pipes are then drained and closed, its group is gone. */
 bool wf_child_reap(struct wf_child *child);
+/* Gives up a process of this host that has not ended WF_PROCESS_STUCK_NS after SIGKILL. True: it
+ * was one, and is left; `text` names it for a line. */
+bool wf_child_leave(struct wf_child *child, char *text, size_t bytes) WEFT_MUST_CHECK;
 /* To its whole group. A no-op once it has ended. */
 void wf_child_signal(struct wf_child *child, int signal_number);
 /* Its exit code as a shell counts it: 128 + signal. It has ended. */

@@ -622,9 +622,19 @@ wf_link_detach(struct wf_link *link)
 void
 wf_link_close(struct wf_link *link, uint64_t deadline_ns)
 {
+	/* The deadline is that of all links, and may be over. */
+	uint64_t soon_ns = wf_now_ns(link->env) + LAST_WORDS_NS;
+	uint64_t leave_ns = deadline_ns + WF_PROCESS_STUCK_NS;
+
+	leave_ns = leave_ns > soon_ns ? leave_ns : soon_ns;
 	wf_process_close(&link->ssh, WF_PROCESS_STDIN);
 	while (link->ssh.pid != 0 && !link->ssh.ended && !wf_process_reap(&link->ssh)) {
-		if (wf_now_ns(link->env) >= deadline_ns) {
+		uint64_t now_ns = wf_now_ns(link->env);
+		if (now_ns >= leave_ns) {
+			wf_process_leave(&link->ssh);
+			break;
+		}
+		if (now_ns >= deadline_ns) {
 			wf_process_signal(&link->ssh, SIGKILL);
 		}
 		wf_wait(link->env, -1, wf_now_ns(link->env) + WF_NS_PER_S / 100);

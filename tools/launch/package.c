@@ -74,10 +74,17 @@ pass_on(struct packing *packing)
 static enum weft_status
 finish(struct packing *packing, enum weft_status st)
 {
+	uint64_t deadline_ns = WF_NEVER;
+
 	if (st != WEFT_OK) {
 		wf_process_signal(&packing->tar, SIGKILL);
+		deadline_ns = wf_now_ns(packing->env) + WF_PROCESS_STUCK_NS;
 	}
 	while (!wf_process_reap(&packing->tar)) {
+		if (wf_now_ns(packing->env) >= deadline_ns) {
+			wf_process_leave(&packing->tar);
+			break;
+		}
 		read_errors(packing);
 		wf_wait(packing->env, -1, wf_now_ns(packing->env) + STEP_NS);
 	}

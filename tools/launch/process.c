@@ -180,6 +180,13 @@ wf_process_reap(struct wf_process *process)
 }
 
 void
+wf_process_leave(struct wf_process *process)
+{
+	process->ended = true;
+	process->wait_status = W_EXITCODE(0, SIGKILL);
+}
+
+void
 wf_process_signal(const struct wf_process *process, int signal_number)
 {
 	if (process->pid == 0 || process->ended) {

@@ -8,7 +8,12 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "base/env.h"
 #include "tools/launch/args.h"
+
+/* How long a process is waited for after SIGKILL. One that waits in the kernel for a device or a
+ * file system (state D) may never end. */
+#define WF_PROCESS_STUCK_NS (30 * WF_NS_PER_S)
 
 struct wf_process_opts {
 	const char *name;                /* for messages */
@@ -39,6 +44,8 @@ enum weft_status wf_process_start(struct wf_process *process,
 				  const struct wf_process_opts *opts) WEFT_MUST_CHECK;
 /* Returns true if it has ended now; its whole group has been killed then. */
 bool wf_process_reap(struct wf_process *process);
+/* Gives up a process that SIGKILL has not ended: it counts as killed, and is not waited for. */
+void wf_process_leave(struct wf_process *process);
 /* To its whole group. A no-op before the start and after the end. */
 void wf_process_signal(const struct wf_process *process, int signal_number);
 /* Closes one of its pipes, if it is open. */

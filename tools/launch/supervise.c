@@ -60,6 +60,7 @@ struct job {
 	int signal_number;            /* signal that asked to stop, or 0 */
 	_Atomic uint64_t asked;       /* wf_stop_asked */
 	const struct wf_child *cause; /* child that failed first, or NULL */
+	unsigned left_count;          /* children that SIGKILL has not ended */
 };
 
 static void
@@ -182,11 +183,12 @@ enter(struct job *job, enum phase phase, uint64_t after_ns)
 	}
 }
 
-/* A process of this host cannot survive SIGKILL. A site may be out of reach. */
+/* A process of this host survives SIGKILL only in the kernel. A site may be out of reach. */
 static void
 kill_all(struct job *job)
 {
-	enter(job, PHASE_KILL, job->opts->site_count > 0 ? job->opts->grace_ns : WF_NEVER);
+	enter(job, PHASE_KILL,
+	      job->opts->site_count > 0 ? job->opts->grace_ns : WF_PROCESS_STUCK_NS);
 }
 
 static bool
@@ -276,6 +278,25 @@ handle_signals(struct job *job)
 	}
 }
 
+/* What SIGKILL has not ended is given up. */
+static void
+give_up(struct job *job)
+{
+	char text[SAY_BYTES - 64];
+
+	job->deadline_ns = WF_NEVER;
+	for (unsigned i = 0; i < job->opts->site_count; i++) {
+		job->opts->site[i]->ops->abandon(job->opts->site[i]);
+	}
+	for (unsigned i = 0; i < job->opts->count; i++) {
+		if (wf_child_leave(&job->child[i], text, sizeof(text))) {
+			print_line(job, text);
+			job->left_count++;
+		}
+	}
+	reap(job);
+}
+
 static void
 on_deadline(struct job *job)
 {
@@ -283,11 +304,7 @@ on_deadline(struct job *job)
 	case PHASE_RUN:
 		break;
 	case PHASE_KILL:
-		job->deadline_ns = WF_NEVER;
-		for (unsigned i = 0; i < job->opts->site_count; i++) {
-			job->opts->site[i]->ops->abandon(job->opts->site[i]);
-		}
-		reap(job);
+		give_up(job);
 		break;
 	case PHASE_LINGER:
 		print_line(job, "all trainers have ended; stopping the pservers");
@@ -482,6 +499,15 @@ describe_end(const struct job *job, struct wf_supervise_end *out)
 		out->exit_code = WF_EXIT_IO;
 		snprintf(out->cause, sizeof(out->cause),
 			 "stdout cannot be written; the job was stopped");
+	} else if (job->signal_number != 0 && job->left_count > 0) {
+		out->exit_code = WF_EXIT_SIGNAL + job->signal_number;
+		snprintf(out->cause, sizeof(out->cause), "stopped by %s; %u of %u processes %s",
+			 strsignal(job->signal_number), job->left_count, job->opts->count,
+			 "did not end on SIGKILL and are left behind");
+	} else if (job->left_count > 0) {
+		out->exit_code = WF_EXIT_IO;
+		snprintf(out->cause, sizeof(out->cause), "%u of %u processes %s", job->left_count,
+			 job->opts->count, "did not end on SIGKILL and are left behind");
 	} else if (job->signal_number != 0) {
 		out->exit_code = WF_EXIT_SIGNAL + job->signal_number;
 		snprintf(out->cause, sizeof(out->cause), "stopped by %s; all processes have ended",

@@ -8,7 +8,8 @@
  * the others with them. One child fails: the rest have `grace_ns` to notice by themselves, so that
  * their last lines are seen, then they get SIGTERM, then SIGKILL. This process gets SIGINT, SIGTERM
  * or SIGHUP: all get SIGTERM at once, and SIGKILL after `grace_ns` or at the second signal. No
- * process is left behind.
+ * process is left behind, except one that has not ended WF_PROCESS_STUCK_NS after SIGKILL, which is
+ * named.
  *
  * The output of this process goes through outlets, so that it never waits for its readers: lines of
  * the log are dropped and counted, results wait in a queue, and when that is full their producer

@@ -2,6 +2,7 @@
 /* The two ends of a link when the other one is silent, under a clock that runs ahead whenever
  * nothing is to be read: the agent in a process of its own, and a link with cat in the place of ssh
  * and agent. Thread: main. */
+#include <fcntl.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -12,6 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -33,8 +36,10 @@ struct jumping {
 	int patience_ms; /* of the real clock, for what is under way */
 	int input;       /* where signs of life are written to ... */
 	unsigned signs;  /* ... so many of them, just in time */
-	bool stands;     /* for now */
-	bool nags;       /* the user sends another signal before each jump */
+	bool stands;     /* until `ready` can be read */
+	int ready;       /* -1: until somebody changes `stands` */
+	void (*on_ready)(void);
+	bool nags; /* the user sends another signal before each jump */
 };
 
 static struct jumping clock_;
@@ -73,10 +78,15 @@ send_sign(void)
 static void
 jump(struct wf_env *env, int fd, uint64_t deadline_ns)
 {
-	struct pollfd one = {fd, POLLIN, 0};
+	struct pollfd either[] = {{fd, POLLIN, 0}, {clock_.stands ? clock_.ready : -1, POLLIN, 0}};
 
 	(void)env;
-	if (poll(&one, 1, clock_.stands ? -1 : clock_.patience_ms) > 0) {
+	int count = poll(either, 2, clock_.stands ? -1 : clock_.patience_ms);
+	if (either[1].revents != 0) {
+		clock_.stands = false;
+		clock_.on_ready();
+	}
+	if (count > 0) {
 		return;
 	}
 	if (clock_.nags) {
@@ -104,6 +114,7 @@ start_clock(int patience_ms)
 	clock_.env.ops = &clock_.ops;
 	clock_.now_ns = 1;
 	clock_.patience_ms = patience_ms;
+	clock_.ready = -1;
 }
 
 static void
@@ -361,17 +372,211 @@ what_waits_for_a_host_arrives_once_and_in_order(void **state)
 	stop_clock();
 }
 
+/* ---- a process that SIGKILL does not end, as one in state D ---- */
+
+static int ready[2]; /* the process, and what keeps it, are there; both ends are inherited */
+static int over[2];  /* the end of the test; the end that writes is this process's alone */
+
+/* `test stuck READY OVER`: a process that another one traces is no zombie for its parent, however
+ * dead it is, until the tracer lets it go. */
+static int
+be_stuck(char **words)
+{
+	int ready_fd = (int)strtol(words[0], NULL, 10);
+	int over_fd = (int)strtol(words[1], NULL, 10);
+	pid_t pid = getpid();
+	char byte;
+
+	(void)prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
+	if (fork() == 0) {
+		setsid();
+		close(STDOUT_FILENO);
+		close(STDERR_FILENO);
+		byte = ptrace(PTRACE_SEIZE, pid, NULL, NULL) == 0 ? 'y' : 'n';
+		(void)!write(ready_fd, &byte, 1);
+		(void)!read(over_fd, &byte, 1);
+		_exit(0);
+	}
+	for (;;) {
+		pause();
+	}
+}
+
+static void
+open_stuck_pipes(void)
+{
+	assert_int_equal(pipe(ready), 0);
+	assert_int_equal(pipe2(over, O_CLOEXEC), 0);
+	assert_int_equal(fcntl(over[0], F_SETFD, 0), 0);
+}
+
+static void
+add_stuck_args(struct wf_args *out)
+{
+	wf_args_init(out);
+	wf_args_add(out, "test");
+	wf_args_add(out, "stuck");
+	wf_args_add(out, "%d", ready[1]);
+	wf_args_add(out, "%d", over[0]);
+}
+
+/* Lets it go, and waits for it. Returns false if it could not be kept on this machine. */
+static bool
+close_stuck_pipes(void)
+{
+	char byte = 'n';
+
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	for (int i = 0; i < 2; i++) {
+		close(over[1 - i]); /* the end that keeps it first */
+		close(ready[i]);
+	}
+	while (waitpid(-1, NULL, 0) > 0) {
+	}
+	return byte == 'y';
+}
+
+static void
+ask_to_stop(void)
+{
+	raise(SIGINT);
+}
+
+static void
+go_on(void)
+{
+}
+
+/* Returns how long it took, from the moment at which all was there. */
+static uint64_t
+supervise_stuck(void (*on_ready)(void), struct wf_supervise_end *out)
+{
+	struct wf_supervise_opts opts = {.env = &clock_.env,
+					 .spec = spec,
+					 .count = 2,
+					 .program = "test",
+					 .grace_ns = GRACE_NS};
+
+	open_stuck_pipes();
+	start_clock(100);
+	clock_.stands = true;
+	clock_.ready = ready[0];
+	clock_.on_ready = on_ready;
+	spec[0] = (struct wf_child_spec){.name = "trainer 0", .program = "true", .is_worker = true};
+	wf_args_init(&spec[0].args);
+	wf_args_add(&spec[0].args, "true");
+	spec[1] = (struct wf_child_spec){.name = "pserver 0"};
+	add_stuck_args(&spec[1].args);
+	uint64_t begin_ns = clock_.now_ns;
+	assert_int_equal(wf_supervise(&opts, out), WEFT_OK);
+	uint64_t took_ns = clock_.now_ns - begin_ns;
+	stop_clock();
+	if (!close_stuck_pipes()) {
+		skip(); /* this process may not trace others */
+	}
+	return took_ns;
+}
+
+static void
+a_process_that_sigkill_does_not_end_is_left_and_counted(void **state)
+{
+	struct wf_supervise_end end;
+
+	(void)state;
+	assert_int_equal(supervise_stuck(ask_to_stop, &end), GRACE_NS + WF_PROCESS_STUCK_NS);
+	assert_int_equal(end.exit_code, 128 + SIGINT);
+	assert_non_null(strstr(end.cause, "1 of 2 processes did not end on SIGKILL"));
+	assert_int_equal(supervise_stuck(go_on, &end),
+			 10 * WF_NS_PER_S + GRACE_NS + WF_PROCESS_STUCK_NS);
+	assert_int_equal(end.exit_code, WF_EXIT_IO);
+	assert_non_null(strstr(end.cause, "1 of 2 processes did not end on SIGKILL"));
+}
+
+/* Returns the exit code of an agent whose only process is stuck when it has to stop, or 98 if it
+ * ended at another time than it should. */
+static int
+be_agent_of_stuck(void)
+{
+	static struct wf_frame_writer writer;
+	struct wf_args args;
+	struct wf_args none;
+	char self[4096] = "";
+	int input[2];
+	int output[2];
+
+	if (pipe(input) != 0 || pipe(output) != 0 || fcntl(input[1], F_SETFD, FD_CLOEXEC) != 0 ||
+	    readlink("/proc/self/exe", self, sizeof(self) - 1) <= 0) {
+		return 97;
+	}
+	add_stuck_args(&args);
+	wf_args_init(&none);
+	wf_frame_begin(&writer, WF_FRAME_WORKSPACE);
+	wf_frame_add_number(&writer, WF_WORKSPACE_NONE);
+	wf_frame_add_text(&writer, "");
+	wf_frame_add_number(&writer, 0);
+	wf_frame_add_number(&writer, 1);
+	bool good = wf_frame_end(&writer) == WEFT_OK;
+	good = write(input[1], writer.bytes, writer.used) == (ssize_t)writer.used && good;
+	wf_frame_begin(&writer, WF_FRAME_PROCESS);
+	wf_frame_add_number(&writer, 0);
+	wf_frame_add_text(&writer, "trainer 0");
+	wf_frame_add_text(&writer, "train");
+	wf_frame_add_text(&writer, self);
+	wf_frame_add_texts(&writer, &args);
+	wf_frame_add_texts(&writer, &none);
+	good = wf_frame_end(&writer) == WEFT_OK && good;
+	good = write(input[1], writer.bytes, writer.used) == (ssize_t)writer.used && good;
+	wf_frame_begin(&writer, WF_FRAME_START);
+	wf_frame_add_number(&writer, 0);
+	good = wf_frame_end(&writer) == WEFT_OK && good;
+	good = write(input[1], writer.bytes, writer.used) == (ssize_t)writer.used && good;
+	start_clock(100);
+	clock_.stands = true;
+	clock_.ready = ready[0];
+	clock_.on_ready = ask_to_stop;
+	if (!good || dup2(input[0], STDIN_FILENO) < 0 || dup2(output[1], STDOUT_FILENO) < 0) {
+		return 97;
+	}
+	int code = wf_agent_run(&clock_.env, "1");
+	return clock_.now_ns == 1 + GRACE_NS + WF_PROCESS_STUCK_NS ? code : 98;
+}
+
+static void
+an_agent_leaves_a_process_that_sigkill_does_not_end(void **state)
+{
+	int status = 0;
+
+	(void)state;
+	open_stuck_pipes();
+	pid_t pid = fork();
+	if (pid == 0) {
+		close(over[1]);
+		_exit(be_agent_of_stuck());
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (!close_stuck_pipes()) {
+		skip(); /* this process may not trace others */
+	}
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), WF_EXIT_OK);
+}
+
 int
-main(void)
+main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_agent_ends_after_its_launcher_was_silent_and_not_before),
 		cmocka_unit_test(a_link_is_lost_when_its_agent_is_silent_and_not_before),
 		cmocka_unit_test(a_link_is_lost_when_its_host_receives_nothing),
 		cmocka_unit_test(what_waits_for_a_host_arrives_once_and_in_order),
+		cmocka_unit_test(a_process_that_sigkill_does_not_end_is_left_and_counted),
+		cmocka_unit_test(an_agent_leaves_a_process_that_sigkill_does_not_end),
 		cmocka_unit_test(a_signal_ends_a_job_whose_hosts_are_all_stuck_as_fast_as_with_one),
 	};
 
+	if (argc == 4 && strcmp(argv[1], "stuck") == 0) {
+		return be_stuck(argv + 2);
+	}
 	signal(SIGPIPE, SIG_IGN);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
