@@ -2,6 +2,7 @@
 /* weft _node: the agent that weft launch starts by ssh on each host of a job. Thread: main. */
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tools/command.h"
@@ -20,6 +21,16 @@ print_help(void)
 	return WF_EXIT_OK;
 }
 
+/* sshd gives a command pipes or sockets. */
+static bool
+is_started_by_hand(void)
+{
+	struct stat info;
+
+	return fstat(STDIN_FILENO, &info) != 0 ||
+	       (!S_ISFIFO(info.st_mode) && !S_ISSOCK(info.st_mode));
+}
+
 int
 wf_cmd_node(int argc, char **argv)
 {
@@ -30,6 +41,14 @@ wf_cmd_node(int argc, char **argv)
 	}
 	if (argc > 1) {
 		fprintf(stderr, PROGRAM ": unexpected '%s'; it takes no arguments\n", argv[1]);
+		return WF_EXIT_USAGE;
+	}
+	if (is_started_by_hand()) {
+		fputs(PROGRAM
+		      ": weft launch --hosts starts this on each host, by ssh, and sends it "
+		      "the processes to start over its standard input, which has to be a "
+		      "pipe or a socket; it is not meant to be started by hand\n",
+		      stderr);
 		return WF_EXIT_USAGE;
 	}
 	enum weft_status st = wf_env_system_create(WF_LOG_INFO, STDERR_FILENO, &env);

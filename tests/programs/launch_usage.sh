@@ -39,3 +39,11 @@ expect 64 "$WEFT" launch --local --trainers=2 --num_gradient_servers=3 -- train 
 says last.err "--num_gradient_servers=3" "--trainers=2"
 expect 64 "$WEFT" launch --local --port=65535 --pservers=2 -- train linear
 says last.err "65535"
+
+# The agent is not started by hand.
+expect 64 "$WEFT" _node </dev/null
+says last.err "weft launch --hosts starts this on each host" "it is not meant to be started by hand"
+: >empty
+expect 64 "$WEFT" _node <empty
+expect 64 "$WEFT" _node <&-
+expect 0 sh -c ': | "$WEFT" _node' # a launcher that is gone
