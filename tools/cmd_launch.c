@@ -262,6 +262,32 @@ check_program(struct command *command)
 	return st;
 }
 
+/* What launch gives to its children itself would override these without a word. */
+static enum weft_status
+check_overridden(const struct command *command)
+{
+	static const char why[] =
+		"the trainers of launch have pservers, which a sequential run has "
+		"not; for that run weft train by itself";
+	const struct wf_options *train = &command->train.options;
+	bool has_train = !has_program(command);
+
+	if (has_train && command->train.opts.sequential &&
+	    wf_options_origin(train, "sequential") == WF_ORIGIN_ARGUMENT) {
+		return wf_fail(WEFT_INVALID, "--sequential: %s", why);
+	}
+	if (has_train && command->train.opts.local &&
+	    wf_options_origin(train, "local") == WF_ORIGIN_ARGUMENT) {
+		return wf_fail(WEFT_INVALID, "--local after the model: %s", why);
+	}
+	if (!command->pserver_set.once &&
+	    wf_options_origin(&command->tables.pserver, "once") == WF_ORIGIN_ARGUMENT) {
+		return wf_fail(WEFT_INVALID, "--no-once: the pservers of launch end with their "
+					     "job; for others start weft pserver by itself");
+	}
+	return WEFT_OK;
+}
+
 /* What one of the children would refuse is refused before any is started. */
 static enum weft_status
 check_children(struct command *command)
@@ -277,6 +303,9 @@ check_children(struct command *command)
 		     ? check_program(command)
 		     : wf_train_options_check(&command->train, (int)split->trainer.count,
 					      split->trainer.argv);
+	if (st == WEFT_OK) {
+		st = check_overridden(command);
+	}
 	if (st == WEFT_OK) {
 		st = wf_command_check_verbs(command->pserver_set.session.verbs);
 	}

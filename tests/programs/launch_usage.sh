@@ -39,6 +39,17 @@ expect 64 "$WEFT" launch --local --trainers=2 --num_gradient_servers=3 -- train 
 says last.err "--num_gradient_servers=3" "--trainers=2"
 expect 64 "$WEFT" launch --local --port=65535 --pservers=2 -- train linear
 says last.err "65535"
+# What launch gives itself would override these.
+expect 64 "$WEFT" launch --local -- train linear --sequential
+says last.err "--sequential: the trainers of launch have pservers"
+expect 64 "$WEFT" launch --local --sequential -- train linear
+says last.err "--sequential: the trainers of launch have pservers"
+expect 64 "$WEFT" launch --local -- train linear --local
+says last.err "--local after the model: the trainers of launch have pservers"
+expect 64 "$WEFT" launch --local --no-once -- train linear
+says last.err "--no-once: the pservers of launch end with their job"
+expect 64 "$WEFT" launch --local --once=false -- sh
+expect 0 "$WEFT" launch --local --once --no-sequential --print_options -- train linear --no-local
 
 # The agent is not started by hand.
 expect 64 "$WEFT" _node </dev/null

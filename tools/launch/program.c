@@ -111,8 +111,14 @@ check_interpreter(const char *path)
 	}
 	char *name = line + 2 + strspn(line + 2, " \t");
 	name[strcspn(name, " \t\n")] = '\0';
-	if (name[0] == '\0' || access(name, F_OK) == 0) {
+	if (name[0] == '\0' || is_executable(name)) {
 		return WEFT_OK;
+	}
+	if (access(name, F_OK) == 0) {
+		return wf_fail(WEFT_INVALID,
+			       "%s: its first line names the interpreter %s, which cannot be "
+			       "executed",
+			       path, name);
 	}
 	size_t bytes = strlen(name);
 	bool has_return = name[bytes - 1] == '\r';

@@ -485,6 +485,10 @@ a_script_is_refused_by_its_interpreter_s_name(void **state)
 	assert_string_equal(find_script("no script"), "");
 	assert_non_null(strstr(find_script("#!/no/such/python -u\nx"),
 			       "names the interpreter /no/such/python, which does not exist"));
+	assert_non_null(strstr(find_script("#!/etc/passwd\n"),
+			       "names the interpreter /etc/passwd, which cannot be executed"));
+	assert_non_null(strstr(find_script("#!/etc\n"),
+			       "names the interpreter /etc, which cannot be executed"));
 	assert_non_null(strstr(find_script("#!/bin/sh\r\n"),
 			       "interpreter /bin/sh, which is followed by a carriage return"));
 }
