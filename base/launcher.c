@@ -12,9 +12,13 @@ static const struct {
 	const char *name;
 	wf_launcher_reader *read;
 } readers[] = {
-	{"torchrun", wf_launcher_read_torchrun}, {"Open MPI", wf_launcher_read_open_mpi},
-	{"Slurm", wf_launcher_read_slurm},       {"PaddlePaddle's job", wf_launcher_read_paddle},
-	{"Volcano", wf_launcher_read_volcano},   {"Kubernetes Job", wf_launcher_read_indexed_job},
+	{"torchrun", wf_launcher_read_torchrun},
+	{"Open MPI", wf_launcher_read_open_mpi},
+	{"Slurm", wf_launcher_read_slurm},
+	{"PaddlePaddle's job", wf_launcher_read_paddle},
+	{"Volcano", wf_launcher_read_volcano},
+	{"Kubeflow", wf_launcher_read_torchrun_options},
+	{"Kubernetes Job", wf_launcher_read_indexed_job},
 };
 
 const struct wf_launcher_finding *

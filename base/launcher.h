@@ -53,9 +53,8 @@ struct wf_launcher {
 
 /* Where it is looked for; a zeroed one: in this process's environment and file system. */
 struct wf_launcher_source {
-	const char *(*get)(void *arg, const char *name); /* a variable's value; NULL: not set */
-	void *arg;
-	const char *root; /* comes before the names of files; NULL: none */
+	const char *const *variables; /* "NAME=value", the last one NULL; NULL: the environment */
+	const char *root;             /* comes before the names of files; NULL: none */
 };
 
 /* `role`: what this process is; unknown: what a launcher says, else a trainer. */

@@ -12,6 +12,8 @@ struct wf_launcher_probe {
 
 /* A variable's value; NULL: it is not set, or empty. */
 const char *wf_probe_get(const struct wf_launcher_probe *probe, const char *name);
+/* All variables, "NAME=value", the last one NULL. */
+const char *const *wf_probe_variables(const struct wf_launcher_probe *probe);
 /* Notes what `from` says. `ignored`: NULL, or why it cannot be used. */
 void wf_probe_add(struct wf_launcher_probe *probe, enum wf_launcher_fact fact, const char *from,
 		  const char *value, const char *ignored);
@@ -22,6 +24,10 @@ bool wf_probe_number(const char *text, unsigned *out);
 
 /* Why a size that counts the group of this process is not used; NULL: it is. */
 const char *wf_probe_size_objection(const struct wf_launcher_probe *probe);
+
+/* Notes the host in this variable, that of rank 0, as where pserver 0 is. None: the variable is not
+ * set. */
+void wf_probe_add_master(struct wf_launcher_probe *probe, const char *name);
 
 /* Processes in groups that have one row of ranks: those of group 0 come first. */
 struct wf_probe_groups {
@@ -44,4 +50,7 @@ wf_launcher_reader wf_launcher_read_open_mpi;
 wf_launcher_reader wf_launcher_read_slurm;
 wf_launcher_reader wf_launcher_read_paddle;
 wf_launcher_reader wf_launcher_read_volcano;
+wf_launcher_reader wf_launcher_read_torchrun_options;
 wf_launcher_reader wf_launcher_read_indexed_job;
+/* Those of Volcano whose names are not pserver and trainer, as far as something is not known. */
+void wf_launcher_read_tasks(struct wf_launcher_probe *probe, bool wants_size, bool wants_pservers);

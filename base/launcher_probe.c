@@ -10,14 +10,32 @@
 #include "base/launcher_internal.h"
 
 #define DIGITS_MAX 6u
+#define MASTER_BYTES 8192u
+
+extern char **environ;
+
+const char *const *
+wf_probe_variables(const struct wf_launcher_probe *probe)
+{
+	static const char *const none[] = {NULL};
+
+	if (probe->source->variables != NULL) {
+		return probe->source->variables;
+	}
+	return environ != NULL ? (const char *const *)environ : none;
+}
 
 const char *
 wf_probe_get(const struct wf_launcher_probe *probe, const char *name)
 {
-	const char *value = probe->source->get != NULL
-				    ? probe->source->get(probe->source->arg, name)
-				    : getenv(name);
-	return value != NULL && value[0] != '\0' ? value : NULL;
+	size_t bytes = strlen(name);
+
+	for (const char *const *i = wf_probe_variables(probe); *i != NULL; i++) {
+		if (strncmp(*i, name, bytes) == 0 && (*i)[bytes] == '=') {
+			return (*i)[bytes + 1] != '\0' ? *i + bytes + 1 : NULL;
+		}
+	}
+	return NULL;
 }
 
 bool
@@ -105,6 +123,22 @@ wf_probe_add(struct wf_launcher_probe *probe, enum wf_launcher_fact fact, const 
 		.value = text + strlen(from) + 1,
 		.ignored = ignored != NULL ? ignored : objection(fact, value),
 	};
+}
+
+void
+wf_probe_add_master(struct wf_launcher_probe *probe, const char *name)
+{
+	const char *host = wf_probe_get(probe, name);
+	char text[MASTER_BYTES];
+
+	if (host == NULL) {
+		return;
+	}
+	bool is_v6 = strchr(host, ':') != NULL && host[0] != '[';
+	int wanted =
+		snprintf(text, sizeof(text), "%s%s%s", is_v6 ? "[" : "", host, is_v6 ? "]" : "");
+	wf_probe_add(probe, WF_FACT_PSERVERS, name, text,
+		     wanted < 0 || (size_t)wanted >= sizeof(text) ? "it is too long" : NULL);
 }
 
 const char *

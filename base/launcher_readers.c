@@ -8,6 +8,7 @@
  * | Slurm | SLURM_STEP_ID: a task that srun started | rank, size, hosts |
  * | PaddlePaddle's job | TRAINING_ROLE, PADDLE_* of its operators and documents | all |
  * | Volcano | VC_TASK_INDEX (once VK_TASK_INDEX), of its plugins env and svc | rank, size, hosts |
+ * | Kubeflow | PET_NODE_RANK and PET_NNODES, torchrun's options | rank, size, host of rank 0 |
  * | Kubernetes Job | JOB_COMPLETION_INDEX, of indexed ones, those of a JobSet too | rank |
  *
  * A rank and a size that do not say of what are those of the group that this process is in. */
@@ -42,19 +43,13 @@ wf_launcher_read_torchrun(struct wf_launcher_probe *probe)
 {
 	const char *rank = wf_probe_get(probe, "RANK");
 	const char *size = wf_probe_get(probe, "WORLD_SIZE");
-	const char *host = wf_probe_get(probe, "MASTER_ADDR");
 
-	if (rank == NULL || size == NULL || host == NULL) {
+	if (rank == NULL || size == NULL || wf_probe_get(probe, "MASTER_ADDR") == NULL) {
 		return;
 	}
 	wf_probe_add(probe, WF_FACT_RANK, "RANK", rank, NULL);
 	wf_probe_add(probe, WF_FACT_SIZE, "WORLD_SIZE", size, wf_probe_size_objection(probe));
-	char text[LIST_BYTES];
-	bool is_v6 = strchr(host, ':') != NULL && host[0] != '[';
-	int wanted =
-		snprintf(text, sizeof(text), "%s%s%s", is_v6 ? "[" : "", host, is_v6 ? "]" : "");
-	wf_probe_add(probe, WF_FACT_PSERVERS, "MASTER_ADDR", text,
-		     wanted < 0 || (size_t)wanted >= sizeof(text) ? "it is too long" : NULL);
+	wf_probe_add_master(probe, "MASTER_ADDR");
 }
 
 /* ---- Open MPI ---- */
@@ -285,9 +280,12 @@ wf_launcher_read_volcano(struct wf_launcher_probe *probe)
 	}
 	add_first(probe, WF_FACT_PSERVER_COUNT, counts, NULL);
 	add_first(probe, WF_FACT_PSERVERS, hosts, NULL);
-	if (read_list(probe, file, list, sizeof(list))) {
+	bool has_file = read_list(probe, file, list, sizeof(list));
+	if (has_file) {
 		wf_probe_add(probe, WF_FACT_PSERVERS, file, list, NULL);
 	}
+	wf_launcher_read_tasks(probe, trainers == NULL && wf_probe_get(probe, sizes[0]) == NULL,
+			       !has_file && wf_probe_get(probe, hosts[0]) == NULL);
 }
 
 void

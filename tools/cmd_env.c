@@ -41,8 +41,8 @@ static const struct wf_help help = {
 		 "its role, number, the number of trainers, and the addresses of pservers. For "
 		 "each setting the first of these counts: an option, WEFT_<NAME>, "
 		 "PADDLE_INIT_<NAME>, a file of --config, and the innermost launcher. Known "
-		 "launchers are torchrun, Open MPI, Slurm, Volcano, PaddlePaddle's jobs and "
-		 "indexed jobs of Kubernetes.",
+		 "launchers are torchrun, Open MPI, Slurm, Volcano, PaddlePaddle's jobs, Kubeflow "
+		 "(PET_*) and indexed jobs of Kubernetes.",
 	.examples = "  mpirun -np 4 weft env\n"
 		    "  weft env --role=pserver",
 };

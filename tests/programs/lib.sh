@@ -6,7 +6,7 @@ set -eu
 
 : "${WEFT:?the program to test}"
 # Settings and launchers of whoever runs the tests are no part of them.
-for variable in $(env | sed -n -E 's/^((WEFT|PADDLE|TRAINING|OMPI|SLURM|VC|VK)_[A-Za-z0-9_]*)=.*/\1/p
+for variable in $(env | sed -n -E 's/^((WEFT|PADDLE|TRAINING|OMPI|SLURM|VC|VK|PET)_[A-Za-z0-9_]*)=.*/\1/p
 	s/^(RANK|WORLD_SIZE|MASTER_ADDR|JOB_COMPLETION_INDEX)=.*/\1/p'); do
 	case $variable in
 	WEFT_SEED | WEFT_DATA_DIR) ;;

@@ -16,27 +16,12 @@
 #include "base/assert.h"
 #include "base/launcher.h"
 
-/* An environment: "NAME=value" each, the last one NULL. */
-static const char *
-get(void *arg, const char *name)
-{
-	const char *const *variables = arg;
-	size_t bytes = strlen(name);
-	for (; *variables != NULL; variables++) {
-		if (strncmp(*variables, name, bytes) == 0 && (*variables)[bytes] == '=') {
-			return *variables + bytes + 1;
-		}
-	}
-	return NULL;
-}
-
 static struct wf_launcher launcher;
 
 static void
 detect(const char *const *variables, enum wf_launcher_role role, const char *root)
 {
-	const struct wf_launcher_source source = {
-		.get = get, .arg = (void *)(uintptr_t)variables, .root = root};
+	const struct wf_launcher_source source = {.variables = variables, .root = root};
 	wf_launcher_detect(&source, role, &launcher);
 }
 
@@ -477,6 +462,35 @@ volcano_says_hosts_by_variable_or_file(void **state)
 	remove_hosts(root);
 }
 
+/* Without HOSTNAME nobody knows which of two tasks is this one's. */
+static void
+tasks_of_any_name_are_found_by_the_name_of_the_host(void **state)
+{
+	static const char *const worker[] = {"VC_TASK_INDEX=1",
+					     "VC_MY_PS_HOSTS=j-my-ps-0.j",
+					     "VC_WORKER_HOSTS=j-w-0.j,j-w-1.j",
+					     "HOSTNAME=j-w-1",
+					     "VC__HOSTS=x",
+					     NULL};
+	static const char *const lost[] = {"VC_TASK_INDEX=1", "VC_PS_HOSTS=j-ps-0.j",
+					   "VC_WORKER_HOSTS=j-w-0.j,j-w-11.j", "HOSTNAME=j-w-1",
+					   NULL};
+	static const char *const one[] = {"VC_TASK_INDEX=1", "VC_W_HOSTS=j-w-0.j,j-w-1.j",
+					  "HOSTNAME=j-w-1", NULL};
+
+	(void)state;
+	detect(worker, WF_ROLE_TRAINER, NULL);
+	is_place("1", "2", "j-my-ps-0.j", NULL);
+	detect(worker, WF_ROLE_PSERVER, NULL);
+	is_place(NULL, "1", "j-w-0.j,j-w-1.j", NULL);
+	detect(lost, WF_ROLE_TRAINER, NULL);
+	is_place("1", NULL, NULL, NULL);
+	assert_non_null(strstr(ignored("VC_PS_HOSTS"), "HOSTNAME is in no list"));
+	detect(one, WF_ROLE_TRAINER, NULL);
+	is_place("1", NULL, NULL, NULL);
+	assert_non_null(strstr(ignored("VC_W_HOSTS"), "other than two tasks"));
+}
+
 static void
 an_indexed_job_says_the_rank(void **state)
 {
@@ -528,7 +542,7 @@ nothing_is_written_behind_the_texts(void **state)
 		struct wf_launcher launcher;
 		unsigned char behind[8];
 	} out;
-	const struct wf_launcher_source source = {.get = get, .arg = (void *)(uintptr_t)variables};
+	const struct wf_launcher_source source = {.variables = variables};
 
 	memset(list + strlen(list), 'a', sizeof(list) - strlen(list) - 1);
 	memset(out.behind, 0xff, sizeof(out.behind));
@@ -559,6 +573,7 @@ main(void)
 		cmocka_unit_test(a_pserver_of_a_paddle_job_has_its_own_address),
 		cmocka_unit_test(the_number_of_pservers_has_to_fit_their_list),
 		cmocka_unit_test(volcano_says_hosts_by_variable_or_file),
+		cmocka_unit_test(tasks_of_any_name_are_found_by_the_name_of_the_host),
 		cmocka_unit_test(an_indexed_job_says_the_rank),
 		cmocka_unit_test(of_several_the_innermost_counts),
 		cmocka_unit_test(no_environment_is_too_large),

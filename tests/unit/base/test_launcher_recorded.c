@@ -15,7 +15,8 @@
 #include "base/launcher.h"
 
 #define TEXT_BYTES 8192u
-#define IGNORED_MAX 3u
+#define IGNORED_MAX 4u
+#define VARIABLES_MAX 200u
 
 struct ignored_row {
 	const char *variable;
@@ -83,6 +84,65 @@ static const struct row rows[] = {
 		.pserver_count = "2",
 		.ignored = {{"VC_TASK_INDEX", "this process is no trainer"},
 			    {"VC_TRAINER_HOSTS", "another variable above counts"}},
+	},
+	{
+		.file = "volcano-own-names-worker",
+		.asked = WF_ROLE_TRAINER,
+		.role = WF_ROLE_TRAINER,
+		.rank = "1",
+		.size = "3",
+		.pservers = "ctr-ps-0.ctr,ctr-ps-1.ctr",
+		.pserver_count = "2",
+		.ignored = {{"VC_WORKER_HOSTS", "another variable above counts"}},
+	},
+	{
+		.file = "volcano-own-names-ps",
+		.asked = WF_ROLE_PSERVER,
+		.role = WF_ROLE_PSERVER,
+		.size = "3",
+		.pservers = "ctr-ps-0.ctr,ctr-ps-1.ctr",
+		.pserver_count = "2",
+		.ignored = {{"VC_TASK_INDEX", "this process is no trainer"},
+			    {"VC_WORKER_HOSTS", "another variable above counts"}},
+	},
+	{
+		.file = "volcano-pserver-and-worker",
+		.asked = WF_ROLE_TRAINER,
+		.role = WF_ROLE_TRAINER,
+		.rank = "1",
+		.size = "3",
+		.pservers = "ctr-pserver-0.ctr",
+		.pserver_count = "1",
+		.ignored = {{"VC_WORKER_HOSTS", "another variable above counts"}},
+	},
+	{
+		.file = "kubeflow-trainer",
+		.asked = WF_ROLE_TRAINER,
+		.role = WF_ROLE_TRAINER,
+		.rank = "1",
+		.size = "2",
+		.pservers = "train-node-0-0.train",
+		.ignored = {{"JOB_COMPLETION_INDEX", "another variable above counts"}},
+	},
+	{
+		.file = "kubeflow-trainer-torchrun",
+		.asked = WF_ROLE_TRAINER,
+		.role = WF_ROLE_TRAINER,
+		.rank = "3",
+		.size = "4",
+		.pservers = "train-node-0-0.train",
+		.ignored = {{"PET_NODE_RANK", "another variable above counts"},
+			    {"PET_NNODES", "another variable above counts"},
+			    {"PET_MASTER_ADDR", "another variable above counts"},
+			    {"JOB_COMPLETION_INDEX", "another variable above counts"}},
+	},
+	{
+		.file = "torchrun-options-elastic",
+		.asked = WF_ROLE_TRAINER,
+		.role = WF_ROLE_TRAINER,
+		.rank = "0",
+		.pservers = "node1",
+		.ignored = {{"PET_NNODES", "it is not a number from 1"}},
 	},
 	{
 		.file = "volcano-host-files",
@@ -257,6 +317,7 @@ static const struct row rows[] = {
 };
 
 static char text[TEXT_BYTES];
+static const char *variables[VARIABLES_MAX + 1];
 static struct wf_launcher launcher;
 
 static void
@@ -270,23 +331,16 @@ read_environment(const char *file)
 	assert_int_equal(fclose(stream), 0);
 	assert_in_range(bytes, 1, sizeof(text) - 1);
 	text[bytes] = '\0';
-	for (char *end = strchr(text, '\n'); end != NULL; end = strchr(end + 1, '\n')) {
-		*end = '\0'; /* a list of strings that an empty one ends */
-	}
 	assert_int_equal(text[0], '#'); /* where it is from */
-	assert_int_equal(text[bytes - 1], '\0');
-}
-
-static const char *
-get(void *arg, const char *name)
-{
-	size_t bytes = strlen(name);
-	for (const char *line = text; *line != '\0'; line += strlen(line) + 1) {
-		if (strncmp(line, name, bytes) == 0 && line[bytes] == '=') {
-			return line + bytes + 1;
-		}
+	assert_int_equal(text[bytes - 1], '\n');
+	unsigned count = 0;
+	char *rest = NULL;
+	for (char *line = strtok_r(text, "\n", &rest); line != NULL;
+	     line = strtok_r(NULL, "\n", &rest)) {
+		assert_in_range(count, 0, VARIABLES_MAX - 1);
+		variables[count++] = line;
 	}
-	return NULL;
+	variables[count] = NULL;
 }
 
 static void
@@ -295,7 +349,7 @@ detect(const struct row *row)
 	char root[512];
 	snprintf(root, sizeof(root), "%s/%s", WF_LAUNCHERS,
 		 row->root != NULL ? row->root : "no such folder");
-	const struct wf_launcher_source source = {.get = get, .root = root};
+	const struct wf_launcher_source source = {.variables = variables, .root = root};
 	read_environment(row->file);
 	wf_launcher_detect(&source, row->asked, &launcher);
 }
