@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two ends of a link when the other one is silent or receives nothing, and processes that do not
- * end, under a clock that runs ahead whenever nothing is to be read: the agent in a process of its
- * own, and a link with cat in the place of ssh and agent. Thread: main. */
+/* The two ends of a link when the other one is silent or receives nothing, and processes that do
+ * not end, under a clock that runs ahead whenever nothing is to be read: the agent in a process of
+ * its own, and a link with cat in the place of ssh and agent. Thread: main. */
 #include <fcntl.h>
 #include <poll.h>
 #include <setjmp.h>
