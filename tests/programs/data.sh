@@ -138,6 +138,10 @@ expect 0 "$WEFT" data verify ten
 rm ten/t-00004-of-00009
 expect 65 "$WEFT" data verify ten/t-*
 says last.out "ten/t-00004-of-00009: is missing" "9 files, 27 records, 1 finding"
+rm ten/t-00000-of-00009 ten/t-00007-of-00009 ten/t-00006-of-00009
+expect 65 "$WEFT" data verify ten
+says last.out "ten/t-00000-of-00009: is missing" "ten/t-00004-of-00009: is missing" \
+	"ten/t-00006-of-00009 to -00007-of-00009: 2 files are missing" "6 files, 18 records, 3 findings"
 mkdir hurt
 python <<'EOF'
 records = [b"record %d" % i for i in range(40)]

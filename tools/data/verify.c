@@ -7,12 +7,12 @@
 
 static const struct wf_help help = {
 	.usage = "weft data verify IN...",
-	.about =
-		"Reads all files to their ends, checks every checksum, length and count that they "
-		"have, and prints a line for each finding. What is behind a damaged chunk of "
-		"RecordIO is read too. Of files with names like NAME-00003-of-00010 it checks that "
-		"all are there. IN is a file, a folder, a pattern or a list file, as for --data of "
-		"weft train.",
+	.about = "Reads all files to their ends, checks every checksum, length and count that they "
+		 "have, and prints a line for each finding. What is behind a damaged chunk of "
+		 "RecordIO is read too. Of files with names like NAME-00003-of-00010 it lists all "
+		 "that are missing. IN is a file, a folder, a pattern or a list file, as for "
+		 "--data of "
+		 "weft train.",
 	.examples = "  weft data verify parts",
 	.exit_codes = "   0  nothing is wrong\n"
 		      "  64  an option or argument is wrong\n"
@@ -28,8 +28,10 @@ struct verify {
 
 /* Damage is a finding; everything else ends the work. */
 static enum weft_status
-report(struct verify *verify, enum weft_status st)
+report(void *arg, enum weft_status st)
 {
+	struct verify *verify = arg;
+
 	if (st != WEFT_DATA) {
 		return st;
 	}
@@ -72,7 +74,7 @@ work(struct wf_data_job *job)
 	for (size_t i = 0; i < files->count; i++) {
 		files->file[i].is_found = true; /* a shell may have replaced a pattern by names */
 	}
-	enum weft_status st = report(&verify, wf_files_check_whole(job->env, files));
+	enum weft_status st = wf_files_find_gaps(job->env, files, report, &verify);
 	for (size_t i = 0; st == WEFT_OK && i < files->count; i++) {
 		st = verify_file(&verify, files->file[i].path);
 	}

@@ -59,8 +59,17 @@ enum weft_status wf_files_owners(struct wf_env *env, const struct wf_files *file
  */
 enum weft_status wf_files_keep(struct wf_env *env, struct wf_files *files, uint32_t trainer,
 			       uint32_t trainers) WEFT_MUST_CHECK;
+#define WF_FILES_FINDINGS_MAX 64u /* of a set; one more counts the others */
+
+/* Receives a finding, whose text is the last failure; `found` is WEFT_DATA. What it returns ends
+ * the search, unless that is WEFT_OK. */
+typedef enum weft_status wf_files_finding_fn(void *arg, enum weft_status found);
+
 /* Of files called NAME-00003-of-00010 that were found in a folder or by a pattern, all ten have to
- * be there: 0 to 9, or, as the original counted, 0 to 10. WEFT_DATA: the first that is missing;
- * WEFT_NOMEM */
+ * be there: 0 to 9, or, as the original counted, 0 to 10. Calls `fn` for each gap, a file that is
+ * there twice, and each file too many. What `fn` returns; WEFT_NOMEM */
+enum weft_status wf_files_find_gaps(struct wf_env *env, const struct wf_files *files,
+				    wf_files_finding_fn *fn, void *arg) WEFT_MUST_CHECK;
+/* Refuses the first of these. WEFT_DATA; WEFT_NOMEM */
 enum weft_status wf_files_check_whole(struct wf_env *env,
 				      const struct wf_files *files) WEFT_MUST_CHECK;

@@ -128,7 +128,10 @@ by_number(const void *left, const void *right)
 	const struct numbered *a = left;
 	const struct numbered *b = right;
 	const int order = by_group(a, b);
-	return order != 0 ? order : (a->number > b->number) - (a->number < b->number);
+	if (order != 0 || a->number != b->number) {
+		return order != 0 ? order : (a->number > b->number) - (a->number < b->number);
+	}
+	return strcmp(a->file->path, b->file->path);
 }
 
 static int
@@ -139,37 +142,129 @@ by_path(const void *left, const void *right)
 	return strcmp(a->file->path, b->file->path);
 }
 
-/* The files of one group, sorted by number. */
-static enum weft_status
-check_group(const struct numbered *first, size_t count)
-{
-	uint32_t want = 0;
+/* What is found in one group. */
+struct findings {
+	const struct numbered *first; /* any file of the group */
+	wf_files_finding_fn *fn;
+	void *arg;
+	size_t count;
+};
 
-	while (want < count && first[want].number == want) {
-		want++;
-	}
-	/* `of` is the number of files here, the highest number in sets of the original. */
-	if (want == count && (want == first->of || want == (uint64_t)first->of + 1)) {
+/* Whether another finding of the group is passed on. */
+static bool
+has_room(struct findings *findings)
+{
+	return ++findings->count <= WF_FILES_FINDINGS_MAX;
+}
+
+/* The numbers from `from` to `to`, which no file has. */
+static enum weft_status
+report_gap(struct findings *findings, uint64_t from, uint64_t to)
+{
+	const struct numbered *file = findings->first;
+	const char *path = file->file->path;
+	const int stem = (int)file->stem_bytes;
+
+	if (!has_room(findings)) {
 		return WEFT_OK;
 	}
-	const char *path = first->file->path;
-	if (want < count && first[want].number < want) {
-		return wf_fail(WEFT_DATA, "%s: is there twice, packed and not: %s",
-			       first[want].file->path, first[want - 1].file->path);
+	enum weft_status st =
+		from == to ? wf_fail(WEFT_DATA,
+				     "%.*s-%05" PRIu64 "-of-%05" PRIu32
+				     "%s: is missing; name the files one by one to do without it",
+				     stem, path, from, file->of, file->extension)
+			   : wf_fail(WEFT_DATA,
+				     "%.*s-%05" PRIu64 "-of-%05" PRIu32 "%s to -%05" PRIu64
+				     "-of-%05" PRIu32 "%s: %" PRIu64
+				     " files are missing; name the files one by one to do without "
+				     "them",
+				     stem, path, from, file->of, file->extension, to, file->of,
+				     file->extension, to - from + 1);
+	return findings->fn(findings->arg, st);
+}
+
+static enum weft_status
+report_twice(struct findings *findings, const struct numbered *file)
+{
+	return has_room(findings)
+		       ? findings->fn(findings->arg,
+				      wf_fail(WEFT_DATA, "%s: is there twice, packed and not: %s",
+					      file->file->path, file[-1].file->path))
+		       : WEFT_OK;
+}
+
+static enum weft_status
+report_too_many(struct findings *findings, const struct numbered *file)
+{
+	return has_room(findings)
+		       ? findings->fn(findings->arg,
+				      wf_fail(WEFT_DATA,
+					      "%s: is one file too many: by their names there are "
+					      "%" PRIu32,
+					      file->file->path, file->of))
+		       : WEFT_OK;
+}
+
+static enum weft_status
+report_rest(const struct findings *findings)
+{
+	const struct numbered *file = findings->first;
+
+	if (findings->count <= WF_FILES_FINDINGS_MAX) {
+		return WEFT_OK;
 	}
-	if (want == count && want > first->of) {
-		return wf_fail(WEFT_DATA,
-			       "%s: is one file too many: by their names there are %" PRIu32,
-			       first[count - 1].file->path, first->of);
+	return findings->fn(findings->arg,
+			    wf_fail(WEFT_DATA,
+				    "%.*s-*-of-%05" PRIu32
+				    "%s: %zu more gaps or files too many are not listed",
+				    (int)file->stem_bytes, file->file->path, file->of,
+				    file->extension, findings->count - WF_FILES_FINDINGS_MAX));
+}
+
+/* How many numbers the files of a group count, sorted by number: `of` is the number of files here,
+ * the highest number in sets of the original. */
+static uint64_t
+numbers_of(const struct numbered *first, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (first[i].number == first[i].of) {
+			return (uint64_t)first->of + 1;
+		}
 	}
-	return wf_fail(WEFT_DATA,
-		       "%.*s-%05" PRIu32 "-of-%05" PRIu32
-		       "%s: is missing; name the files one by one to do without it",
-		       (int)first->stem_bytes, path, want, first->of, first->extension);
+	return first->of;
+}
+
+/* The files of one group, sorted by number. */
+static enum weft_status
+check_group(const struct numbered *first, size_t count, struct findings *findings)
+{
+	const uint64_t end = numbers_of(first, count);
+	enum weft_status st = WEFT_OK;
+	uint64_t want = 0;
+
+	for (size_t i = 0; st == WEFT_OK && i < count && first[i].number < end; i++) {
+		const uint64_t number = first[i].number;
+		if (number < want) {
+			st = report_twice(findings, &first[i]);
+		} else if (number > want) {
+			st = report_gap(findings, want, number - 1);
+		}
+		want = number + 1;
+	}
+	if (st == WEFT_OK && want < end) {
+		st = report_gap(findings, want, end - 1);
+	}
+	for (size_t i = 0; st == WEFT_OK && i < count; i++) {
+		if (first[i].number >= end) {
+			st = report_too_many(findings, &first[i]);
+		}
+	}
+	return st == WEFT_OK ? report_rest(findings) : st;
 }
 
 enum weft_status
-wf_files_check_whole(struct wf_env *env, const struct wf_files *files)
+wf_files_find_gaps(struct wf_env *env, const struct wf_files *files, wf_files_finding_fn *fn,
+		   void *arg)
 {
 	struct numbered *list = wf_zalloc_array(env, files->count, sizeof(*list));
 	enum weft_status st = WEFT_OK;
@@ -186,15 +281,29 @@ wf_files_check_whole(struct wf_env *env, const struct wf_files *files)
 	}
 	qsort(list, count, sizeof(*list), by_number);
 	for (size_t first = 0; st == WEFT_OK && first < count;) {
+		struct findings findings = {.first = &list[first], .fn = fn, .arg = arg};
 		size_t end = first + 1;
 		while (end < count && by_group(&list[first], &list[end]) == 0) {
 			end++;
 		}
-		st = check_group(&list[first], end - first);
+		st = check_group(&list[first], end - first, &findings);
 		first = end;
 	}
 	wf_free(env, list, files->count * sizeof(*list));
 	return st;
+}
+
+static enum weft_status
+refuse(void *arg, enum weft_status found)
+{
+	(void)arg;
+	return found;
+}
+
+enum weft_status
+wf_files_check_whole(struct wf_env *env, const struct wf_files *files)
+{
+	return wf_files_find_gaps(env, files, refuse, NULL);
 }
 
 enum weft_status

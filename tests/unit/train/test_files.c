@@ -359,6 +359,72 @@ a_gap_in_a_numbered_set_is_named(void **state)
 	assert_refused(check_whole(scene, "sub"), WEFT_DATA, "sub/n-00010-of-00011.gz: is missing");
 }
 
+static enum weft_status
+collect(void *arg, enum weft_status found)
+{
+	char *all = arg;
+
+	assert_int_equal(found, WEFT_DATA);
+	strncat(all, weft_last_error(), 8191 - strlen(all));
+	strncat(all, "\n", 8191 - strlen(all));
+	return WEFT_OK;
+}
+
+/* What is found in folder `sub`, a line each, in `out` [8192]. */
+static void
+find_gaps(const struct scene *scene, char *out)
+{
+	struct wf_files files;
+
+	out[0] = '\0';
+	assert_ok(wf_files_list(scene->env, "sub", &files));
+	assert_ok(wf_files_find_gaps(scene->env, &files, collect, out));
+	wf_files_fini(scene->env, &files);
+}
+
+static void
+all_gaps_of_a_numbered_set_are_found(void **state)
+{
+	struct scene *scene = *state;
+	char found[8192];
+	char line[64];
+
+	put_numbered(scene, 1, 2, 9);
+	put_numbered(scene, 5, 7, 9);
+	put_numbered(scene, 12, 14, 9);
+	put(scene, "sub/n-00005-of-00009", 1);
+	put(scene, "sub/m-00000-of-00002", 1);
+	find_gaps(scene, found);
+	assert_string_equal(
+		found,
+		"sub/m-00001-of-00002: is missing; name the files one by one to do without it\n"
+		"sub/n-00000-of-00009.gz: is missing; name the files one by one to do without it\n"
+		"sub/n-00002-of-00009.gz to -00004-of-00009.gz: 3 files are missing; name the "
+		"files "
+		"one by one to do without them\n"
+		"sub/n-00005-of-00009.gz: is there twice, packed and not: sub/n-00005-of-00009\n"
+		"sub/n-00007-of-00009.gz to -00008-of-00009.gz: 2 files are missing; name the "
+		"files "
+		"one by one to do without them\n"
+		"sub/n-00012-of-00009.gz: is one file too many: by their names there are 9\n"
+		"sub/n-00013-of-00009.gz: is one file too many: by their names there are 9\n");
+	/* Every other of 200, and one that claims a thousand million. */
+	for (unsigned i = 1; i < 200; i += 2) {
+		put_numbered(scene, i, i + 1, 200);
+	}
+	put(scene, "sub/o-00000-of-999999999", 1);
+	find_gaps(scene, found);
+	for (unsigned i = 0; i < 2 * 64; i += 2) {
+		snprintf(line, sizeof(line), "sub/n-%05u-of-00200.gz: is missing", i);
+		assert_non_null(strstr(found, line));
+	}
+	assert_null(strstr(found, "sub/n-00128-of-00200.gz: is missing"));
+	assert_non_null(strstr(found, "sub/n-*-of-00200.gz: 36 more gaps or files too many are not "
+				      "listed\n"));
+	assert_non_null(strstr(found, "sub/o-00001-of-999999999 to -999999998-of-999999999: "
+				      "999999998 files are missing"));
+}
+
 /* Wherever memory ends, nothing is left over. */
 static void
 without_memory_nothing_is_left_over(void **state)
@@ -413,6 +479,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(a_trainer_without_a_file_is_refused, open_scene,
 						close_scene),
 		cmocka_unit_test_setup_teardown(a_gap_in_a_numbered_set_is_named, open_scene,
+						close_scene),
+		cmocka_unit_test_setup_teardown(all_gaps_of_a_numbered_set_are_found, open_scene,
 						close_scene),
 		cmocka_unit_test_setup_teardown(without_memory_nothing_is_left_over, open_scene,
 						close_scene),
