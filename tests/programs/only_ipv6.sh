@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# On a host whose only address is ::1 the commands of the README work without being told one. The
-# script runs itself again in a network namespace that is such a host; skipped where there can be
-# none.
+# On a host whose only address is ::1 the commands of the README, and the benchmark, work without
+# being given one. The script runs itself again in a network namespace that is such a host; skipped
+# where there can be none.
 if [ "${WEFT_TEST_WITHIN-}" != only_ipv6 ]; then
 	if ! unshare --net true 2>/dev/null; then
 		echo "SKIPPED: no network namespaces here" >&2
@@ -45,3 +45,16 @@ done
 # An address that is given is never another one.
 expect 69 "$WEFT" pserver --listen=127.0.0.1
 says last.err "127.0.0.1:7164: not an address of this host"
+
+# The benchmark's own processes and raw sockets.
+: "${RDMA_BENCH:?the program to test}"
+if [ "$(nproc)" -ge 2 ]; then
+	expect 0 "$RDMA_BENCH" self --quick --only=exchange_latency
+	says last.out tcp shm
+	start server "$RDMA_BENCH" lat -p 7300
+	server=$last_pid
+	wait_for server.err "waiting for a client"
+	expect 0 "$RDMA_BENCH" lat --transport=shm -p 7300 --pairs=2 ::1
+	ends "$server" 60 "the server"
+	[ "$code" -eq 0 ] || fail "the benchmark's server: exit code $code"
+fi

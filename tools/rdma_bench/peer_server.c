@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "tools/rdma_bench/limits/paths.h"
 #include "tools/rdma_bench/peer.h"
+#include "transport/address.h"
 
 #define PLAN_NS (10 * WF_NS_PER_S)   /* until a client has sent its plan */
 #define PAUSE_NS (600 * WF_NS_PER_S) /* between its legs */
@@ -51,7 +52,7 @@ static enum weft_status
 find_address(struct wf_peer_end *end)
 {
 	if (end->plan.over == WF_PEER_SHM) {
-		(void)snprintf(end->address, sizeof(end->address), "127.0.0.1");
+		(void)snprintf(end->address, sizeof(end->address), "%s", wf_address_loopback());
 		return WEFT_OK;
 	}
 	wf_peer_control_own_address(end->control.fd, end->address);

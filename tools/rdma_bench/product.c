@@ -12,6 +12,7 @@
 #include "tools/rdma_bench/batches.h"
 #include "tools/rdma_bench/harness.h"
 #include "tools/rdma_bench/table_product.h"
+#include "transport/address.h"
 
 #define READY_TIMEOUT_NS (120 * WF_NS_PER_S)
 #define END_TIMEOUT_NS (5 * WF_NS_PER_S)
@@ -57,6 +58,7 @@ run_pserver(struct wf_bench_seat *seat, const void *arg)
 	wf_server_opts_init(&server_opts);
 	server_opts.env = seat->env;
 	server_opts.session.transport = opts->transport;
+	enum weft_status st = wf_host_parse(wf_address_loopback(), 1, &server_opts.listen);
 	server_opts.listen.port = 0;
 	server_opts.session.num_gradient_servers = opts->trainer_count;
 	server_opts.once = true;
@@ -67,7 +69,9 @@ run_pserver(struct wf_bench_seat *seat, const void *arg)
 		server_opts.session.ports_num_for_sparse = 1;
 		server_opts.sparse = &wf_sparse_service;
 	}
-	enum weft_status st = create_server(&server_opts, &server);
+	if (st == WEFT_OK) {
+		st = create_server(&server_opts, &server);
+	}
 	if (st == WEFT_OK) {
 		wf_seat_ready(seat, wf_server_port(server, 0));
 		st = wf_server_run(server);
@@ -184,16 +188,22 @@ start_pservers(const struct wf_product_opts *opts, struct wf_product *product, c
 			.run = run_pserver,
 			.arg = opts,
 		};
+		char text[WF_HOST_BYTES + 8];
 		struct wf_figures ready;
+		struct wf_host at;
 		enum weft_status st = wf_worker_start(&worker, &product->pserver[i]);
 		if (st == WEFT_OK) {
 			st = wf_worker_await(&product->pserver[i], READY_TIMEOUT_NS, &ready);
 		}
+		if (st == WEFT_OK) {
+			st = wf_host_parse(wf_address_loopback(), (uint16_t)ready.number, &at);
+		}
 		if (st != WEFT_OK) {
 			return st;
 		}
-		used += (size_t)snprintf(hosts + used, HOSTS_BYTES - used, "%s127.0.0.1:%u",
-					 i > 0 ? "," : "", (unsigned)ready.number);
+		wf_host_format(&at, text, sizeof(text));
+		used += (size_t)snprintf(hosts + used, HOSTS_BYTES - used, "%s%s", i > 0 ? "," : "",
+					 text);
 		WF_ASSERT(used < HOSTS_BYTES);
 	}
 	return WEFT_OK;

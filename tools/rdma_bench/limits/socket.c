@@ -23,16 +23,15 @@ wf_socket_set_up(int fd, const char *congestion)
 
 /* An accepted socket has the listener's congestion control. */
 static int
-listen_on_loopback(const char *congestion, struct sockaddr_in *at)
+listen_at(const char *congestion, const struct sockaddr *where, socklen_t bytes,
+	  struct sockaddr_storage *at)
 {
-	socklen_t bytes = sizeof(*at);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	*at = (struct sockaddr_in){.sin_family = AF_INET,
-				   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t at_bytes = sizeof(*at);
+	int fd = socket(where->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd >= 0) {
 		wf_socket_set_up(fd, congestion);
-		if (bind(fd, (const struct sockaddr *)at, sizeof(*at)) == 0 && listen(fd, 1) == 0 &&
-		    getsockname(fd, (struct sockaddr *)at, &bytes) == 0) {
+		if (bind(fd, where, bytes) == 0 && listen(fd, 1) == 0 &&
+		    getsockname(fd, (struct sockaddr *)at, &at_bytes) == 0) {
 			return fd;
 		}
 		close(fd);
@@ -40,16 +39,34 @@ listen_on_loopback(const char *congestion, struct sockaddr_in *at)
 	return -1;
 }
 
+/* At ::1 on a host that has no other address of loopback. */
+static int
+listen_on_loopback(const char *congestion, struct sockaddr_storage *at, socklen_t *bytes)
+{
+	const struct sockaddr_in v4 = {.sin_family = AF_INET,
+				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	const struct sockaddr_in6 v6 = {.sin6_family = AF_INET6,
+					.sin6_addr = IN6ADDR_LOOPBACK_INIT};
+	*bytes = sizeof(v4);
+	int fd = listen_at(congestion, (const struct sockaddr *)&v4, *bytes, at);
+	if (fd < 0) {
+		*bytes = sizeof(v6);
+		fd = listen_at(congestion, (const struct sockaddr *)&v6, *bytes, at);
+	}
+	return fd;
+}
+
 enum weft_status
 wf_socket_pair(const char *congestion, int fd[2])
 {
-	struct sockaddr_in at;
-	int listener = listen_on_loopback(congestion, &at);
-	fd[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_storage at = {0};
+	socklen_t bytes = 0;
+	int listener = listen_on_loopback(congestion, &at, &bytes);
+	fd[0] = listener < 0 ? -1 : socket(at.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	fd[1] = -1;
-	if (listener >= 0 && fd[0] >= 0) {
+	if (fd[0] >= 0) {
 		wf_socket_set_up(fd[0], congestion);
-		if (connect(fd[0], (const struct sockaddr *)&at, sizeof(at)) == 0) {
+		if (connect(fd[0], (const struct sockaddr *)&at, bytes) == 0) {
 			fd[1] = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 		}
 	}
