@@ -66,7 +66,7 @@ class Split(Folder):
             list(weft.data.cluster_files_reader(self.path("t-*"), 12, 11)())
         with self.assertRaisesRegex(weft.InvalidError, "trainer_id=3"):
             list(weft.data.cluster_files_reader(self.path("t-*"), 3, 3)())
-        with self.assertRaisesRegex(weft.DataError, "no file matches"):
+        with self.assertRaisesRegex(weft.DataError, "no regular file is there"):
             list(weft.data.cluster_files_reader(self.path("u-*"), 1, 0)())
 
     def test_whose_a_file_is_the_command_says_too(self):

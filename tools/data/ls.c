@@ -13,7 +13,8 @@ static const struct wf_option table[] = {
 	 .max = 65536,
 	 .help = "Show which of this many trainers each file belongs to under "
 		 "--data_split=files: the number at the end of its name modulo N where all names "
-		 "have one, else its place among the sorted names modulo N."},
+		 "have one, else its place among the sorted names modulo N. A numbered set that "
+		 "was found in a folder or by a pattern has to be whole, as for training."},
 };
 
 static const struct wf_help help = {
@@ -100,9 +101,11 @@ work(struct wf_data_job *job)
 
 	if (trainers > 0) {
 		owner = wf_zalloc_array(job->env, count, sizeof(*owner));
-		st = owner == NULL
-			     ? wf_fail(WEFT_NOMEM, "list of %zu files", count)
-			     : wf_files_owners(job->env, &job->files, (uint32_t)trainers, owner);
+		st = owner == NULL ? wf_fail(WEFT_NOMEM, "list of %zu files", count)
+				   : wf_files_check_whole(job->env, &job->files);
+		if (st == WEFT_OK) {
+			st = wf_files_owners(job->env, &job->files, (uint32_t)trainers, owner);
+		}
 	}
 	if (st == WEFT_OK) {
 		st = list_files(job, owner);

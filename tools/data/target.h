@@ -8,7 +8,7 @@
 #include "base/env.h"
 #include "trainer/readers/recordio.h"
 
-#define WF_TARGET_FILES_MAX 100000u /* so that names have five digits, and sort as they count */
+#define WF_TARGET_FILES_MAX 99999u /* so that names have five digits, and sort as they count */
 
 /* What the files are to be. */
 struct wf_target_form {

@@ -12,29 +12,30 @@ reader went on behind a damaged chunk.
 
 The default loader is pickle's. A pickle runs what its author put into it: load none from somebody
 you do not trust, and give another loader and dumper (json, numpy) where files travel. Files appear
-under their names when all of them are whole, and replace others only with force=True.
-docs/data.md has the rules by which files belong to trainers, and the command `weft data`."""
+under their names when all of them are whole, and replace others only with force=True, which also
+removes what is left of an older set of the same name.
+docs/data.md has the rules by which files are named and belong to trainers, and the command `weft
+data`, which has the same."""
 
 from __future__ import annotations
 
-import glob
+import itertools
 import os
 import pickle
 import random
 import re
-from typing import IO, Any, BinaryIO, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
+import stat
+from typing import IO, Any, BinaryIO, Callable, Iterable, Iterator, List, Optional, Sequence, Union
 
-from weft import _recordio
-from weft.errors import DataError, InvalidError
+from weft import _files, _recordio
+from weft.errors import InvalidError
 
 __all__ = ["cluster_files_reader", "convert", "recordio_reader", "split"]
 
 Reader = Callable[[], Iterable[Any]]
-# Without "-of-" it has five digits: more may be a date.
-_NUMBER = re.compile(r"-(\d{5}|[1-9]\d{5,8}(?=-of-))(?:-of-(\d{5}|[1-9]\d{5,8}))?(\.[^/]*)?$")
 
 
-class _Files:
+class _Target:
     """Files under hidden names, which get their own together."""
 
     def __init__(self, force: bool) -> None:
@@ -54,11 +55,19 @@ class _Files:
         os.fsync(file.fileno())
         file.close()
 
-    def finish(self, names: Sequence[str]) -> None:
-        """Gives each file its name, in the order in which they were created."""
+    def check(self, names: Iterable[str]) -> None:
+        """What may be replaced or removed is a file: a link or a device is not."""
         for name in names:
-            if not self._force and os.path.lexists(name):
+            if os.path.lexists(name) and not self._force:
                 raise FileExistsError("%s: exists; force=True replaces it" % name)
+            if os.path.lexists(name) and not stat.S_ISREG(os.lstat(name).st_mode):
+                raise FileExistsError("%s: is no regular file, and is not replaced" % name)
+
+    def finish(self, names: Sequence[str], others: Iterable[str]) -> None:
+        """Gives each file its name, in the order in which they were created. Then it removes `others`, files
+        of an older set: beside the new one their samples would be read a second time."""
+        others = sorted(set(others) - set(names))
+        self.check([*names, *others])
         for hidden, name in zip(list(self._hidden), names):
             if self._force:
                 os.replace(hidden, name)
@@ -70,8 +79,10 @@ class _Files:
             fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
             os.fsync(fd)
             os.close(fd)
+        for name in others:
+            os.unlink(name)
 
-    def __enter__(self) -> _Files:
+    def __enter__(self) -> _Target:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -112,71 +123,33 @@ def split(
 ) -> List[str]:
     """Write the samples of a reader to files of `line_count` samples each; the last may have fewer.
 
-    suffix  path of the files, with one %d in it for their numbers from 0
+    suffix  path of the files, with one %d in its last part for their numbers from 0
     dumper  called as dumper(list of samples, file)
     mode    of open(): "w" for dumpers that write text, such as json.dump
+    force   replace files that exist, and remove those that follow them by number
 
     Returns the paths. cluster_files_reader reads them, with a loader that fits."""
     _refuse_not_callable(dumper=dumper)
     try:
-        distinct = suffix % 0 != suffix % 1
+        distinct = suffix % 0 != suffix % 1 and os.path.dirname(suffix % 0) == os.path.dirname(suffix % 1)
     except (TypeError, ValueError):
         distinct = False
     if not distinct:
-        raise InvalidError("suffix=%r: has to have one %%d in it, for the number of a file" % (suffix,))
+        raise InvalidError(
+            "suffix=%r: has to have one %%d in it, behind its folder, for the number of a file" % (suffix,)
+        )
     names: List[str] = []
-    with _Files(force) as files:
+    with _Target(force) as target:
+        target.check([suffix % 0])
         for samples in _batches(reader, line_count):
             names.append(suffix % len(names))
-            file = files.create(os.path.dirname(names[-1]), mode)
+            file = target.create(os.path.dirname(names[-1]), mode)
             with file:
                 dumper(samples, file)
-                files.close(file)
-        files.finish(names)
+                target.close(file)
+        behind = (suffix % number for number in itertools.count(len(names)))
+        target.finish(names, itertools.takewhile(os.path.lexists, behind))
     return names
-
-
-def _matching(patterns: Union[str, Sequence[str]]) -> List[str]:
-    """The files of one or several patterns, sorted. A pattern that nothing matches is a mistake."""
-    found: List[str] = []
-    for pattern in patterns.split(",") if isinstance(patterns, str) else patterns:
-        more = [path for path in glob.glob(pattern) if os.path.isfile(path)]
-        if not more:
-            raise DataError("%s: no file matches" % pattern)
-        found += more
-    return sorted(set(found))
-
-
-def _numbers(paths: Sequence[str]) -> Optional[List[int]]:
-    """The numbers at the ends of the names, if all have one; sets that say how many files they have are
-    checked to be whole."""
-    matches = [_NUMBER.search(path) for path in paths]
-    sets: Dict[Tuple[str, int, str], List[int]] = {}
-    for path, match in zip(paths, matches):
-        if match is not None and match.group(2) is not None:
-            key = (path[: match.start()], int(match.group(2)), match.group(3) or "")
-            sets.setdefault(key, []).append(int(match.group(1)))
-    for (stem, of, extension), there in sets.items():
-        missing = sorted(set(range(of)) - set(there))
-        if missing:
-            raise DataError("%s-%05d-of-%05d%s: is missing" % (stem, missing[0], of, extension))
-        if max(there) > of:
-            raise DataError("%s-%05d-of-%05d%s: is one file too many" % (stem, max(there), of, extension))
-    if all(match is not None for match in matches):
-        return [int(match.group(1)) for match in matches if match is not None]
-    return None
-
-
-def _share(patterns: Union[str, Sequence[str]], trainer_count: int, trainer_id: int) -> List[str]:
-    """The trainer's files, by the rule of --data_split=files."""
-    if not 0 <= trainer_id < trainer_count:
-        raise InvalidError("trainer_id=%r: is from 0 to %r" % (trainer_id, trainer_count - 1))
-    paths = _matching(patterns)
-    numbers = _numbers(paths) or range(len(paths))
-    mine = [path for path, number in zip(paths, numbers) if number % trainer_count == trainer_id]
-    if not mine:
-        raise DataError("none of the %d files is that of trainer %d of %d" % (len(paths), trainer_id, trainer_count))
-    return mine
 
 
 def cluster_files_reader(
@@ -188,8 +161,10 @@ def cluster_files_reader(
 ) -> Reader:
     """A reader of the samples in one trainer's files of those that split() wrote.
 
-    files_pattern  a pattern of glob, several with commas between them, or a list of them
-    loader         called as loader(file); returns the samples of a file
+    files_pattern  files, folders, patterns and list files (NAME.list) with commas between them, as of
+                   --data, or a list of such
+    loader         called as loader(file); returns the samples of a file. A file that is packed with
+                   gzip, by its first bytes, is unpacked; zstd is not (weft.UnsupportedError).
     mode           of open(): "r" for loaders that read text, such as json.load
 
     Files whose names end in numbers (train-00003.pickle, part-00003-of-00010) belong to the trainer
@@ -198,12 +173,18 @@ def cluster_files_reader(
     _refuse_not_callable(loader=loader)
 
     def reader() -> Iterator[Any]:
-        for path in _share(files_pattern, trainer_count, trainer_id):
-            with open(path, mode) as file:
+        for path in _files.share(files_pattern, trainer_count, trainer_id):
+            with _files.open_unpacked(path, mode) as file:
                 samples = loader(file)
             yield from samples
 
     return reader
+
+
+def _sets_of(folder: str, prefix: str) -> List[str]:
+    """The files of all sets of this prefix that are in the folder."""
+    shape = re.compile(re.escape(prefix) + r"-[0-9]{5,9}-of-[0-9]{5,9}\Z")
+    return sorted(os.path.join(folder, name) for name in os.listdir(folder or ".") if shape.match(name))
 
 
 def convert(
@@ -225,25 +206,33 @@ def convert(
     compressor    "snappy" (needs libsnappy), "gzip" or "none"
     shuffle_seed  shuffle the samples of each file, in an order that this number decides; None: as they
                   come. The original shuffled them, by chance.
+    force         replace files that exist, and remove sets of the same PREFIX with another number of
+                  files
 
     Returns the paths. recordio_reader and `weft data` read them."""
     _refuse_not_callable(dumper=dumper)
     chance = random.Random(shuffle_seed)
     count = 0
-    with _Files(force) as files:
+    if not name_prefix or name_prefix.startswith(".") or "/" in name_prefix:
+        raise InvalidError(
+            "name_prefix=%r: must be the beginning of a file's name, without a dot in front" % (name_prefix,)
+        )
+    others = _sets_of(output_path, name_prefix)
+    with _Target(force) as target:
+        target.check(others)
         for samples in _batches(reader, line_count):
             if shuffle_seed is not None:
                 chance.shuffle(samples)
-            file: BinaryIO = files.create(output_path, "wb")
+            file: BinaryIO = target.create(output_path, "wb")
             with file:
                 writer = _recordio.Writer(file, compressor)
                 for sample in samples:
                     writer.write(dumper(sample))
                 writer.finish()
-                files.close(file)
+                target.close(file)
             count += 1
         names = [os.path.join(output_path, "%s-%05d-of-%05d" % (name_prefix, i, count)) for i in range(count)]
-        files.finish(names)
+        target.finish(names, others)
     return names
 
 
@@ -255,7 +244,8 @@ def recordio_reader(
 ) -> Reader:
     """A reader of the records in RecordIO files, those of the original's tools too.
 
-    paths       a pattern of glob, several with commas between them, or a list of them
+    paths       files, folders, patterns and list files (NAME.list) with commas between them, as of
+                --data, or a list of such
     loader      called as loader(record); returns a sample. None: the samples are the bytes.
                 pickle.loads reads what convert() writes unless it was given another dumper.
 
@@ -265,7 +255,7 @@ def recordio_reader(
         _refuse_not_callable(loader=loader)
 
     def reader() -> Iterator[Any]:
-        for path in _share(paths, trainer_count, trainer_id):
+        for path in _files.share(paths, trainer_count, trainer_id):
             records = _recordio.read(path)
             yield from records if loader is None else map(loader, records)
 
