@@ -89,3 +89,45 @@ head -n 100 train.tsv >own0
 { head -n 1 train.tsv; tail -n 100 train.tsv | awk -F'\t' '$65 < 5'; } >own1
 bad 65 "rows have 64 features and 5 classes; in the first set of the run they have 64 and 10" \
 	mlp --sequential --num_gradient_servers=2 --format=csv --data='own{trainer}' --data_split=mine
+
+# As many columns under the same names in another order are other features: to test on, of another
+# trainer in one process, of another trainer in a job. Where the target stands does not matter.
+{ echo a,b,c,y; for i in 1 2 3 4 5 6 7 8 9; do echo "$i,$((i * 3 % 7)),$((i * i % 5)),$((i % 2))"; done; } >t0
+awk -F, -v OFS=, '{ print $1, $3, $2, $4 }' t0 >t1
+awk -F, -v OFS=, '{ print $4, $1, $2, $3 }' t0 >t2
+mlp="mlp --num_passes=1 --format=csv --target=y"
+# shellcheck disable=SC2086
+{
+	expect 0 "$WEFT" train $mlp --sequential --data=t0 --test_list=t2
+	bad 65 't1: line 1, column 2: "c" is another name than that of column 2 of t0' \
+		$mlp --sequential --data=t0 --test_list=t1
+	bad 65 't1: line 1, column 2: "c" is another name than that of column 2 of t0' \
+		$mlp --sequential --num_gradient_servers=2 --data='t{trainer}' --data_split=mine
+}
+sed '1s/p0\tp1/p1\tp0/' test.tsv >swapped.tsv
+bad 65 'swapped.tsv: line 1, column 1: "p1" is another name than that of column 1 of train.tsv' \
+	mlp --sequential --format=csv --data=train.tsv --test_list=swapped.tsv --data_window=16KiB
+
+# differs SPLIT DATA OTHER: trainer 1 is refused with OTHER, for trainer 0 has DATA
+job="--num_gradient_servers=2 --pservers=127.0.0.1:$port"
+differs() {
+	start pserver "$WEFT" pserver --port="$port" --once --num_gradient_servers=2
+	pserver=$last_pid
+	# shellcheck disable=SC2086
+	start first "$WEFT" train $mlp $job --data_split="$1" --data="$2"
+	first=$last_pid
+	wait_for pserver.err "trainer 0"
+	# shellcheck disable=SC2086
+	expect 64 "$WEFT" train $mlp $job --trainer_id=1 --data_split="$1" --data="$3"
+	says last.err " has columns="
+	ends "$first" 20 "trainer 0"
+	[ "$code" -eq 64 ] || fail "trainer 0: exit code $code"
+	ends "$pserver" 20 pserver
+}
+differs mine t0 t1
+says last.err "the first column here that differs is c"
+says first.err "the first column here that differs is b"
+mkdir both
+cp t0 both/t-00000
+cp t1 both/t-00001
+differs files both both

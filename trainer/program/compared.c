@@ -11,8 +11,52 @@
 #include "base/digest.h"
 
 #define DATA_BYTES 160u
+#define COLUMNS_WORD " columns="
 #define FILES_WORD " data_files="
 #define ROWS_WORD " data="
+
+/* The names of a table's columns; what cannot be printed is a question mark. */
+static void
+mark_columns(const struct wf_set *set, struct wf_marks *out)
+{
+	struct wf_sheet_names names = {.sheet = &set->sheet};
+	char name[sizeof(out->mark[0].name)];
+
+	wf_marks_begin(out, set->sheet.format.columns);
+	out->is_columns = true;
+	for (size_t i = 0; wf_sheet_next_name(&names); i++) {
+		const size_t count = names.name.count;
+		size_t shown = 0;
+		for (; shown < count && shown + 1 < sizeof(name); shown++) {
+			const char c = names.name.at[shown];
+			name[shown] = (c >= ' ' && c <= '~') ? c : '?';
+		}
+		name[shown] = '\0';
+		wf_marks_add(out, i, name, 0, wf_digest_of(names.name.at, count));
+	}
+}
+
+/* With whole files there is no room for more than a digest beside the code of these; where all
+ * trainers look through all files, these have one header. */
+static void
+describe_names(const struct wf_run *job, char *out, size_t bytes)
+{
+	const struct wf_set *set = &job->data.set[0];
+	char code[WF_MARKS_CODE_BYTES];
+	struct wf_marks marks;
+
+	if (set->sheet.header == NULL || job->data.split == WF_SPLIT_ROWS ||
+	    set->opts.is_surveyed) {
+		return;
+	}
+	mark_columns(set, &marks);
+	wf_marks_code(&marks, code);
+	if (job->data.split == WF_SPLIT_MINE) {
+		snprintf(out, bytes, COLUMNS_WORD "%s", code);
+	} else {
+		snprintf(out, bytes, COLUMNS_WORD "%08" PRIx32, (uint32_t)marks.digest);
+	}
+}
 
 /* Of a table whose rows no other trainer sees: how many classes it has, and which column is
  * learned. A name may have blanks in it, so its digest stands for it. */
@@ -34,6 +78,8 @@ describe_columns(const struct wf_run *job, char *out, size_t bytes)
 			 (uint32_t)wf_digest_of(sheet->column,
 						sheet->format.columns * sizeof(*sheet->column)));
 	}
+	const size_t used = strlen(out);
+	describe_names(job, out + used, bytes - used);
 }
 
 /* Of a text whose words no other trainer sees: the words that have numbers. Of a table: its
@@ -123,6 +169,20 @@ find_other_code(const char *text, const char *word, const char *own, char *out)
 	}
 }
 
+/* Which column is the first that is another one. */
+static void
+explain_columns(const struct wf_run *job, const char *refusal, char *out, size_t bytes)
+{
+	char own[WF_MARKS_CODE_BYTES];
+	char other[WF_MARKS_CODE_BYTES] = "";
+	struct wf_marks marks;
+
+	mark_columns(&job->data.set[0], &marks);
+	wf_marks_code(&marks, own);
+	find_other_code(refusal, COLUMNS_WORD, own, other);
+	wf_marks_explain(&marks, other, out, bytes);
+}
+
 bool
 wf_run_explain_data(const struct wf_run *job, const char *refusal, char *out, size_t bytes)
 {
@@ -134,6 +194,10 @@ wf_run_explain_data(const struct wf_run *job, const char *refusal, char *out, si
 	char own[WF_MARKS_CODE_BYTES];
 	char other[WF_MARKS_CODE_BYTES] = "";
 
+	if (strstr(refusal, COLUMNS_WORD) != NULL && job->data.split == WF_SPLIT_MINE) {
+		explain_columns(job, refusal, out, bytes);
+		return true;
+	}
 	if (strstr(refusal, word) == NULL || marks->count == 0) {
 		return false;
 	}

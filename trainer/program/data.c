@@ -397,22 +397,47 @@ match_set(const struct wf_source *first, const struct wf_source *other, bool is_
 		       first->features, first->classes);
 }
 
+/* As many columns under other names, or in another order, are other features. */
+static enum weft_status
+match_names(const struct wf_set *first, const struct wf_set *other)
+{
+	struct wf_sheet_names want = {.sheet = &first->sheet};
+	struct wf_sheet_names names = {.sheet = &other->sheet};
+	char why[WF_DATA_PATH_BYTES + 64];
+
+	if (first->files.count == 0 || other->files.count == 0) {
+		return WEFT_OK; /* idx files */
+	}
+	names.name.path = other->files.file[0].path;
+	while (wf_sheet_next_name(&want) && wf_sheet_next_name(&names)) {
+		if (want.name.count != names.name.count ||
+		    memcmp(want.name.at, names.name.at, want.name.count) != 0) {
+			snprintf(why, sizeof(why), "is another name than that of column %u of %s",
+				 want.name.column, first->files.file[0].path);
+			return wf_field_refuse(&names.name, why);
+		}
+	}
+	return WEFT_OK;
+}
+
 static enum weft_status
 match_sets(struct wf_run *job)
 {
-	struct wf_source *first = &job->data.set[0].source;
+	struct wf_set *first = &job->data.set[0];
 	enum weft_status st = WEFT_OK;
 
 	for (uint32_t i = 1; st == WEFT_OK && i <= job->data.set_count; i++) {
 		const bool is_test = i == job->data.set_count;
-		const struct wf_source *other =
-			is_test ? &job->data.test_set.source : &job->data.set[i].source;
+		const struct wf_set *other = is_test ? &job->data.test_set : &job->data.set[i];
 		if (is_test && !job->data.has_test_set) {
 			break;
 		}
-		st = match_set(first, other, is_test);
-		if (other->row_entries_max > first->row_entries_max) {
-			first->row_entries_max = other->row_entries_max;
+		st = match_set(&first->source, &other->source, is_test);
+		if (st == WEFT_OK) {
+			st = match_names(first, other);
+		}
+		if (other->source.row_entries_max > first->source.row_entries_max) {
+			first->source.row_entries_max = other->source.row_entries_max;
 		}
 	}
 	return st;

@@ -38,7 +38,7 @@ wf_marks_begin(struct wf_marks *marks, size_t file_count)
 void
 wf_marks_add(struct wf_marks *marks, size_t idx, const char *path, uint64_t bytes, uint64_t digest)
 {
-	const char *slash = strrchr(path, '/');
+	const char *slash = marks->is_columns ? NULL : strrchr(path, '/');
 	const size_t group = idx / marks->group_files;
 
 	WF_ASSERT(group < WF_MARKS_MAX);
@@ -76,17 +76,34 @@ wf_marks_code(const struct wf_marks *marks, char *out)
 	*at = '\0';
 }
 
+static const char *
+noun(const struct wf_marks *marks)
+{
+	return marks->is_columns ? "column" : "file";
+}
+
+/* The first of a group, behind `what`. */
 static void
-explain_group(const struct wf_mark *mark, char *out, size_t bytes)
+explain_first(const struct wf_marks *marks, const struct wf_mark *mark, const char *what, char *out,
+	      size_t bytes)
+{
+	int used = snprintf(out, bytes, "the first %s here %sis %s", noun(marks), what, mark->name);
+
+	if (!marks->is_columns && used >= 0 && (size_t)used < bytes) {
+		(void)snprintf(out + used, bytes - (size_t)used, " of %" PRIu64 " bytes",
+			       mark->bytes);
+	}
+}
+
+static void
+explain_group(const struct wf_marks *marks, const struct wf_mark *mark, char *out, size_t bytes)
 {
 	if (mark->files == 1) {
-		(void)snprintf(out, bytes,
-			       "the first file here that differs is %s of %" PRIu64 " bytes",
-			       mark->name, mark->bytes);
+		explain_first(marks, mark, "that differs ", out, bytes);
 	} else {
 		(void)snprintf(out, bytes,
-			       "the first file here that differs is among the %zu from %s on",
-			       mark->files, mark->name);
+			       "the first %s here that differs is among the %zu from %s on",
+			       noun(marks), mark->files, mark->name);
 	}
 }
 
@@ -100,18 +117,17 @@ wf_marks_explain(const struct wf_marks *marks, const char *other_code, char *out
 	wf_marks_code(marks, code);
 	/* Groups of another size are not comparable. */
 	if (other_length < head || code[head - 1] != other_code[head - 1]) {
-		(void)snprintf(out, bytes, "the first file here is %s of %" PRIu64 " bytes",
-			       marks->mark[0].name, marks->mark[0].bytes);
+		explain_first(marks, &marks->mark[0], "", out, bytes);
 		return;
 	}
 	for (unsigned i = 0; i < marks->count; i++) {
 		const size_t at = head + i * MARK_CHARACTERS;
 		if (at + MARK_CHARACTERS > other_length ||
 		    memcmp(code + at, other_code + at, MARK_CHARACTERS) != 0) {
-			explain_group(&marks->mark[i], out, bytes);
+			explain_group(marks, &marks->mark[i], out, bytes);
 			return;
 		}
 	}
-	(void)snprintf(out, bytes, "the files here are the same up to %s, the last one",
+	(void)snprintf(out, bytes, "the %ss here are the same up to %s, the last one", noun(marks),
 		       marks->mark[marks->count - 1].name);
 }

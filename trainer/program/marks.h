@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* marks: a few characters by which two trainers whose files are not the same find out which one is
  * the first that differs. Consecutive files are a group; a group has a mark of 12 bits. What
- * trainers compare is a code: a digest of all files, and the marks. Thread: any. */
+ * trainers compare is a code: a digest of all files, and the marks. So are the columns of a table.
+ * Thread: any. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,6 +21,7 @@ struct wf_mark {
 };
 
 struct wf_marks {
+	bool is_columns;    /* and no files: they have names and no bytes */
 	size_t group_files; /* of each group but the last */
 	unsigned count;
 	struct wf_mark mark[WF_MARKS_MAX];

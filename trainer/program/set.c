@@ -202,6 +202,24 @@ learn_kind(struct wf_env *env, struct wf_set *set, struct wf_text *text)
 	return st;
 }
 
+/* The names of columns are compared with those of other sets. */
+static enum weft_status
+read_whole(struct wf_env *env, struct wf_set *set, struct wf_text *text)
+{
+	const bool has_names = has_sheet(set) && has_format(&set->opts, "csv");
+	struct wf_source_opts opts = set->opts.source;
+
+	enum weft_status st =
+		has_names && set->sheet.header == NULL ? open_sheet(env, set, text) : WEFT_OK;
+	if (st != WEFT_OK) {
+		return st;
+	}
+	opts.text = text;
+	opts.sheet = has_sheet(set) && set->opts.is_surveyed ? &set->sheet : NULL;
+	opts.dictionary = dictionary_of(set);
+	return set->opts.read(env, &opts, &set->source);
+}
+
 /* The set's first window, whole files as they are. `*is_all`: it is the set. */
 static enum weft_status
 read_first(struct wf_env *env, struct wf_set *set, size_t window_bytes, bool *is_all)
@@ -224,11 +242,7 @@ read_first(struct wf_env *env, struct wf_set *set, size_t window_bytes, bool *is
 		if (set->is_streamed) {
 			st = learn_kind(env, set, &text);
 		} else if (*is_all) {
-			struct wf_source_opts opts = set->opts.source;
-			opts.text = &text;
-			opts.sheet = has_sheet(set) && set->opts.is_surveyed ? &set->sheet : NULL;
-			opts.dictionary = dictionary_of(set);
-			st = set->opts.read(env, &opts, &set->source);
+			st = read_whole(env, set, &text);
 		}
 	}
 	wf_lines_close(lines);

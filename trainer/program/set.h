@@ -54,7 +54,8 @@ struct wf_set {
 	struct wf_set_opts opts;  /* its texts are lent until close */
 	struct wf_set_file *file; /* [file_count] if streamed, otherwise NULL */
 	size_t file_count;
-	struct wf_sheet sheet; /* of a table that is streamed or surveyed; otherwise zeroed */
+	/* Of a table that is streamed or surveyed, or has a header; otherwise zeroed. */
+	struct wf_sheet sheet;
 	struct wf_dictionary *dictionary; /* of text whose words were counted; otherwise NULL */
 	size_t window_bytes;
 	struct wf_marks content; /* of the text of each file, if streamed */

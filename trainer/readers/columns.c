@@ -166,6 +166,46 @@ parse_head(struct wf_env *env, const struct wf_text *text, const char *target, s
 	return WEFT_OK;
 }
 
+static bool
+next_in_header(struct wf_sheet_names *names)
+{
+	const struct wf_sheet *sheet = names->sheet;
+	const struct wf_cut cut = {.path = names->name.path,
+				   .end = sheet->header + sheet->header_bytes - 1,
+				   .line = 1,
+				   .separator = sheet->format.separator};
+	const char *at = names->next == NULL ? sheet->header : names->next;
+	struct name name;
+
+	if (names->columns >= sheet->format.columns) {
+		return false;
+	}
+	enum weft_status st = cut_name(&cut, at, names->columns + 1, &name);
+	WF_ASSERT(st == WEFT_OK); /* parse_names was through it */
+	names->name = name.field;
+	names->next = name.next;
+	names->columns++;
+	return true;
+}
+
+bool
+wf_sheet_next_name(struct wf_sheet_names *names)
+{
+	const struct wf_sheet *sheet = names->sheet;
+
+	if (sheet->header == NULL) {
+		return false;
+	}
+	while (next_in_header(names)) {
+		if (names->columns - 1 != sheet->format.target_column) {
+			return true;
+		}
+		names->target = names->name;
+	}
+	names->name = names->target;
+	return names->columns++ == sheet->format.columns;
+}
+
 /* --- its format --- */
 
 enum weft_status

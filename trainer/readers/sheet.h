@@ -54,6 +54,18 @@ enum weft_status wf_sheet_open(struct wf_env *env, const struct wf_text *text,
 			       struct wf_sheet *out) WEFT_MUST_CHECK;
 void wf_sheet_fini(struct wf_env *env, struct wf_sheet *sheet); /* accepts a zeroed one */
 
+/* The names in the header of a table that was opened, one after the other: those of the features in
+ * their order, and then that of the target, wherever it stands. Start with {.sheet, .name.path}. */
+struct wf_sheet_names {
+	const struct wf_sheet *sheet;
+	struct wf_field name;   /* the last one that was found, without its quotes */
+	struct wf_field target; /* once it has been passed */
+	const char *next;       /* behind the last one in the header; NULL: at its beginning */
+	unsigned columns;       /* passed; one more: the target was found, too */
+};
+/* false: there are no more, or the table has no header of its own. */
+bool wf_sheet_next_name(struct wf_sheet_names *names);
+
 /* Whether anything follows from all rows. If not, there need not be a survey. */
 bool wf_sheet_needs_survey(const struct wf_sheet *sheet);
 /* Adds the rows of a window; windows come in the order of the set. WEFT_DATA: file, line, column,
