@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* inquiry: a trainer requests the lane's statistics of one trainer (REPORT), and the lane answers
- * (REPORTED). Thread: the lane's. */
+/* inquiry: a trainer requests the lane's statistics of one trainer, or its steps and samples of all
+ * of them (REPORT), and the lane answers (REPORTED). Thread: the lane's. */
 #include <inttypes.h>
 
 #include "base/assert.h"
@@ -50,7 +50,8 @@ recv_report(const struct wf_feature *self, struct wf_lane *lane, struct wf_peer 
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (msg.trainer >= lane->peers.count || inquiry->is_due) {
+	const bool is_known = msg.trainer < lane->peers.count || msg.trainer == WF_REPORT_OF_JOB;
+	if (!is_known || inquiry->is_due) {
 		return wf_fail(WEFT_PROTOCOL, "REPORT: of trainer %u of %u%s", msg.trainer,
 			       lane->peers.count,
 			       inquiry->is_due ? ", before the last one was answered" : "");
@@ -61,6 +62,19 @@ recv_report(const struct wf_feature *self, struct wf_lane *lane, struct wf_peer 
 	return WEFT_OK;
 }
 
+static void
+fill(struct wf_lane *lane, struct wf_msg_report *report)
+{
+	const struct wf_order *order = &lane->order;
+	if (report->trainer != WF_REPORT_OF_JOB) {
+		wf_features_report(lane, report->trainer, report->value);
+		wf_async_report(lane, report->trainer, report->value);
+	} else if (!order->own_steps) {
+		report->value[WF_REPORT_JOB_STEPS] = order->sum.step - 1;
+		report->value[WF_REPORT_JOB_SAMPLES] = order->sum.samples_before;
+	}
+}
+
 static bool
 flush(const struct wf_feature *self, struct wf_lane *lane, struct wf_peer *peer)
 {
@@ -69,8 +83,7 @@ flush(const struct wf_feature *self, struct wf_lane *lane, struct wf_peer *peer)
 	if (!inquiry->is_due) {
 		return true;
 	}
-	wf_features_report(lane, report->trainer, report->value);
-	wf_async_report(lane, report->trainer, report->value);
+	fill(lane, report);
 	wf_msg_reported_encode(report, &lane->msg);
 	inquiry->is_due = !wf_control_send(peer, &lane->msg);
 	return !inquiry->is_due;

@@ -14,8 +14,8 @@
  * NORM     dense    both     step                     sum of squares
  * ANNOUNCE dense    trainer  step                     slices that are ready to be pushed
  * ALLOW    dense    lane     step                     announced slices that may be pushed now
- * REPORT   dense    trainer  request_id               a trainer to report about
- * REPORTED dense    lane     request_id               what the lane knows about that trainer
+ * REPORT   dense    trainer  request_id               a trainer to report about, or the job
+ * REPORTED dense    lane     request_id               what the lane knows about it
  * GOODBYE  control  both     -                        flags
  * ABORT    control  both     step                     status, who, reason
  * REDUCE   control  trainer  request_id, step         values
@@ -269,10 +269,18 @@ enum wf_report_value {
 	WF_REPORT_VALUES,
 };
 
+/* In the place of a trainer: the job. The values, of which the others are 0: */
+#define WF_REPORT_OF_JOB UINT32_MAX
+enum wf_report_job_value {
+	/* Steps of all trainers that the lane has applied; 0 where each trainer has its own. */
+	WF_REPORT_JOB_STEPS,
+	WF_REPORT_JOB_SAMPLES, /* of all trainers in these */
+};
+
 /* REPORT: a trainer asks what the lane knows about a trainer. REPORTED: the answer. */
 struct wf_msg_report {
-	uint64_t request_id; /* never 0 */
-	uint32_t trainer;
+	uint64_t request_id;              /* never 0 */
+	uint32_t trainer;                 /* or WF_REPORT_OF_JOB */
 	uint64_t value[WF_REPORT_VALUES]; /* REPORTED only */
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* messages_report: REPORT and REPORTED, what a lane knows about a trainer. Layouts:
- * wire/protocol.md. Thread: any; pure functions. */
+/* messages_report: REPORT and REPORTED, what a lane knows about a trainer or the job.
+ * Layouts: wire/protocol.md. Thread: any; pure functions. */
 #include "base/assert.h"
 #include "wire/job.h"
 #include "wire/messages.h"
@@ -30,8 +30,9 @@ check(const char *name, uint64_t request_id, uint32_t trainer)
 	if (request_id == 0) {
 		return wf_refuse(name, "request_id", 0, "above 0");
 	}
-	if (trainer >= WF_TRAINER_COUNT_MAX) {
-		return wf_refuse(name, "trainer", trainer, "below 65536");
+	if (trainer >= WF_TRAINER_COUNT_MAX && trainer != WF_REPORT_OF_JOB) {
+		return wf_refuse(name, "trainer", trainer,
+				 "below 65536, or 4294967295 for the job");
 	}
 	return WEFT_OK;
 }

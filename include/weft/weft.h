@@ -628,8 +628,8 @@ WEFT_API float *weft_tensor_exact(struct weft_tensor *tensor);
 
 /**
  * Fetch the current parameters and state of every tensor into their arrays, as they are after the
- * last step of the last pass. Call it between weft_pass_end and the next weft_step. Needs
- * keep_state.
+ * last step of the last pass. Call it between weft_pass_end and the next weft_step; in a synchronous
+ * job between any two steps of a pass as well, for which weft_samples says more. Needs keep_state.
  * @return as weft_wait; WEFT_INVALID: without keep_state, or while a push is unanswered
  */
 WEFT_API enum weft_status weft_pull_state(struct weft_session *session) WEFT_MUST_CHECK;
@@ -659,6 +659,18 @@ WEFT_API enum weft_status weft_session_restore(struct weft_session *session, uin
 /* The number of steps begun so far. After weft_pass_end it is the same on every trainer. With
  * local_steps it counts exchanges, including the one at the end of a pass. */
 WEFT_API uint64_t weft_steps(const struct weft_session *session);
+
+/**
+ * Fetch the number of samples, of all trainers, in the steps up to weft_steps, those before
+ * weft_session_restore included: what that has to be given by a job that continues here. In a
+ * synchronous job no trainer's next step is applied while this trainer's part of it is missing, so
+ * trainer 0 may save between any two of its steps: weft_pull_state, and this. Blocks until the
+ * lanes have answered.
+ * @return WEFT_OK; WEFT_INVALID: a step is under way, other trainers have gone on without this one,
+ *         which is out of data, or trainers have steps of their own (in a mode that is not
+ *         synchronous); otherwise as weft_wait
+ */
+WEFT_API enum weft_status weft_samples(struct weft_session *session, uint64_t *out) WEFT_MUST_CHECK;
 
 /**
  * Report what the session has done so far. Blocks for one turn of the progress thread, never for a

@@ -226,6 +226,10 @@ ask(struct member *m)
 		run->told_applied += stats.slices_applied;
 		run->told_discarded += stats.slices_discarded;
 	}
+	uint64_t samples = 0;
+	if (st == WEFT_OK && weft_samples(m->session, &samples) != WEFT_INVALID) {
+		st = wf_fail(WEFT_DATA, "trainers with steps of their own have common samples");
+	}
 	return st;
 }
 

@@ -132,6 +132,20 @@ add_averages(struct job *job, struct weft_tensor **t)
 	return st;
 }
 
+/* Between two steps of trainer 0 all lanes have applied the same ones, whatever the others do. */
+static enum weft_status
+check_samples(struct weft_session *s, uint64_t samples)
+{
+	uint64_t counted = 0;
+	enum weft_status st = weft_samples(s, &counted);
+	if (st == WEFT_OK && counted != samples) {
+		return wf_fail(WEFT_DATA,
+			       "%" PRIu64 " samples after step %" PRIu64 ", not %" PRIu64, counted,
+			       weft_steps(s), samples);
+	}
+	return st;
+}
+
 static enum weft_status
 train(struct job *job, struct weft_session *s, struct weft_tensor **t, uint32_t idx)
 {
@@ -146,6 +160,9 @@ train(struct job *job, struct weft_session *s, struct weft_tensor **t, uint32_t 
 			samples += 1 + (step + other) % 5;
 		}
 		st = weft_exchange(s, 1 + (step + idx) % 5, 0);
+		if (st == WEFT_OK && idx == 0) {
+			st = check_samples(s, samples);
+		}
 	}
 	if (st == WEFT_OK) {
 		st = weft_pass_end(s);

@@ -246,6 +246,7 @@ class Job(support.Case):
         self.assertTrue((w.param == -1).all() and (v.param == -1).all())
         session.pass_end()
         self.assertEqual(session.trainer_stats(0)["slices_applied"], 1)
+        self.refused("samples: each trainer of this job has steps of its own", session.samples)
         self.refused("trainer_id 1: the job has 1", session.trainer_stats, 1)
         self.refused("tensor x: mode=often", lambda: weft.Session().empty(3, name="x", mode="often"))
         session.close()

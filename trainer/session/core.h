@@ -145,12 +145,13 @@ struct wf_session_step {
 	uint64_t updated; /* last step that anybody has begun, as far as known */
 };
 
-/* What the lanes know of one trainer. shared, as the reduce. others.c is the only writer, but for
+/* What the lanes know of one trainer, or of the job. shared, as the reduce. others.c is the only writer, but for
  * busy. */
 struct wf_session_others {
 	_Atomic uint32_t busy;    /* as tensor.busy */
 	struct wf_msg_report sum; /* so far */
-	uint32_t missing;         /* lanes that have not answered */
+	uint32_t asked;           /* lanes */
+	uint32_t missing;         /* those that have not answered */
 	uint64_t since_ns;        /* 0: no request */
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* others: the lanes' statistics of each trainer of the job: which one is waited for, and whose
- * pushes come late. Every lane that is pushed to is asked about one trainer at a time, and the sums
- * are added. Thread: the core's. */
+ * pushes come late; and of the job: how far it is. Every lane that is pushed to is asked about
+ * one of these at a time, and the sums are added. Thread: the core's. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -65,6 +65,7 @@ wf_others_ask(struct wf_core *core, uint32_t trainer)
 			ask(dense);
 		}
 	}
+	others->asked = others->missing;
 	if (others->missing == 0) {
 		others->since_ns = 0;
 		atomic_store_explicit(&others->busy, 0, memory_order_release); /* B1 */

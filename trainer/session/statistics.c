@@ -85,11 +85,27 @@ fill(const uint64_t *value, struct weft_trainer_stats *out)
 	};
 }
 
+/* About a trainer, or the job: waits until all lanes have answered. */
+static enum weft_status
+ask_lanes(struct weft_session *session, uint32_t about, const char *what)
+{
+	struct wf_core *core = &session->core;
+	if (atomic_load_explicit(&core->others.busy, memory_order_acquire) != 0) { /* B1 */
+		return wf_fail(WEFT_INVALID,
+			       "%s: the call before was interrupted and is unanswered; end the "
+			       "session",
+			       what);
+	}
+	atomic_store_explicit(&core->others.busy, 1, memory_order_relaxed);
+	wf_progress_command(session, &(struct wf_command){.kind = WF_COMMAND_OTHERS, .a = about});
+	return wf_progress_wait_clear(session, &core->others.busy);
+}
+
 enum weft_status
 weft_trainer_stats(struct weft_session *session, uint32_t trainer_id,
 		   struct weft_trainer_stats *out)
 {
-	struct wf_core *core = &session->core;
+	const struct wf_core *core = &session->core;
 	if (out->struct_bytes != sizeof(*out)) {
 		return wf_fail(WEFT_INVALID,
 			       "weft_trainer_stats of %zu bytes, the library's has %zu: set "
@@ -106,18 +122,39 @@ weft_trainer_stats(struct weft_session *session, uint32_t trainer_id,
 			       "is %u",
 			       trainer_id, core->job.set.num_gradient_servers);
 	}
-	if (atomic_load_explicit(&core->others.busy, memory_order_acquire) != 0) { /* B1 */
-		return wf_fail(WEFT_INVALID,
-			       "stats of trainer %u: the call before was interrupted "
-			       "and is unanswered; end the session",
-			       trainer_id);
-	}
-	atomic_store_explicit(&core->others.busy, 1, memory_order_relaxed);
-	wf_progress_command(session,
-			    &(struct wf_command){.kind = WF_COMMAND_OTHERS, .a = trainer_id});
-	st = wf_progress_wait_clear(session, &core->others.busy);
+	st = ask_lanes(session, trainer_id, "stats of a trainer");
 	if (st == WEFT_OK) {
 		fill(core->others.sum.value, out);
 	}
 	return st;
+}
+
+enum weft_status
+weft_samples(struct weft_session *session, uint64_t *out)
+{
+	const struct wf_core *core = &session->core;
+	const uint64_t *sum = core->others.sum.value;
+	enum weft_status st = wf_exchange_check_running(session);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (wf_core_lags(core) || wf_local_is_on(core)) {
+		return wf_fail(WEFT_INVALID, "samples: each trainer of this job has steps of its "
+					     "own; give dense_mode=sync, and tensors no other");
+	}
+	st = ask_lanes(session, WF_REPORT_OF_JOB, "samples");
+	if (st != WEFT_OK) {
+		return st;
+	}
+	const uint64_t asked = core->others.asked;
+	if (asked == 0 || sum[WF_REPORT_JOB_STEPS] != asked * session->step ||
+	    sum[WF_REPORT_JOB_SAMPLES] % asked != 0) {
+		return wf_fail(WEFT_INVALID,
+			       "samples: the lanes have not all applied step %" PRIu64
+			       " and no more; call it between a step's last wait and the next "
+			       "step, in a pass that this trainer has data for",
+			       session->step);
+	}
+	*out = sum[WF_REPORT_JOB_SAMPLES] / asked;
+	return WEFT_OK;
 }

@@ -784,6 +784,14 @@ class Session:
         self._enter()
         return int(self._call.weft_steps(self._handle))
 
+    def samples(self) -> int:
+        """Samples of all trainers in the steps so far, for saving between two steps of a synchronous
+        job."""
+        self._enter()
+        out = ctypes.c_uint64()
+        self._wait_once("samples", self._call.weft_samples, self._handle, ctypes.byref(out))
+        return out.value
+
     @property
     def trainer_id(self) -> int:
         """This trainer's number."""

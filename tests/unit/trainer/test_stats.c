@@ -398,6 +398,9 @@ stats_of_a_trainer_are_refused_by_size_and_before_start(void **state)
 	stats.struct_bytes = sizeof(stats);
 	assert_refused(weft_trainer_stats(session, 0, &stats), WEFT_INVALID, "not started");
 	assert_true(stats.last == 7);
+	uint64_t samples = 7;
+	assert_refused(weft_samples(session, &samples), WEFT_INVALID, "not started");
+	assert_true(samples == 7);
 	assert_ok(weft_session_close(session));
 }
 

@@ -257,7 +257,7 @@ static const struct body_case wrong_bodies[] = {
 	{"announce", {20, 4, 0x1fffff, "ANNOUNCE: first + count is 2097153"}},
 	{"announce", {24, 4, UINT32_MAX, "ANNOUNCE: first + count is 4297064445"}},
 	{"report", {0, 4, 65536, "REPORT: trainer is 65536"}},
-	{"reported", {0, 4, UINT32_MAX, "REPORTED: trainer is 4294967295"}},
+	{"reported", {0, 4, UINT32_MAX - 1, "REPORTED: trainer is 4294967294"}},
 	{"allow", {0, 4, 501, "ALLOW: count is 501"}},
 	{"allow", {8, 4, 0, "ALLOW: slices of a run is 0"}},
 	{"grant_announced", {1, 1, 1, "GRANT: place is 1"}},
