@@ -156,3 +156,11 @@ expect 0 "$WEFT" train ctr --sequential --num_passes=1 --baseline=false --data=s
 [ "$(cat last.out)" = "$strikes" ] || fail "two files of strikes end with other lines than one"
 expect 0 "$WEFT" train ctr --sequential --num_passes=1 --data=strikes-a,strikes-b --data_window=64KiB
 says last.err "10000 rows in 2 files" "the baseline is left out: the data is larger than memory"
+
+# LIBSVM's lower class is 0 or -1 in all files of a set, in memory as in windows.
+awk 'BEGIN { for (i = 0; i < 200; i++) print i % 3 ? "-1 1:1 7:1" : "+1 2:1 9:1" }' >svm-0
+awk 'BEGIN { for (i = 0; i < 200; i++) print i % 3 ? "+1 1:1 7:1" : "0 2:1 9:1" }' >svm-1
+expect 65 "$WEFT" train ctr --sequential --format=libsvm --data='svm-*'
+says last.err 'svm-1: line 1, column 1: "0" is a third label: svm-0: line 2 has -1 as the lower one'
+expect 65 "$WEFT" train ctr --sequential --format=libsvm --data='svm-*' --data_window=1KiB
+says last.err "svm-1: line 1 has the label 0 for the lower class, but svm-0: line 2 has -1"

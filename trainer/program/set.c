@@ -252,6 +252,28 @@ read_first(struct wf_env *env, struct wf_set *set, size_t window_bytes, bool *is
 
 /* --- streamed sets --- */
 
+/* As the reader does of rows in memory: the lower class of two is -1 or 0 in all files. */
+static enum weft_status
+check_labels(struct wf_set *set, size_t idx, const struct wf_scan *scan)
+{
+	if (scan->zero_line != 0 && set->labels.zero_line == 0) {
+		set->labels.zero_line = scan->zero_line;
+		set->labels.zero_file = idx;
+	}
+	if (scan->minus_line != 0 && set->labels.minus_line == 0) {
+		set->labels.minus_line = scan->minus_line;
+		set->labels.minus_file = idx;
+	}
+	if (set->labels.zero_line == 0 || set->labels.minus_line == 0) {
+		return WEFT_OK;
+	}
+	return wf_fail(WEFT_DATA,
+		       "%.300s: line %" PRIu64 " has the label 0 for the lower class, but %.300s: "
+		       "line %" PRIu64 " has -1: with +1 that would be three; use one of the two",
+		       set->files.file[set->labels.zero_file].path, set->labels.zero_line,
+		       set->files.file[set->labels.minus_file].path, set->labels.minus_line);
+}
+
 /* A file whose lines are rows. */
 static void
 add_lines(struct wf_set *set, size_t idx, const struct wf_scan *scan)
@@ -291,7 +313,7 @@ scan_file(struct wf_env *env, struct wf_set *set, size_t idx, struct wf_digest *
 	wf_digest_u64(digest, scan.crc);
 	wf_marks_add(&set->content, idx, set->files.file[idx].path, scan.bytes,
 		     wf_digest_value(digest));
-	return WEFT_OK;
+	return has_format(&set->opts, "libsvm") ? check_labels(set, idx, &scan) : WEFT_OK;
 }
 
 static enum weft_status

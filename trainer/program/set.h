@@ -59,6 +59,11 @@ struct wf_set {
 	struct wf_dictionary *dictionary; /* of text whose words were counted; otherwise NULL */
 	size_t window_bytes;
 	struct wf_marks content; /* of the text of each file, if streamed */
+	/* Of streamed libsvm: where each label of the lower class was first; line 0: nowhere. */
+	struct {
+		uint64_t zero_line, minus_line;
+		size_t zero_file, minus_file;
+	} labels;
 
 	/* Of the files of all trainers: how many, and their names and sizes. */
 	size_t listed_count;

@@ -11,15 +11,22 @@
 #define ROW_BYTES_MIN 2u     /* a label, newline */
 #define INDEX_DIGITS_MAX 19u /* so that it fits a u64 */
 #define VALUE_MAX 1e30       /* so that it is finite as f32 */
+#define WHY_BYTES 400u       /* of a refusal */
+
+/* Where a label was seen first. */
+struct place {
+	const char *path; /* NULL: nowhere so far */
+	size_t line;
+};
 
 struct state {
 	struct wf_bags *bags;
-	uint64_t last;     /* index before in this line; 0: none */
-	size_t zero_line;  /* which line first had the label 0; 0: none so far */
-	size_t minus_line; /* the same of -1 */
+	uint64_t last; /* index before in this line; 0: none */
+	struct place zero, minus;
 };
 
-/* The lower class is -1 or 0, but not both in one file: that would be three classes. */
+/* The lower class is -1 or 0, but not both in one set: that would be three classes. A streamed set
+ * looks for the two before (wf_lines_scan). */
 static enum weft_status
 read_label(const struct wf_field *field, struct state *state)
 {
@@ -29,16 +36,17 @@ read_label(const struct wf_field *field, struct state *state)
 	if (!is_zero && !is_minus && !wf_field_is(field, "1") && !wf_field_is(field, "+1")) {
 		return wf_field_refuse(field, "is not a label of two classes: -1 or 0, and +1");
 	}
-	size_t *seen = is_zero ? &state->zero_line : &state->minus_line;
-	size_t other = is_zero ? state->minus_line : state->zero_line;
-	if ((is_zero || is_minus) && other != 0) {
-		char why[96];
-		snprintf(why, sizeof(why), "is a third label: line %zu has %s as the lower one",
-			 other, is_zero ? "-1" : "0");
+	struct place *seen = is_zero ? &state->zero : &state->minus;
+	const struct place *other = is_zero ? &state->minus : &state->zero;
+	if ((is_zero || is_minus) && other->path != NULL) {
+		char why[WHY_BYTES];
+		snprintf(why, sizeof(why),
+			 "is a third label: %.300s: line %zu has %s as the lower one", other->path,
+			 other->line, is_zero ? "-1" : "0");
 		return wf_field_refuse(field, why);
 	}
-	if ((is_zero || is_minus) && *seen == 0) {
-		*seen = field->line;
+	if ((is_zero || is_minus) && seen->path == NULL) {
+		*seen = (struct place){.path = field->path, .line = field->line};
 	}
 	state->bags->y[state->bags->rows] = is_zero || is_minus ? 0.0f : 1.0f;
 	return WEFT_OK;

@@ -255,16 +255,37 @@ wf_lines_is_over(const struct wf_lines *lines)
 }
 
 /* Adds what one chunk of a file has. `marks` is of the line that the chunk ends in. */
+struct scanning {
+	char mark;
+	size_t marks; /* in this line so far */
+};
+
 static void
-scan_chunk(const char *bytes, size_t count, char mark, size_t *marks, struct wf_scan *scan)
+scan_start(char first, struct wf_scan *scan)
+{
+	if (first == '0' && scan->zero_line == 0) {
+		scan->zero_line = scan->lines + 1;
+	} else if (first == '-' && scan->minus_line == 0) {
+		scan->minus_line = scan->lines + 1;
+	}
+}
+
+/* `last`: the byte before the chunk; a line feed before the first one. */
+static void
+scan_chunk(const char *bytes, size_t count, char last, struct scanning *scanning,
+	   struct wf_scan *scan)
 {
 	for (size_t i = 0; i < count; i++) {
+		if (last == '\n') {
+			scan_start(bytes[i], scan);
+		}
 		if (bytes[i] == '\n') {
 			scan->lines++;
-			*marks = 0;
-		} else if (bytes[i] == mark && ++*marks > scan->marks_max) {
-			scan->marks_max = *marks;
+			scanning->marks = 0;
+		} else if (bytes[i] == scanning->mark && ++scanning->marks > scan->marks_max) {
+			scan->marks_max = scanning->marks;
 		}
+		last = bytes[i];
 	}
 	scan->crc = wf_crc32c(scan->crc, bytes, count);
 	scan->bytes += count;
@@ -274,8 +295,8 @@ enum weft_status
 wf_lines_scan(struct wf_env *env, const char *path, char mark, struct wf_scan *out)
 {
 	struct wf_scan scan = {0};
+	struct scanning scanning = {.mark = mark};
 	struct wf_input *input = NULL;
-	size_t marks = 0;
 	size_t got = 0;
 	char last = '\n';
 	char *bytes = wf_zalloc(env, SCAN_BYTES);
@@ -287,7 +308,7 @@ wf_lines_scan(struct wf_env *env, const char *path, char mark, struct wf_scan *o
 		if (st != WEFT_OK || got == 0) {
 			break;
 		}
-		scan_chunk(bytes, got, mark, &marks, &scan);
+		scan_chunk(bytes, got, last, &scanning, &scan);
 		last = bytes[got - 1];
 	}
 	scan.lines += last != '\n';

@@ -40,6 +40,8 @@ struct wf_scan {
 	uint64_t lines;   /* the last one may lack its line feed */
 	size_t marks_max; /* the most that a line has of a mark */
 	uint32_t crc;     /* CRC32C of the unpacked bytes */
+	/* The first line that begins with a 0, and with a minus sign; 0: there is none. */
+	uint64_t zero_line, minus_line;
 };
 
 /* Reads a file to its end, a chunk at a time. WEFT_DATA: it is damaged; WEFT_IO; WEFT_NOMEM. */

@@ -244,8 +244,13 @@ a_scan_counts_what_a_file_has(void **state)
 	assert_ok(wf_lines_scan(scene->env, path, ':', &scan));
 	assert_int_equal(scan.lines, 3);
 	assert_int_equal(scan.marks_max, 5);
+	assert_true(scan.zero_line == 0 && scan.minus_line == 0);
 	assert_int_equal(scan.bytes, strlen(text));
 	assert_int_equal(scan.crc, wf_crc32c(0, text, strlen(text)));
+	static const char labels[] = "1 0:0\n-1 2:1\n\n0 1:1\n-1\n0";
+	write_file(path, labels, strlen(labels));
+	assert_ok(wf_lines_scan(scene->env, path, ':', &scan));
+	assert_true(scan.minus_line == 2 && scan.zero_line == 4);
 	assert_int_equal(unlink(path), 0);
 }
 
