@@ -628,8 +628,9 @@ WEFT_API float *weft_tensor_exact(struct weft_tensor *tensor);
 
 /**
  * Fetch the current parameters and state of every tensor into their arrays, as they are after the
- * last step of the last pass. Call it between weft_pass_end and the next weft_step; in a synchronous
- * job between any two steps of a pass as well, for which weft_samples says more. Needs keep_state.
+ * last step of the last pass. Call it between weft_pass_end and the next weft_step; in a
+ * synchronous job between any two steps of a pass as well, for which weft_samples says more. Needs
+ * keep_state.
  * @return as weft_wait; WEFT_INVALID: without keep_state, or while a push is unanswered
  */
 WEFT_API enum weft_status weft_pull_state(struct weft_session *session) WEFT_MUST_CHECK;

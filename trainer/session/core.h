@@ -145,8 +145,8 @@ struct wf_session_step {
 	uint64_t updated; /* last step that anybody has begun, as far as known */
 };
 
-/* What the lanes know of one trainer, or of the job. shared, as the reduce. others.c is the only writer, but for
- * busy. */
+/* What the lanes know of one trainer, or of the job. shared, as the reduce. others.c is the only
+ * writer, but for busy. */
 struct wf_session_others {
 	_Atomic uint32_t busy;    /* as tensor.busy */
 	struct wf_msg_report sum; /* so far */
