@@ -84,15 +84,11 @@ says last.out "logistic regression"
 expect 64 alone $mlp --time_limit=1s
 says last.err "time_limit: give trainer 0 a save_dir"
 # shellcheck disable=SC2086
-expect 64 alone $mlp --save_dir=x --start_batch=100000
-says last.err "start_batch=100000: a pass has"
+expect 64 "$WEFT" train $mlp --save_dir=x --saving_period_by_batches=7 --dense_mode=async
+says last.err "saving_period_by_batches=7: trainers that do not wait for each other"
 # shellcheck disable=SC2086
-expect 64 "$WEFT" train $mlp --save_dir=x --save_on_term --dense_mode=async
-says last.err "save_on_term: only a synchronous job"
-
-expect 64 "$WEFT" train ctr --ports_num_for_sparse=1 --data="$data/birdstrikes.csv" \
-	--data_split=mine --save_dir=x --time_limit=1s
-says last.err "time_limit: how far all trainers are in a pass" "data_split=rows"
+expect 64 alone $mlp --save_dir=x --start_batch=3 --init_model_path=alone_mlp/pass-00000
+says last.err "start_batch=3: goes on from a save in save_dir"
 
 # SIGTERM for all processes of a job at once, the launcher among them.
 term() {

@@ -5,43 +5,6 @@
 #include <inttypes.h>
 
 #include "trainer/program/saving.h"
-#include "trainer/program/tensor_modes.h"
-
-/* The batches of trainer 0, which has the largest share of the set: of one block, whose batches
- * follow from the number of its rows alone. */
-static uint64_t
-batches_of_first(const struct wf_run *job)
-{
-	const uint64_t trainers = job->opts->session.num_gradient_servers;
-	const uint64_t share = (job->data.source->train_rows + trainers - 1) / trainers;
-	const uint64_t size = job->opts->batch_size;
-
-	return size == 0 || share == 0 ? share > 0 : (share + size - 1) / size;
-}
-
-static enum weft_status
-check_start(const struct wf_run *job)
-{
-	const struct wf_train_opts *opts = job->opts;
-	const uint64_t batches = batches_of_first(job);
-
-	if (opts->start_batch == 0) {
-		return WEFT_OK;
-	}
-	if (opts->init_model_path != NULL && opts->init_model_path[0] != '\0') {
-		return wf_fail(WEFT_INVALID,
-			       "start_batch=%" PRIu64 ": goes on from a save in save_dir, but "
-			       "init_model_path is given; leave one of the two out",
-			       opts->start_batch);
-	}
-	if (opts->start_batch >= batches) {
-		return wf_fail(WEFT_INVALID,
-			       "start_batch=%" PRIu64 ": a pass has %" PRIu64 " batches; give a "
-			       "lower number, or the next start_pass",
-			       opts->start_batch, batches);
-	}
-	return WEFT_OK;
-}
 
 enum weft_status
 wf_border_check(const struct wf_run *job)
@@ -56,25 +19,26 @@ wf_border_check(const struct wf_run *job)
 	if (name == NULL) {
 		return WEFT_OK;
 	}
-	if (opts->session.dense_mode != WEFT_DENSE_SYNC || wf_tensor_modes_given(opts) ||
-	    (job->kind->has_tables && opts->session.sparse_mode != WEFT_SPARSE_SYNC)) {
+	if (opts->saving_period_by_batches > 0 && !wf_run_is_sync(job)) {
 		return wf_fail(WEFT_INVALID,
-			       "%s: only a synchronous job has a state between two steps that can "
-			       "be saved; give dense_mode=sync and sparse_mode=sync, or leave it "
-			       "out",
-			       name);
-	}
-	if (job->data.split != WF_SPLIT_ROWS || job->data.set[0].is_streamed) {
-		return wf_fail(WEFT_INVALID,
-			       "%s: how far all trainers are in a pass is known only if they share "
-			       "the rows of a set that fits in memory; give data_split=rows and a "
-			       "larger data_window, or leave it out",
-			       name);
+			       "saving_period_by_batches=%" PRIu64
+			       ": trainers that do not wait for each other have no common state "
+			       "in the middle of a pass; give dense_mode=sync and "
+			       "sparse_mode=sync, or save at the end of passes (saving_period), "
+			       "and where the run ends (save_on_term, time_limit)",
+			       opts->saving_period_by_batches);
 	}
 	if (wf_run_is_first(job) && !wf_run_is_saver(job)) {
 		return wf_fail(WEFT_INVALID, "%s: give trainer 0 a save_dir, where it saves", name);
 	}
-	return check_start(job);
+	if (opts->start_batch > 0 && opts->init_model_path != NULL &&
+	    opts->init_model_path[0] != '\0') {
+		return wf_fail(WEFT_INVALID,
+			       "start_batch=%" PRIu64 ": goes on from a save in save_dir, but "
+			       "init_model_path is given; leave one of the two out",
+			       opts->start_batch);
+	}
+	return WEFT_OK;
 }
 
 void
@@ -90,7 +54,7 @@ wf_border_look(struct wf_run *job)
 {
 	const struct wf_train_opts *opts = job->opts;
 
-	if (job->border.end != WF_RUN_GOES_ON || !wf_run_is_first(job)) {
+	if (job->border.end != WF_RUN_GOES_ON) {
 		return;
 	}
 	if (opts->save_on_term && job->sink->watch != NULL && job->sink->watch->is_stopping()) {
@@ -106,40 +70,64 @@ wf_border_is_near(struct wf_run *job)
 {
 	const uint64_t period = job->opts->saving_period_by_batches;
 
-	/* After the last batch comes the end of the pass, which has its own save. */
-	if (!wf_run_is_first(job) || job->batch + 1 >= batches_of_first(job)) {
+	if (!wf_run_is_first(job) || !wf_run_is_sync(job)) {
 		return false;
 	}
 	wf_border_look(job);
 	return job->border.end != WF_RUN_GOES_ON || (period > 0 && (job->batch + 1) % period == 0);
 }
 
+bool
+wf_border_cuts_pass(struct wf_run *job)
+{
+	if (wf_run_is_sync(job)) {
+		return false;
+	}
+	wf_border_look(job);
+	job->border.is_cutting = job->border.end != WF_RUN_GOES_ON;
+	return job->border.is_cutting;
+}
+
+void
+wf_border_pass_is_cut(struct wf_run *job, uint64_t batch)
+{
+	job->border.batch = batch;
+	if (job->border.end == WF_RUN_GOES_ON) {
+		job->border.end = WF_RUN_IS_CUT;
+	}
+}
+
 enum weft_status
 wf_border_end(struct wf_run *job, uint64_t batch)
 {
-	const bool is_stopped = job->border.end == WF_RUN_IS_STOPPED;
-	const char *why = is_stopped ? "stopped by SIGTERM" : "time_limit is over";
+	static const char *const why[] = {
+		[WF_RUN_IS_STOPPED] = "stopped by SIGTERM",
+		[WF_RUN_IS_OUT_OF_TIME] = "time_limit is over",
+		[WF_RUN_IS_CUT] = "another trainer is stopped by SIGTERM, or out of time",
+	};
+	const enum wf_run_end end = job->border.end;
 	/* At its end the next pass is the one to begin with. */
 	const uint64_t next = batch > 0 ? job->pass : job->pass + 1;
 
-	if (job->border.end == WF_RUN_GOES_ON || next >= job->opts->num_passes) {
+	/* The others are told by trainer 0, once it has saved. */
+	if (end == WF_RUN_GOES_ON || !wf_run_is_first(job) || next >= job->opts->num_passes) {
 		return WEFT_OK;
 	}
-	if (is_stopped && !job->is_sequential) {
+	if (end == WF_RUN_IS_STOPPED && !job->is_sequential) {
 		job->sink->watch->stop(); /* the other members learn the reason */
 	}
 	if (job->saving.is_last_lost) {
 		const struct wf_error lost = job->saving.first_failure;
-		return wf_fail(WEFT_IO, "%s, and the run could not be saved: %.400s", why,
+		return wf_fail(WEFT_IO, "%s, and the run could not be saved: %.400s", why[end],
 			       lost.text);
 	}
-	if (!is_stopped && job->sink->is_out_of_time != NULL) {
+	if (end == WF_RUN_IS_OUT_OF_TIME && job->sink->is_out_of_time != NULL) {
 		*job->sink->is_out_of_time = true;
 	}
 	return wf_fail(WEFT_ABORTED,
 		       "%s: saved in pass %" PRIu64 " after batch %" PRIu64
 		       "; continue with --start_pass=%" PRIu64 " --start_batch=%" PRIu64,
-		       why, job->pass, job->batch, next, batch);
+		       why[end], job->pass, batch > 0 ? batch : job->batch, next, batch);
 }
 
 uint64_t
@@ -148,24 +136,12 @@ wf_border_first_batch(const struct wf_run *job)
 	return job->pass == job->opts->start_pass ? job->opts->start_batch : 0;
 }
 
-static uint64_t
-samples_to(const struct wf_run *job, uint64_t batch)
+enum weft_status
+wf_border_refuse_start(const struct wf_run *job)
 {
-	const uint64_t trainers = job->opts->session.num_gradient_servers;
-	const uint64_t rows = job->data.source->train_rows;
-	uint64_t samples = 0;
-
-	for (uint64_t i = 0; i < trainers; i++) {
-		const uint64_t share = rows / trainers + (i < rows % trainers);
-		const uint64_t size = job->opts->batch_size;
-		const uint64_t each = size == 0 || size > share ? share : size;
-		samples += each * batch < share ? each * batch : share;
-	}
-	return samples;
-}
-
-uint64_t
-wf_border_samples(const struct wf_run *job, uint64_t batch)
-{
-	return samples_to(job, batch) - samples_to(job, wf_border_first_batch(job));
+	return wf_fail(WEFT_INVALID,
+		       "start_batch=%" PRIu64 ": no trainer has more batches in pass %" PRIu64
+		       "; give the data and the batch_size of the run that was saved, or begin "
+		       "with the next start_pass",
+		       job->opts->start_batch, job->pass);
 }

@@ -410,7 +410,7 @@ static const struct wf_option own[] = {
 	 .initial = "0",
 	 .help = "Save after every N batches of trainer 0, too, under the number of the pass; "
 		 "the next save of the pass replaces it. 0: only at the end of a pass. Needs "
-		 "--dense_mode=sync and --sparse_mode=sync.",
+		 "--dense_mode=sync and, with tables, --sparse_mode=sync.",
 	 .means = "batches from one save in a pass to the next"},
 	{.name = "start_batch",
 	 .type = WF_OPTION_U64,
@@ -431,7 +431,8 @@ static const struct wf_option own[] = {
 	 .offset = AT(save_on_term),
 	 .help = "After SIGTERM trainer 0 ends its step, saves to --save_dir and then ends the "
 		 "job. Give it to pservers and all trainers if a scheduler sends SIGTERM to all: "
-		 "they stay until then. Needs --dense_mode=sync and --sparse_mode=sync."},
+		 "they stay until then. In modes other than sync, where no trainer waits for "
+		 "another, each that receives it ends its pass first."},
 	{.name = "term_grace",
 	 .type = WF_OPTION_DURATION,
 	 .offset = AT(term_grace_ns),
@@ -445,8 +446,8 @@ static const struct wf_option own[] = {
 	 .offset = AT(time_limit_ns),
 	 .initial = "0",
 	 .help = "After this time trainer 0 ends its step, saves to --save_dir and ends the job; "
-		 "its exit code is 75. It runs from the start of the trainer. 0: no limit. Needs "
-		 "--dense_mode=sync and --sparse_mode=sync."},
+		 "its exit code is 75. It runs from the start of the trainer. 0: no limit. In "
+		 "modes other than sync give it to all trainers: each ends its pass first."},
 	{.name = "start_pass",
 	 .type = WF_OPTION_U64,
 	 .offset = AT(start_pass),

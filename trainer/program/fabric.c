@@ -19,6 +19,7 @@
 #include "weft/weft.h"
 
 #define WHERE_BYTES 192u /* of which file a refusal is about */
+#define REDUCE_MAX 256u  /* values of a reduction */
 
 struct fabric {
 	struct wf_run *job;
@@ -259,18 +260,52 @@ pull_averages(struct fabric *fabric)
 	return st;
 }
 
+/* Some trainers have ended their pass early: the least batches that one of them has done. What it
+ * begins with when it continues there, the others have done already; nobody leaves any out. */
+static enum weft_status
+find_least(struct fabric *fabric)
+{
+	struct wf_run *job = fabric->job;
+	const uint32_t trainers = (uint32_t)job->opts->session.num_gradient_servers;
+	const uint32_t own = (uint32_t)job->opts->session.trainer_id;
+	enum weft_status st = WEFT_OK;
+	uint64_t least = UINT64_MAX;
+
+	for (uint32_t first = 0; st == WEFT_OK && first < trainers; first += REDUCE_MAX) {
+		const uint32_t left = trainers - first;
+		const uint32_t count = left < REDUCE_MAX ? left : REDUCE_MAX;
+		double done[REDUCE_MAX] = {0};
+		if (job->border.is_cutting && own - first < count) {
+			done[own - first] = (double)job->batch;
+		}
+		st = weft_reduce(fabric->session, done, count);
+		for (uint32_t i = 0; st == WEFT_OK && i < count; i++) {
+			least = done[i] > 0.0 && done[i] < (double)least ? (uint64_t)done[i]
+									 : least;
+		}
+	}
+	if (st == WEFT_OK) {
+		wf_border_pass_is_cut(job, least);
+	}
+	return st;
+}
+
+/* Its line, unless trainers have ended it early, which ends the run. */
 static enum weft_status
 report_pass(struct fabric *fabric, const struct wf_tally *tally)
 {
 	struct wf_run *job = fabric->job;
 	struct wf_view view = view_of(fabric);
-	double sums[2] = {tally->cost, tally->samples};
+	double sums[3] = {tally->cost, tally->samples, job->border.is_cutting ? 1.0 : 0.0};
 
-	enum weft_status st = weft_reduce(fabric->session, sums, 2);
+	enum weft_status st = weft_reduce(fabric->session, sums, 3);
 	if (st != WEFT_OK) {
 		return st;
 	}
 	fabric->samples += (uint64_t)sums[1];
+	if (sums[2] > 0.0) {
+		return find_least(fabric);
+	}
 	if (job->opts->session.trainer_id != 0) {
 		return WEFT_OK;
 	}
@@ -312,8 +347,8 @@ log_discarded(struct fabric *fabric)
 	return WEFT_OK;
 }
 
-/* Saves at the end of a pass (batch 0), or in its middle. The other trainers continue meanwhile, as
- * far as they can without this one's gradients. */
+/* Saves at the end of a pass (batch 0), in its middle, or where trainers have ended it early. The
+ * other trainers continue meanwhile, as far as they can without this one's gradients. */
 static enum weft_status
 save(struct fabric *fabric, uint64_t batch)
 {
@@ -330,17 +365,23 @@ save(struct fabric *fabric, uint64_t batch)
 		return st;
 	}
 	past.step = weft_steps(fabric->session);
-	past.samples += batch > 0 ? wf_border_samples(fabric->job, batch) : 0;
-	wf_run_save(fabric->job, &arrays, past);
-	return WEFT_OK;
+	/* Those of a pass that has ended early are known. */
+	if (batch > 0 && wf_run_is_sync(fabric->job)) {
+		st = weft_samples(fabric->session, &past.samples);
+	}
+	if (st == WEFT_OK) {
+		wf_run_save(fabric->job, &arrays, past);
+	}
+	return st;
 }
 
 static enum weft_status
 save_pass(struct fabric *fabric)
 {
 	wf_border_look(fabric->job);
-	enum weft_status st = wf_run_is_save_due(fabric->job) ? save(fabric, 0) : WEFT_OK;
-	return st == WEFT_OK ? wf_border_end(fabric->job, 0) : st;
+	const uint64_t batch = fabric->job->border.batch;
+	enum weft_status st = wf_run_is_save_due(fabric->job) ? save(fabric, batch) : WEFT_OK;
+	return st == WEFT_OK ? wf_border_end(fabric->job, batch) : st;
 }
 
 /* In the middle of a pass. */
@@ -419,34 +460,64 @@ step_dense(struct fabric *fabric, struct wf_tally *tally)
 	return st == WEFT_OK ? wf_feed_next(&fabric->feed, rows) : st;
 }
 
+/* The first batch of the pass. Where a run continues in the middle of it, some trainer has one. */
 static enum weft_status
-run_pass(struct fabric *fabric)
+begin_pass(struct fabric *fabric)
 {
 	struct wf_run *job = fabric->job;
-	const bool has_tables = job->model.table_count > 0;
-	const struct wf_view view = view_of(fabric);
-	struct wf_tally tally = {0};
+	struct wf_remote_batch *batch = &fabric->batch[fabric->now];
 
 	job->batch = wf_border_first_batch(job);
 	wf_feed_begin(&fabric->feed, job->seed, job->pass);
 	enum weft_status st = wf_feed_skip(&fabric->feed, job->batch);
 	if (st == WEFT_OK) {
-		st = begin_batch(fabric, &fabric->batch[fabric->now]);
+		st = begin_batch(fabric, batch);
 	}
-	while (st == WEFT_OK && fabric->batch[fabric->now].rows.rows > 0) {
-		const bool is_border = wf_border_is_near(job);
-		st = has_tables ? step_with_rows(fabric, &tally, is_border)
-				: step_dense(fabric, &tally);
-		if (st == WEFT_OK) {
-			st = wf_run_batch_done(job, &tally, &view,
-					       job->opts->session.trainer_id == 0);
+	if (st != WEFT_OK || job->batch == 0) {
+		return st;
+	}
+	double left = batch->rows.rows > 0 ? 1.0 : 0.0;
+	st = weft_reduce(fabric->session, &left, 1);
+	return st == WEFT_OK && left == 0.0 ? wf_border_refuse_start(job) : st;
+}
+
+static enum weft_status
+run_batch(struct fabric *fabric, struct wf_tally *tally)
+{
+	struct wf_run *job = fabric->job;
+	const bool has_tables = job->model.table_count > 0;
+	const struct wf_view view = view_of(fabric);
+	bool is_border = wf_border_is_near(job);
+
+	enum weft_status st = is_border ? wf_feed_has_next(&fabric->feed, &is_border) : WEFT_OK;
+	if (st == WEFT_OK) {
+		st = has_tables ? step_with_rows(fabric, tally, is_border)
+				: step_dense(fabric, tally);
+	}
+	if (st == WEFT_OK) {
+		st = wf_run_batch_done(job, tally, &view, job->opts->session.trainer_id == 0);
+	}
+	if (st == WEFT_OK && is_border) {
+		st = save_part(fabric);
+		if (st == WEFT_OK && has_tables) {
+			st = begin_batch(fabric, &fabric->batch[fabric->now]);
 		}
-		if (st == WEFT_OK && is_border) {
-			st = save_part(fabric);
-			if (st == WEFT_OK && has_tables) {
-				st = begin_batch(fabric, &fabric->batch[fabric->now]);
-			}
-		}
+	}
+	return st;
+}
+
+static enum weft_status
+run_pass(struct fabric *fabric)
+{
+	struct wf_run *job = fabric->job;
+	struct wf_tally tally = {0};
+	bool is_cut = false;
+
+	enum weft_status st = begin_pass(fabric);
+	while (st == WEFT_OK && fabric->batch[fabric->now].rows.rows > 0 && !is_cut) {
+		st = run_batch(fabric, &tally);
+		is_cut = st == WEFT_OK && fabric->batch[fabric->now].rows.rows > 0 &&
+			 wf_border_cuts_pass(job);
 	}
 	if (st == WEFT_OK) {
 		st = weft_pass_end(fabric->session);
@@ -466,7 +537,7 @@ run_pass(struct fabric *fabric)
 	if (st == WEFT_OK && !is_sync) {
 		st = log_discarded(fabric);
 	}
-	if (st != WEFT_OK || (is_sync && job->opts->session.sparse_mode == WEFT_SPARSE_SYNC)) {
+	if (st != WEFT_OK || wf_run_is_sync(job)) {
 		return st;
 	}
 	/* No trainer waits for this one's gradients, and what is being saved would change. */

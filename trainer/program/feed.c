@@ -65,7 +65,6 @@ wf_feed_skip(struct wf_feed *feed, uint64_t batches)
 {
 	enum weft_status st = WEFT_OK;
 	bool is_over = false;
-
 	while (st == WEFT_OK && batches-- > 0) {
 		st = find_batch(feed, &is_over);
 		if (is_over) {
@@ -73,6 +72,16 @@ wf_feed_skip(struct wf_feed *feed, uint64_t batches)
 		}
 		feed->at++;
 	}
+	return st;
+}
+
+enum weft_status
+wf_feed_has_next(struct wf_feed *feed, bool *out)
+{
+	bool is_over = false;
+	enum weft_status st = find_batch(feed, &is_over);
+
+	*out = st == WEFT_OK && !is_over;
 	return st;
 }
 

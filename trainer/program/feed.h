@@ -31,6 +31,8 @@ void wf_feed_fini(struct wf_feed *feed); /* accepts a zeroed one */
 void wf_feed_begin(struct wf_feed *feed, uint64_t seed, uint64_t pass);
 /* Leaves out the next batches of the pass, which may have fewer. WEFT_NOMEM, or as of the walk. */
 enum weft_status wf_feed_skip(struct wf_feed *feed, uint64_t batches) WEFT_MUST_CHECK;
+/* Whether the pass has a next batch: reads the block that it is in. Status as of wf_feed_next. */
+enum weft_status wf_feed_has_next(struct wf_feed *feed, bool *out) WEFT_MUST_CHECK;
 /* Puts the next batch of the pass together; it has 0 rows when there are no more. WEFT_NOMEM, or
  * as of the walk. */
 enum weft_status wf_feed_next(struct wf_feed *feed, struct wf_bag_batch *out) WEFT_MUST_CHECK;

@@ -61,14 +61,17 @@ struct wf_run_data {
 	bool has_test_set;              /* if it is given and this process tests */
 };
 
-/* Whether trainer 0 ends the run at the next border between two steps: border.h. */
+/* Whether the run ends at the next border between two steps: border.h. */
 struct wf_run_border {
 	uint64_t start_ns; /* of the run, for time_limit */
 	enum wf_run_end {
 		WF_RUN_GOES_ON,
 		WF_RUN_IS_STOPPED,     /* by SIGTERM, with save_on_term */
 		WF_RUN_IS_OUT_OF_TIME, /* time_limit */
+		WF_RUN_IS_CUT,         /* another trainer has ended its pass for such a reason */
 	} end;
+	bool is_cutting; /* this trainer ends its pass early */
+	uint64_t batch;  /* of the save of a pass that has ended early; 0: it has not */
 };
 
 /* What the last line of the run says of the model: verdict.c. */
@@ -108,6 +111,9 @@ wf_run_is_first(const struct wf_run *job)
 {
 	return job->is_sequential || job->opts->session.trainer_id == 0;
 }
+
+/* job.c. Whether each step is one of all trainers. */
+bool wf_run_is_sync(const struct wf_run *job);
 
 /* What a trainer has done in a pass. */
 struct wf_tally {

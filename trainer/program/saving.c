@@ -185,6 +185,15 @@ describe(const struct wf_run *job, struct wf_saved_about *about)
 		 " trainer_count=%" PRIu64,
 		 about->settings[0] != '\0' ? " " : "", job->seed, opts->batch_size,
 		 opts->session.num_gradient_servers, opts->trainer_count);
+	if (job->data.set[0].is_streamed) {
+		add_text(about, " data_window=%zu", job->data.set[0].window_bytes);
+	}
+	if (job->data.split != WF_SPLIT_ROWS) {
+		add_text(about, " data_split=%s", opts->data_split);
+	}
+	if (about->batch > 0 && !wf_run_is_sync(job)) {
+		add_text(about, " batch=least");
+	}
 	if (wf_tensor_modes_given(opts)) {
 		add_text(about, " tensor_modes=%.200s", opts->tensor_modes);
 	}
@@ -246,7 +255,7 @@ start_save(const struct wf_train_opts *opts)
 static enum weft_status
 check_past(const struct wf_run *job, const struct wf_saved_about *past, const char *path)
 {
-	struct wf_saved_about now = {0};
+	struct wf_saved_about now = {.batch = past->batch};
 
 	describe(job, &now);
 	if (strcmp(past->optimizer, now.optimizer) != 0) {

@@ -410,6 +410,19 @@ save(struct run *run, uint64_t batch)
 			    .step = run->updates, .samples = run->samples_before, .batch = batch});
 }
 
+/* Whether some trainer has another batch in this pass. */
+static enum weft_status
+find_next(struct run *run, bool *out)
+{
+	enum weft_status st = WEFT_OK;
+
+	*out = false;
+	for (uint32_t i = 0; st == WEFT_OK && !*out && i < run->member_count; i++) {
+		st = wf_feed_has_next(&run->member[i].feed, out);
+	}
+	return st;
+}
+
 /* Steps until all trainers are out of data. */
 static enum weft_status
 run_steps(struct run *run)
@@ -428,12 +441,36 @@ run_steps(struct run *run)
 		if (st == WEFT_OK) {
 			st = wf_run_batch_done(run->job, &run->member[0].tally, &view, true);
 		}
+		bool has_next = false;
 		if (st == WEFT_OK && is_border) {
+			st = find_next(run, &has_next);
+		}
+		if (st == WEFT_OK && has_next) {
 			save(run, run->job->batch);
 			st = wf_border_end(run->job, run->job->batch);
 		}
 	}
 	return st;
+}
+
+static enum weft_status
+begin_pass(struct run *run)
+{
+	struct wf_run *job = run->job;
+	bool has_next = true;
+	enum weft_status st = WEFT_OK;
+
+	job->batch = wf_border_first_batch(job);
+	run->skipped = 0;
+	for (uint32_t i = 0; st == WEFT_OK && i < run->member_count; i++) {
+		wf_feed_begin(&run->member[i].feed, job->seed, job->pass);
+		st = wf_feed_skip(&run->member[i].feed, job->batch);
+		run->member[i].tally = (struct wf_tally){0};
+	}
+	if (st == WEFT_OK && job->batch > 0) {
+		st = find_next(run, &has_next);
+	}
+	return st == WEFT_OK && !has_next ? wf_border_refuse_start(job) : st;
 }
 
 static enum weft_status
@@ -443,14 +480,7 @@ run_pass(struct run *run)
 	struct wf_view view = view_of(run);
 	struct wf_tally total = {0};
 
-	job->batch = wf_border_first_batch(job);
-	run->skipped = 0;
-	enum weft_status st = WEFT_OK;
-	for (uint32_t i = 0; st == WEFT_OK && i < run->member_count; i++) {
-		wf_feed_begin(&run->member[i].feed, job->seed, job->pass);
-		st = wf_feed_skip(&run->member[i].feed, job->batch);
-		run->member[i].tally = (struct wf_tally){0};
-	}
+	enum weft_status st = begin_pass(run);
 	if (st == WEFT_OK) {
 		st = run_steps(run);
 	}
