@@ -70,22 +70,22 @@ is_awaited(const struct wf_lane *lane, const struct wf_hello *hello)
 }
 
 static void
-note(struct wf_lane *lane, const struct wf_hello *hello, enum weft_status status, const char *why)
+note(struct wf_lane *lane, const struct wf_hello *hello, const struct wf_absentee *news)
 {
 	uint32_t trainer = hello->trainer_id;
 	struct wf_absentee *absentee = find(lane, trainer);
 	if (absentee == NULL && lane->waits.absent.count == WF_ABSENTEES_MAX) {
 		return; /* each of the others ends the job as well */
 	}
-	if (absentee == NULL) { /* the time to come right runs from the first on */
-		absentee = &lane->waits.absent.known[lane->waits.absent.count++];
-		*absentee = (struct wf_absentee){
-			.trainer = trainer,
-			.deadline_ns = wf_now_ns(lane->env) + lane->opts.reconnect_timeout_ns,
-		};
-	}
-	absentee->status = status;
-	(void)snprintf(absentee->why, sizeof(absentee->why), "%.*s", WF_REASON_BYTES - 1, why);
+	/* The first event that limits the time to join counts, and no later one gives more. */
+	uint64_t deadline_ns = absentee != NULL && absentee->deadline_ns < news->deadline_ns
+				       ? absentee->deadline_ns
+				       : news->deadline_ns;
+	absentee =
+		absentee != NULL ? absentee : &lane->waits.absent.known[lane->waits.absent.count++];
+	*absentee = *news;
+	absentee->trainer = trainer;
+	absentee->deadline_ns = deadline_ns;
 	send_all(lane);
 }
 
@@ -93,27 +93,42 @@ void
 wf_absent_note_refusal(struct wf_lane *lane, const struct wf_hello *hello)
 {
 	const struct wf_error *refusal = wf_error_record();
-	char why[WF_REASON_BYTES];
+	struct wf_absentee news = {
+		.status = refusal->status,
+		.deadline_ns = wf_now_ns(lane->env) + lane->opts.reconnect_timeout_ns,
+	};
 	bool passes = refusal->status == WEFT_UNAVAILABLE || refusal->status == WEFT_REFUSED;
 	if (passes || !is_awaited(lane, hello)) {
 		return; /* it is to try again, or no trainer waits for it */
 	}
-	(void)snprintf(why, sizeof(why), "refused: %.*s", WF_REASON_BYTES - 10, refusal->text);
-	note(lane, hello, refusal->status, why);
+	(void)snprintf(news.why, sizeof(news.why), "refused: %.*s", WF_REASON_BYTES - 10,
+		       refusal->text);
+	note(lane, hello, &news);
 }
 
+/* A process that dies cannot close its connections in good order, so who does is alive: its attempt
+ * to connect took too long, and it tries again for as long as trainers may connect. */
 void
-wf_absent_note_gone(struct wf_lane *lane, const struct wf_hello *hello, const char *how)
+wf_absent_note_gone(struct wf_lane *lane, const struct wf_hello *hello, enum weft_status how,
+		    const char *text)
 {
-	char why[WF_REASON_BYTES];
+	bool tries_again = how == WEFT_CLOSED;
+	struct wf_absentee news = {
+		.status = WEFT_LOST,
+		.deadline_ns = tries_again ? lane->admission.deadline_ns
+					   : wf_now_ns(lane->env) + lane->opts.reconnect_timeout_ns,
+	};
 	if (!is_awaited(lane, hello)) {
 		return;
 	}
-	(void)snprintf(why, sizeof(why), "host %s, pid %u had begun to come and is gone: %.130s",
-		       hello->host, hello->pid, how);
+	(void)snprintf(news.why, sizeof(news.why), "host %s, pid %u %s: %.110s", hello->host,
+		       hello->pid,
+		       tries_again ? "has given up an attempt to connect and tries again"
+				   : "had begun to connect and is gone",
+		       text);
 	wf_log(lane->env, WF_LOG_WARN, "lane %u: trainer %u: %s", lane->opts.idx, hello->trainer_id,
-	       why);
-	note(lane, hello, WEFT_LOST, why);
+	       news.why);
+	note(lane, hello, &news);
 }
 
 bool
@@ -163,9 +178,8 @@ wf_absent_check(struct wf_lane *lane, uint64_t now)
 			continue;
 		}
 		wf_lane_fail(lane, absentee->status, 0,
-			     "trainer %u has not come right within %.1f s; %.200s",
-			     absentee->trainer, (double)lane->opts.reconnect_timeout_ns / 1e9,
-			     absentee->why);
+			     "trainer %u did not join within %.1f s; %.200s", absentee->trainer,
+			     (double)lane->opts.reconnect_timeout_ns / 1e9, absentee->why);
 		return;
 	}
 }

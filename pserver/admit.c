@@ -220,6 +220,18 @@ warn_numerics(struct wf_lane *lane, const struct wf_hello *hello)
 	       lane->opts.idx, hello->trainer_id, lane->admission.first.trainer_id);
 }
 
+/* The connection is gone already, and its DOWN says how. */
+static void
+await_end(struct wf_lane *lane, struct wf_conn *conn, const struct wf_hello *hello)
+{
+	struct wf_newcomers *newcomers = &lane->newcomers;
+	if (newcomers->held_count == WF_HELD_MAX) {
+		wf_absent_note_gone(lane, hello, WEFT_LOST, weft_last_error());
+		return;
+	}
+	newcomers->held[newcomers->held_count++] = (struct wf_held){.conn = conn, .hello = *hello};
+}
+
 /* Accepts. The path begins when the job is here. */
 static void
 welcome(struct wf_lane *lane, struct wf_peer *peer, struct wf_conn *conn,
@@ -240,8 +252,8 @@ welcome(struct wf_lane *lane, struct wf_peer *peer, struct wf_conn *conn,
 	uint8_t bytes[WF_HELLO_MAX];
 	size_t used = wf_welcome_encode(&yes, bytes);
 	if (wf_transport_answer(conn, true, bytes, used) != WEFT_OK) {
-		conn->user = NULL; /* its DOWN has no consequences */
-		wf_absent_note_gone(lane, hello, weft_last_error());
+		conn->user = NULL;
+		await_end(lane, conn, hello);
 		return;
 	}
 	wf_absent_forget(lane, peer->trainer);
@@ -401,7 +413,7 @@ forget_held(struct wf_lane *lane, const struct wf_event *event)
 			const struct wf_hello hello = lane->newcomers.held[i].hello;
 			lane->newcomers.held[i] =
 				lane->newcomers.held[--lane->newcomers.held_count];
-			wf_absent_note_gone(lane, &hello, event->down.why);
+			wf_absent_note_gone(lane, &hello, event->down.status, event->down.why);
 			return;
 		}
 	}
@@ -420,12 +432,30 @@ forget_path(struct wf_lane *lane, struct wf_peer *peer)
 	peer->absent_due = false;
 }
 
+/* Its attempt to connect took too long, and it gave up before it knew that it was admitted: it has
+ * not joined. Returns false if that is not so. */
+static bool
+is_given_up(const struct wf_lane *lane, const struct wf_peer *peer, const struct wf_event *event)
+{
+	bool by_this_end = peer->lost.why[0] != '\0';
+	return lane->state == WF_LANE_RUNNING && peer->state == WF_PEER_UP && !peer->has_joined &&
+	       event->down.status == WEFT_CLOSED && !by_this_end &&
+	       wf_now_ns(lane->env) < lane->admission.deadline_ns;
+}
+
 static void
 note_loss(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event *event)
 {
 	if (peer->state == WF_PEER_GONE) {
 		return; /* it reconnects if it has not received the acknowledgement of its GOODBYE
 			 * */
+	}
+	if (is_given_up(lane, peer, event)) {
+		peer->state = WF_PEER_ABSENT;
+		if (peer->successor.conn == NULL) {
+			wf_absent_note_gone(lane, &peer->hello, WEFT_CLOSED, event->down.why);
+		}
+		return;
 	}
 	peer->state = WF_PEER_LOST;
 	peer->lost.deadline_ns = wf_now_ns(lane->env) + lane->opts.reconnect_timeout_ns;

@@ -210,6 +210,7 @@ handle_event(void *end, const struct wf_event *event)
 		return;
 	}
 	peer->beat.heard = true;
+	peer->has_joined = true;
 	enum weft_status st = event->kind == WF_EVENT_MSG
 				      ? handle_msg(lane, peer, event)
 				      : lane->service->put(lane, peer, &event->put);

@@ -101,14 +101,15 @@ struct wf_lane_service {
 };
 
 enum wf_peer_state {
-	WF_PEER_ABSENT, /* never seen */
+	WF_PEER_ABSENT, /* never seen, or it gave up before it had sent anything */
 	WF_PEER_UP,
 	WF_PEER_LOST, /* has until lost.deadline_ns to come back */
 	WF_PEER_GONE, /* has sent GOODBYE */
 };
 
 /* A connection whose hello is good and that is not answered yet: the job still arrives from another
- * trainer, or an older path of the same one is not DOWN. */
+ * trainer, or an older path of the same one is not DOWN; or it could not be answered, and its DOWN
+ * is awaited. */
 struct wf_held {
 	struct wf_conn *conn;
 	struct wf_hello hello;
@@ -160,6 +161,7 @@ struct wf_peer {
 	struct wf_conn *conn;     /* UP or going DOWN; NULL: none */
 	struct wf_held successor; /* newer, held until `conn` is DOWN; its conn NULL: none */
 	bool closing;             /* conn is being disconnected */
+	bool has_joined;          /* it has sent something, on this path or an older one */
 	struct wf_beat beat;      /* of conn */
 	struct wf_peer_loss lost;
 
@@ -242,7 +244,7 @@ enum wf_lane_awaits {
 struct wf_absentee {
 	uint32_t trainer;
 	enum weft_status status; /* that the job ends with */
-	uint64_t deadline_ns;    /* to come right; later it ends a job that cannot have run */
+	uint64_t deadline_ns;    /* to join; later it ends a job that cannot have run */
 	char why[WF_REASON_BYTES];
 };
 
@@ -401,8 +403,9 @@ wf_admit_peer_of(const struct wf_lane *lane, const struct wf_conn *conn)
  * messages about one that is here. */
 /* The recorded failure is why `hello` was refused. */
 void wf_absent_note_refusal(struct wf_lane *lane, const struct wf_hello *hello);
-/* Its hello was valid, and its connection was lost before it was admitted. */
-void wf_absent_note_gone(struct wf_lane *lane, const struct wf_hello *hello, const char *how);
+/* Its hello was valid, and its connection ended, with the status `how`, before it had joined. */
+void wf_absent_note_gone(struct wf_lane *lane, const struct wf_hello *hello, enum weft_status how,
+			 const char *text);
 /* Something is known that is sent to the trainers that are here. */
 bool wf_absent_is_any(const struct wf_lane *lane);
 /* The job is over. */

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Members that disagree are told what differs, with both values, and end with 64; who agrees trains on,
-# if it comes in time; else all end, by the name of who was refused, or had begun to come and is gone.
+# if it comes in time; else all end, by the name of who was refused, or had begun to connect and is gone.
 . "${0%/*}/lib.sh"
 needs_training
 
@@ -64,7 +64,7 @@ says last.err "has learning_rate=0.125, trainer 0 on" "has learning_rate=0.05"
 wait_for first.err "the job waits for trainer 1, refused: trainer 1 on"
 ends "$first" 20 "trainer 0"
 [ "$code" -eq 64 ] || fail "trainer 0: exit code $code"
-says first.err "weft train: trainer 1 has not come right within 3.0 s; refused: trainer 1 on" \
+says first.err "weft train: trainer 1 did not join within 3.0 s; refused: trainer 1 on" \
 	"has learning_rate=0.125, trainer 0 on" "has learning_rate=0.05"
 ends "$pserver" 20 pserver
 [ "$code" -eq 64 ] || fail "pserver: exit code $code"
