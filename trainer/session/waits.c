@@ -51,19 +51,36 @@ wf_core_waits(const struct wf_core *core)
 	return any;
 }
 
+/* What is known of a lane that is not READY; whether somebody listens there is not, as long as the
+ * first attempt lasts. */
+static void
+describe_link(const struct wf_link *link, char *out, size_t bytes)
+{
+	char who[WF_REASON_BYTES];
+	wf_link_describe(link, who, sizeof(who));
+	if (link->state == WF_LINK_GREETING) {
+		(void)snprintf(out, bytes,
+			       "%.160s has admitted this trainer, and has not sent what it has "
+			       "of the job yet",
+			       who);
+	} else if (link->retry.why[0] != '\0') {
+		(void)snprintf(out, bytes, "%.160s is not connected, last error: %.160s", who,
+			       link->retry.why);
+	} else {
+		(void)snprintf(out, bytes,
+			       "%.160s has not answered yet: it may be busy, a firewall may be in "
+			       "the way, or the port may be another server's",
+			       who);
+	}
+}
+
 static bool
 describe_absent(const struct wf_core *core, char *out, size_t bytes)
 {
 	for (uint32_t i = 0; i < core->links.count; i++) {
 		const struct wf_link *link = core->links.all[i];
 		if (link->state != WF_LINK_READY && link->state != WF_LINK_LEFT) {
-			char who[WF_REASON_BYTES];
-			wf_link_describe(link, who, sizeof(who));
-			(void)snprintf(out, bytes, "%.160s is not there, last error: %.160s", who,
-				       link->retry.why[0] != '\0'
-					       ? link->retry.why
-					       : "none yet, nothing answers: a firewall, or the "
-						 "port of another server?");
+			describe_link(link, out, bytes);
 			return true;
 		}
 	}

@@ -181,7 +181,7 @@ what_a_lane_said_is_forgotten_with_its_path(void **state)
 	};
 	wf_link_down(f->session->core.links.all[1], &down);
 	assert_text(line(f), "pserver 0 lane 1 (");
-	assert_text(line(f), "is not there, last error: the test cut it\n");
+	assert_text(line(f), "is not connected, last error: the test cut it\n");
 }
 
 /* Of the news themselves there is one line, whoever says them how often. */
