@@ -246,6 +246,8 @@ is_foreign(struct wf_tcp_conn *c)
 		const char *first, *server;
 	} known[] = {
 		{"HTTP/", "an HTTP server"},
+		{"<!DOCTYPE", "an HTTP server"}, /* the answer of HTTP/0.9 has no head */
+		{"<html", "an HTTP server"},
 		{"SSH-", "an SSH server"},
 		{"-ERR", "a Redis server"},
 		{"\x15\x03", "a TLS server"},

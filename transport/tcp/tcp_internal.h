@@ -32,6 +32,10 @@ enum wf_tcp_frame {
 	WF_TCP_CLOSE = 5,
 };
 
+/* In the head of a HELLO, where no peer of weft reads it: two empty lines. A server of another kind
+ * that reads lines answers them, and can be named by its answer. */
+#define WF_TCP_LINE_ENDS 0x0a0d0a0d0a0d0a0dull /* "\r\n\r\n\r\n\r\n", little-endian */
+
 #define WF_TCP_RX_BYTES 65536u /* receive buffer of a connection */
 /* Bytes to read ahead while PUTs arrive, whose payload is read straight into its place. */
 #define WF_TCP_RX_BULK_BYTES 4096u

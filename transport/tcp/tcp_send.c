@@ -189,6 +189,7 @@ wf_tcp_control(struct wf_tcp_conn *c, enum wf_tcp_frame type, const void *body, 
 		.service = WF_SERVICE_TRANSPORT,
 		.type = (uint8_t)type,
 		.body_bytes = bytes,
+		.request_id = type == WF_TCP_HELLO ? WF_TCP_LINE_ENDS : 0,
 	};
 	wf_head_encode(&head, c->control);
 	if (bytes > 0) {

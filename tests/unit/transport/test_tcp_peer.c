@@ -338,7 +338,11 @@ connects_to(const void *bytes, size_t count, int *listener, int *accepted)
 	assert_int_equal(wf_transport_connect(rig->transport, &to, "hi", 2, NULL, &conn), WEFT_OK);
 	*accepted = accept(*listener, NULL, NULL);
 	assert_true(*accepted >= 0);
-	assert_int_equal(raw_await_frame(rig, *accepted).type, WF_TCP_HELLO);
+	const struct wf_head hello = raw_await_frame(rig, *accepted);
+	uint8_t line_ends[sizeof(hello.request_id)];
+	assert_int_equal(hello.type, WF_TCP_HELLO);
+	wf_store_u64(line_ends, hello.request_id); /* a server that reads lines answers it */
+	assert_memory_equal(line_ends, "\r\n\r\n\r\n\r\n", sizeof(line_ends));
 	if (count > 0) {
 		raw_send(*accepted, bytes, count);
 	}
@@ -369,6 +373,8 @@ who_answers_a_hello_with_something_else_is_told_apart(void **state)
 				   "Connection: close\r\nServer: something\r\n\r\n";
 	uint8_t frame[WF_HEAD_BYTES];
 	ends_as(http, sizeof(http), WEFT_PROTOCOL, "port of an HTTP server, not of a weft pserver");
+	ends_as("<!DOCTYPE HTML>\n", 16, WEFT_PROTOCOL, "an HTTP server, not of a weft pserver");
+	ends_as("<html>", 6, WEFT_PROTOCOL, "an HTTP server, not of a weft pserver");
 	ends_as("SSH-2.0-x\r\n", 11, WEFT_PROTOCOL,
 		"an SSH server, not of a weft pserver; it "
 		"answered \"SSH-2.0-x??\"");
