@@ -99,9 +99,38 @@ check_address(const struct wf_lane *lane, const struct wf_hello *hello)
 	return WEFT_OK;
 }
 
+/* Is it a hello of the job that is open here? */
+static enum weft_status
+match(const struct wf_lane *lane, const struct wf_hello *hello)
+{
+	enum weft_status st = wf_hello_match_compared(&lane->admission.spoken, hello);
+	return st == WEFT_OK ? wf_hello_match(&lane->admission.first, hello) : st;
+}
+
+/* Another process wants the place of a trainer that is here: of another job, as a difference shows,
+ * or of the same one. */
+static enum weft_status
+refuse_second(const struct wf_lane *lane, const struct wf_hello *hello, const char *who)
+{
+	if (match(lane, hello) != WEFT_OK) {
+		char difference[WF_REASON_BYTES];
+		(void)snprintf(difference, sizeof(difference), "%.*s", WF_REASON_BYTES - 1,
+			       weft_last_error());
+		return wf_fail(WEFT_MISMATCH,
+			       "this pserver has another job, with %.60s; wait for its end, or use "
+			       "another pserver or port; they differ: %.140s",
+			       who, difference);
+	}
+	return wf_fail(WEFT_MISMATCH,
+		       "trainer_id %u is used by two processes: %.60s is here, host %.40s, pid %u "
+		       "wants to join; give each trainer of a job its own trainer_id, and each job "
+		       "its own pserver",
+		       hello->trainer_id, who, hello->host, hello->pid);
+}
+
 /* May this incarnation be trainer `peer`? */
 static enum weft_status
-check_identity(const struct wf_peer *peer, const struct wf_hello *hello)
+check_identity(const struct wf_lane *lane, const struct wf_peer *peer, const struct wf_hello *hello)
 {
 	if (peer->state == WF_PEER_ABSENT) {
 		return WEFT_OK;
@@ -122,22 +151,10 @@ check_identity(const struct wf_peer *peer, const struct wf_hello *hello)
 			       who, newest);
 	}
 	if (peer->state == WF_PEER_UP) {
-		return wf_fail(
-			WEFT_MISMATCH,
-			"trainer_id %u is used by two processes: %.100s is here, host %s, pid %u "
-			"wants in; give each trainer its own trainer_id",
-			hello->trainer_id, who, hello->host, hello->pid);
+		return refuse_second(lane, hello, who);
 	}
 	/* Lost or gone: the old job is about to end, the new process may be the next job's. */
 	return wf_fail(WEFT_UNAVAILABLE, "%.100s belongs to a job that is ending; try again", who);
-}
-
-/* Is it a hello of the job that is open here? */
-static enum weft_status
-match(const struct wf_lane *lane, const struct wf_hello *hello)
-{
-	enum weft_status st = wf_hello_match_compared(&lane->admission.spoken, hello);
-	return st == WEFT_OK ? wf_hello_match(&lane->admission.first, hello) : st;
 }
 
 /* Is it a member of the job that has failed here, on its way back or late? */
@@ -180,7 +197,8 @@ check_hello(struct wf_lane *lane, const struct wf_hello *hello)
 	struct wf_peer *peer =
 		hello->trainer_id < lane->peers.count ? &lane->peers.all[hello->trainer_id] : NULL;
 	if (peer != NULL && peer->state != WF_PEER_ABSENT) {
-		st = check_identity(peer, hello); /* more specific than a difference of the job
+		st = check_identity(lane, peer,
+				    hello); /* more specific than a difference of the job
 						   * would be */
 		if (st != WEFT_OK) {
 			return st;

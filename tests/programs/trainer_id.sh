@@ -18,6 +18,10 @@ until_true 60 grep -qi 'trainer 1' first.err pserver.err || fail "nobody says th
 expect 64 "$WEFT" train linear --num_passes=2 --pservers=127.0.0.1:"$port" \
 	--num_gradient_servers=2 --trainer_id=0
 says last.err "trainer_id 0 is used by two"
+# Another job, which finds the pserver taken: its trainer ids are right.
+expect 64 "$WEFT" train mlp --num_passes=2 --pservers=127.0.0.1:"$port" --num_gradient_servers=2
+says last.err "this pserver has another job, with trainer 0 (host" "another pserver or port"
+says_not last.err "trainer_id"
 expect 0 "$WEFT" train linear --num_passes=2 --pservers=127.0.0.1:"$port" \
 	--num_gradient_servers=2 --trainer_id=1
 ends "$first" 60 "trainer 0"

@@ -157,6 +157,13 @@ id_in_use(struct puppet *p)
 }
 
 static void
+id_in_use_in_another_job(struct puppet *p)
+{
+	p->peer.hello.trainer_id = 0;
+	p->peer.hello.job_digest ^= 1;
+}
+
+static void
 older_path(struct puppet *p)
 {
 	p->peer.hello = p->stage->puppet[0].peer.hello; /* path 1 is here */
@@ -210,6 +217,7 @@ static const struct stranger strangers[] = {
 		 "expects a sparse lane on this port, and this is a dense lane", 1, 0),
 	STRANGER(trainer_beyond_the_count, WEFT_PROTOCOL, "trainer_id", 1, 0),
 	STRANGER(id_in_use, WEFT_MISMATCH, "trainer_id 0 is used by two processes", 1, 0),
+	STRANGER(id_in_use_in_another_job, WEFT_MISMATCH, "this pserver has another job", 1, 0),
 	STRANGER(older_path, WEFT_REFUSED, "is older than path 1", 1, 0),
 	STRANGER(other_options, WEFT_MISMATCH, "has job digest", 1, 0),
 	STRANGER(other_tensors, WEFT_MISMATCH, "tensor", 1, 0),
