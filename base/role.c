@@ -40,7 +40,7 @@ wf_role_check_job_name(const char *name)
 		return WEFT_OK;
 	}
 	return wf_fail(WEFT_INVALID,
-		       "job_name: must be at most %d letters, digits, '.', '_' and '-', and not "
-		       "begin with '-'",
-		       WF_JOB_NAME_BYTES - 1);
+		       "job_name=%.80s: must be at most %d letters, digits, '.', '_' and '-', and "
+		       "not begin with '-'",
+		       name, WF_JOB_NAME_BYTES - 1);
 }

@@ -240,7 +240,18 @@ trainer_session(const struct command *command)
 				    : &command->train.opts.session;
 }
 
-/* The user's program, and the settings that its session gets. */
+/* A user's program has no option for the name of its job. What the environment gives, it inherits. */
+static void
+export_job_name(struct command *command)
+{
+	enum wf_option_origin origin = wf_options_origin(&command->tables.pserver, "job_name");
+
+	if (origin == WF_ORIGIN_ARGUMENT || origin == WF_ORIGIN_FILE) {
+		wf_plan_variable(&command->variables, "job_name", command->pserver_set.job_name);
+	}
+}
+
+/* The user's program, and the settings that its session gets. The pservers' options are parsed. */
 static enum weft_status
 check_program(struct command *command)
 {
@@ -257,6 +268,7 @@ check_program(struct command *command)
 	if (st == WEFT_OK) {
 		wf_args_init(&command->variables);
 		wf_program_options_export(&command->program_set, &command->variables);
+		export_job_name(command);
 		st = wf_args_check(&command->variables);
 	}
 	return st;

@@ -59,8 +59,18 @@ WEFT_JOB_NAME=from.environment expect 0 "$WEFT" launch --local --trainers=2 --po
 	fail "the name of the job is not in three logs"
 for name in "a b" "-x" "$(printf 'a\033')" 0123456789012345678901234567890123456789012345678901234567890123; do
 	expect 64 "$WEFT" pserver --job_name="$name"
-	says last.err "job_name: must be at most 63 letters"
+	says last.err "job_name=" ": must be at most 63 letters"
 	expect 64 "$WEFT" train linear --sequential --job_name="$name"
 done
+# A user's program has it as a variable.
+cat >name.sh <<'END'
+#!/bin/sh
+echo "name is $WEFT_JOB_NAME"
+END
+chmod +x name.sh
+expect 0 "$WEFT" launch --local --port="$port" --job_name=exp7 -- ./name.sh
+says last.out "name is exp7"
+expect 0 env WEFT_JOB_NAME=exp8 "$WEFT" launch --local --port="$port" -- ./name.sh
+says last.out "name is exp8"
 expect 0 env -i WEFT_JOB_NAME=x "$WEFT" env
 says last.out "WEFT_JOB_NAME"
