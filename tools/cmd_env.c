@@ -18,6 +18,7 @@
 #define VALUE_COLUMNS 32             /* of what is shown of a value */
 #define SOURCE_BYTES (PATH_MAX + 16) /* of "FILE:LINE" */
 #define PADDLE_BYTES 7u              /* of "PADDLE_" */
+#define NAME_COLUMNS 60u             /* of a variable that is not known */
 
 extern char **environ;
 
@@ -262,19 +263,18 @@ is_listed(const char *const *list, size_t count, const char *name, size_t bytes)
 	return false;
 }
 
+/* The name of a variable, cut and printable. */
 static void
-print_not_known(const char *variable, size_t bytes)
+format_name(const char *variable, size_t bytes, char *out, size_t out_bytes)
 {
-	char shown[WF_OPTION_VARIABLE_BYTES];
-
-	snprintf(shown, sizeof(shown), "%.*s", (int)bytes, variable);
-	make_printable(shown);
-	printf("%s%s: weft does not know this variable", shown, bytes < sizeof(shown) ? "" : "...");
+	snprintf(out, out_bytes, "%.*s%s", (int)(bytes < NAME_COLUMNS ? bytes : NAME_COLUMNS),
+		 variable, bytes <= NAME_COLUMNS ? "" : "...");
+	make_printable(out);
 }
 
-/* Of PaddlePaddle's jobs. */
+/* The nearest name of PaddlePaddle's jobs, or "". */
 static void
-print_unknown_of_job(const char *variable, size_t bytes)
+find_near_of_job(const char *variable, size_t bytes, char *near, size_t near_bytes)
 {
 	struct wf_option rows[WF_ARRAY_COUNT(paddle)] = {{0}};
 	const struct wf_options known = {.table = rows, .option_count = WF_ARRAY_COUNT(paddle)};
@@ -282,16 +282,16 @@ print_unknown_of_job(const char *variable, size_t bytes)
 	for (size_t i = 0; i < WF_ARRAY_COUNT(paddle); i++) {
 		rows[i].name = paddle[i] + PADDLE_BYTES;
 	}
-	const struct wf_option *near =
+	const struct wf_option *row =
 		wf_option_nearest(&known, variable + PADDLE_BYTES, bytes - PADDLE_BYTES, false);
-	print_not_known(variable, bytes);
-	printf("%s%s%s\n", near != NULL ? "; did you mean PADDLE_" : "",
-	       near != NULL ? near->name : "", near != NULL ? "?" : "");
+	snprintf(near, near_bytes, "%s%s", row != NULL ? "PADDLE_" : "",
+		 row != NULL ? row->name : "");
 }
 
-/* A variable of these prefixes that no command knows, with the nearest name that one does. */
-static void
-print_unknown(const struct tables *tables, const char *variable)
+/* Whether a variable has one of these prefixes, and no command knows it. `near`: the nearest name
+ * that one does, or "". */
+static bool
+is_unknown(const struct tables *tables, const char *variable, char *near, size_t near_bytes)
 {
 	size_t bytes = strcspn(variable, "=");
 	bool ours = strncmp(variable, "WEFT_", 5) == 0;
@@ -299,16 +299,18 @@ print_unknown(const struct tables *tables, const char *variable)
 	char name[WF_OPTION_NAME_BYTES];
 	size_t prefix = ours ? 5 : 12;
 
+	near[0] = '\0';
 	if (variable[bytes] == '\0' || variable[bytes + 1] == '\0' ||
 	    is_listed(others, WF_ARRAY_COUNT(others), variable, bytes) ||
 	    is_listed(paddle, WF_ARRAY_COUNT(paddle), variable, bytes)) {
-		return;
+		return false;
 	}
 	if (!ours && !original) {
-		if (strncmp(variable, "PADDLE_", PADDLE_BYTES) == 0) {
-			print_unknown_of_job(variable, bytes);
+		bool of_job = strncmp(variable, "PADDLE_", PADDLE_BYTES) == 0;
+		if (of_job) {
+			find_near_of_job(variable, bytes, near, near_bytes);
 		}
-		return;
+		return of_job;
 	}
 	size_t length = bytes - prefix < sizeof(name) ? bytes - prefix : sizeof(name) - 1;
 	for (size_t i = 0; i < length; i++) {
@@ -320,20 +322,33 @@ print_unknown(const struct tables *tables, const char *variable)
 	    wf_original_find(tables->train.options.originals, name, length) != NULL ||
 	    wf_original_find(tables->pserver.originals, name, length) != NULL ||
 	    wf_cmd_launch_has(name)) {
-		return;
+		return false;
 	}
-	const struct wf_option *near =
+	const struct wf_option *row =
 		wf_option_nearest(&tables->train.options, name, length, false);
-	if (near == NULL) {
-		near = wf_option_nearest(&tables->pserver, name, length, false);
+	if (row == NULL) {
+		row = wf_option_nearest(&tables->pserver, name, length, false);
 	}
-	print_not_known(variable, bytes);
-	if (near != NULL) {
+	if (row != NULL) {
 		char meant[WF_OPTION_VARIABLE_BYTES];
-		wf_option_variable(ours ? "WEFT_" : "PADDLE_INIT_", near->name, meant);
-		printf("; did you mean %s?", meant);
+		wf_option_variable(ours ? "WEFT_" : "PADDLE_INIT_", row->name, meant);
+		snprintf(near, near_bytes, "%s", meant);
 	}
-	printf("\n");
+	return true;
+}
+
+static void
+print_unknown(const struct tables *tables, const char *variable)
+{
+	char name[NAME_COLUMNS + 4];
+	char near[WF_OPTION_VARIABLE_BYTES];
+
+	if (is_unknown(tables, variable, near, sizeof(near))) {
+		bool meant = near[0] != '\0';
+		format_name(variable, strcspn(variable, "="), name, sizeof(name));
+		printf("%s: weft does not know this variable%s%s%s\n", name,
+		       meant ? "; did you mean " : "", near, meant ? "?" : "");
+	}
 }
 
 /* The tables of both commands, with what the file says; values of variables that are refused are
@@ -412,6 +427,69 @@ work(const struct wf_options *options)
 		print_unknown(&tables, *variable);
 	}
 	return WEFT_OK;
+}
+
+/* One line, however many there are; one with a nearest name is the most useful. */
+static void
+warn_of_unknown(const char *program)
+{
+	static struct tables tables;
+	char name[NAME_COLUMNS + 4] = "";
+	char near[WF_OPTION_VARIABLE_BYTES] = "";
+	char refusal[WF_ERROR_BYTES]; /* the command finds it itself */
+	unsigned count = 0;
+
+	open_tables(&tables, false, refusal, sizeof(refusal));
+	for (char **variable = environ; *variable != NULL; variable++) {
+		char meant[WF_OPTION_VARIABLE_BYTES];
+		if (!is_unknown(&tables, *variable, meant, sizeof(meant))) {
+			continue;
+		}
+		count++;
+		if (name[0] == '\0' || (near[0] == '\0' && meant[0] != '\0')) {
+			format_name(*variable, strcspn(*variable, "="), name, sizeof(name));
+			snprintf(near, sizeof(near), "%s", meant);
+		}
+	}
+	if (count == 0) {
+		return;
+	}
+	char more[48] = "";
+	bool has_near = near[0] != '\0';
+	if (count > 1) {
+		snprintf(more, sizeof(more), " (%u more: see weft env)", count - 1);
+	}
+	fprintf(stderr, "%s: warning: weft does not know the variable %s%s%s%s%s\n", program, name,
+		has_near ? "; did you mean " : "", near, has_near ? "?" : "", more);
+}
+
+/* A role in the environment that is not the command's. */
+static void
+warn_of_role(const char *program, enum wf_launcher_role role)
+{
+	static struct wf_launcher launcher;
+
+	wf_launcher_detect(&(struct wf_launcher_source){0}, WF_ROLE_UNKNOWN, &launcher);
+	const struct wf_launcher_finding *said = wf_launcher_find(&launcher, WF_FACT_ROLE);
+	if (said != NULL && said->ignored == NULL && launcher.role != role) {
+		char name[SOURCE_BYTES];
+		snprintf(name, sizeof(name), "%.*s", (int)strcspn(said->text, "="), said->text);
+		fprintf(stderr, "%s: warning: %s=%s is set, and this command starts a %s\n",
+			program, name, getenv(name),
+			role == WF_ROLE_PSERVER ? "pserver" : "trainer");
+	}
+}
+
+void
+wf_cmd_env_warn(const char *program, enum wf_launcher_role role)
+{
+	if (getenv("WEFT_ROLE") != NULL) {
+		return; /* weft launch has started it, which has looked */
+	}
+	warn_of_unknown(program);
+	if (role != WF_ROLE_UNKNOWN) {
+		warn_of_role(program, role);
+	}
 }
 
 int

@@ -675,6 +675,7 @@ launch(struct command *command, struct wf_env *env, int argc, char **argv)
 		return print_options(command);
 	}
 	if (st == WEFT_OK) {
+		wf_cmd_env_warn(PROGRAM, WF_ROLE_UNKNOWN);
 		st = wf_remote_set_check(&command->set.remote, command->set.local);
 	}
 	if (st == WEFT_OK) {

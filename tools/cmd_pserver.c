@@ -422,6 +422,7 @@ wf_cmd_pserver(int argc, char **argv)
 		return wf_command_print_options(&command.options);
 	}
 	if (st == WEFT_OK) {
+		wf_cmd_env_warn(PROGRAM, WF_ROLE_PSERVER);
 		st = check(&command);
 	}
 	stopper_block(&stopper);

@@ -55,6 +55,19 @@ find_trainer(char *out, size_t bytes)
 		directory, WEFT_LIBEXECDIR);
 }
 
+/* The training program reads its options itself. */
+static bool
+only_prints(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++) {
+		if (strncmp(argv[i], "--help", 6) == 0 || strcmp(argv[i], "-h") == 0 ||
+		    strncmp(argv[i], "--print_options", 15) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
 int
 wf_cmd_train(int argc, char **argv)
 {
@@ -64,6 +77,9 @@ wf_cmd_train(int argc, char **argv)
 	enum weft_status st = find_trainer(path, sizeof(path));
 	if (st != WEFT_OK) {
 		return wf_command_fail("weft train", st);
+	}
+	if (!only_prints(argc, argv)) {
+		wf_cmd_env_warn("weft train", WF_ROLE_TRAINER);
 	}
 	signal(SIGPIPE, SIG_DFL);
 	argv[0] = path;

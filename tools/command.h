@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/env.h"
+#include "base/launcher.h"
 #include "base/options.h"
 #include "base/exit_code.h"
 
@@ -28,6 +29,11 @@ int wf_cmd_version(int argc, char **argv);
 
 /* Whether `weft launch` itself has an option of this name. */
 bool wf_cmd_launch_has(const char *name);
+
+/* Before a command starts: prints a line about variables of weft's prefixes that no command knows,
+ * and one if the environment has another role than `role` (unknown: any is right). Nothing in a
+ * process that weft launch has started. Changes the recorded failure. */
+void wf_cmd_env_warn(const char *program, enum wf_launcher_role role);
 
 /* Prints the recorded failure as "program: text" on stderr; returns the exit code of `status`. */
 int wf_command_fail(const char *program, enum weft_status status);

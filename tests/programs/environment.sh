@@ -45,6 +45,23 @@ says last.err "use_gpu"
 expect 64 env PADDLE_INIT_PORTS_NUM=many "$WEFT" pserver
 says last.err "PADDLE_INIT_PORTS_NUM=many"
 
+# A name that no command knows, with the nearest one, in one line; and a role that is not the command's.
+expect 64 env WEFT_PORTS_NUN=2 WEFT_NOSUCHTHING=1 PADDLE_TRAINER_IDS=0 TRAINING_ROLE=TRAINER \
+	"$WEFT" pserver --ports_num=1 --job_name=-
+says last.err "weft pserver: warning: weft does not know the variable WEFT_PORTS_NUN; did you mean WEFT_PORTS_NUM? (2 more: see weft env)" \
+	"weft pserver: warning: TRAINING_ROLE=TRAINER is set, and this command starts a pserver"
+[ "$(grep -c warning last.err)" -eq 2 ] || fail "not two warnings"
+expect 0 env WEFT_TRAINER_IS=0 TRAINING_ROLE=PSERVER "$WEFT" train linear --sequential --num_passes=1
+says last.err "weft train: warning: weft does not know the variable WEFT_TRAINER_IS; did you mean WEFT_TRAINER_ID?" \
+	"weft train: warning: TRAINING_ROLE=PSERVER is set, and this command starts a trainer"
+port=$(free_ports)
+expect 0 env WEFT_TRAINER=2 WEFT_DATA_DIR= TRAINING_ROLE=TRAINER "$WEFT" launch --local --port="$port" -- \
+	train linear --num_passes=1
+says last.err "weft launch: warning: weft does not know the variable WEFT_TRAINER; did you mean"
+[ "$(grep -c warning last.err)" -eq 1 ] || fail "the processes of a job repeat what weft launch has found"
+expect 0 env WEFT_PORTS_NUM=1 TRAINING_ROLE=pserver "$WEFT" pserver --print_options
+says_not last.err warning
+
 # What an original's job script may have in its environment does not take a launched job apart.
 port=$(free_ports)
 PADDLE_INIT_LOCAL=1 WEFT_SEQUENTIAL=1 expect 0 "$WEFT" launch --local --trainers=2 --port="$port" \
