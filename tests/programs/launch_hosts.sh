@@ -245,6 +245,9 @@ rm ssh.sh.asked
 refuses "give one of --local, --hosts and --hostfile" 64 --local
 refuses "give --job_dispatch_package" 64 --job_dispatch_package=package --job_workspace=there
 refuses "--thirdparty needs a workspace" 64 --thirdparty=third
+refuses "--job_dispatch_package=/nosuch: No such file or directory" 64 --job_dispatch_package=/nosuch
+refuses "--job_dispatch_package=/dev/null: it is no folder" 64 --job_dispatch_package=/dev/null
+refuses "--thirdparty=nosuch: No such file or directory" 64 --job_workspace=/tmp --thirdparty=nosuch
 refuses "64 pservers of 17 ports each have 1088 ports, and a job on several hosts has 1024 at most" 64 \
 	--pservers=64 --ports_num=17
 refuses "--port_range=7: give two ports" 64 --port_range=7

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/assert.h"
 
@@ -200,6 +202,28 @@ parse_range(const char *text, struct wf_remote_job *out)
 	return WEFT_OK;
 }
 
+/* A folder that is copied to the hosts; "": there is none. */
+static enum weft_status
+check_folder(const char *option, const char *path)
+{
+	struct stat info;
+
+	if (path[0] == '\0') {
+		return WEFT_OK;
+	}
+	if (stat(path, &info) != 0) {
+		return wf_fail(WEFT_INVALID, "--%s=%.300s: %s", option, path, strerror(errno));
+	}
+	if (!S_ISDIR(info.st_mode)) {
+		return wf_fail(WEFT_INVALID, "--%s=%.300s: it is no folder", option, path);
+	}
+	if (access(path, R_OK | X_OK) != 0) {
+		return wf_fail(WEFT_INVALID, "--%s=%.300s: the folder cannot be read: %s", option,
+			       path, strerror(errno));
+	}
+	return WEFT_OK;
+}
+
 static enum weft_status
 make_secret(const char *path, struct wf_remote_job *out)
 {
@@ -228,8 +252,14 @@ wf_remote_set_read(const struct wf_remote_set *set, struct wf_remote_job *out)
 		.third = or_null(set->thirdparty),
 		.secret = out->secret,
 	};
-	enum weft_status st = set->hosts[0] != '\0' ? wf_hosts_parse(set->hosts, &out->hosts)
-						    : wf_hosts_read(set->hostfile, &out->hosts);
+	enum weft_status st = check_folder("job_dispatch_package", set->job_dispatch_package);
+	if (st == WEFT_OK) {
+		st = check_folder("thirdparty", set->thirdparty);
+	}
+	if (st == WEFT_OK) {
+		st = set->hosts[0] != '\0' ? wf_hosts_parse(set->hosts, &out->hosts)
+					   : wf_hosts_read(set->hostfile, &out->hosts);
+	}
 	if (st == WEFT_OK && set->port_range[0] != '\0') {
 		st = parse_range(set->port_range, out);
 	}
