@@ -56,22 +56,32 @@ add_offers(const struct wf_paths *t, struct wf_path *path, struct wf_path_head *
 	return out->offer_count > before;
 }
 
+static bool
+is_known(const uint8_t id[WF_PATH_ID_BYTES])
+{
+	static const uint8_t unknown[WF_PATH_ID_BYTES];
+	return memcmp(id, unknown, sizeof(unknown)) != 0;
+}
+
 /* Chooses what this end offers to the sender of `hello`: fills in offers, or reason and text. */
 static void
 choose(struct wf_paths *t, const struct wf_path_head *hello, struct wf_path_head *out)
 {
-	bool same_host = memcmp(hello->id, t->host_id, sizeof(hello->id)) == 0;
-	for (size_t i = 0, zeroes = 0; i < sizeof(hello->id); i++) {
-		zeroes += hello->id[i] == 0;
-		same_host = same_host && zeroes < sizeof(hello->id); /* otherwise unknown */
-	}
+	bool both_known = is_known(hello->id) && is_known(t->host_id);
+	bool same_host = both_known && memcmp(hello->id, t->host_id, sizeof(hello->id)) == 0;
 	out->reason = t->path_count == 1 ? WF_PATH_ONLY : WF_PATH_PEER_LEFT;
 	for (unsigned i = 1; i < t->path_count; i++) {
 		struct wf_path *path = &t->path[i];
 		if ((hello->paths & wf_paths_bit(path)) == 0) {
 			continue;
 		}
-		if (path->kind->one_host && !same_host) {
+		if (path->kind->one_host && !both_known) {
+			out->reason = WF_PATH_MISSING;
+			(void)snprintf(out->text, sizeof(out->text),
+				       "%s: whether both ends are on one host is unknown, for one "
+				       "has no /proc",
+				       path->kind->name);
+		} else if (path->kind->one_host && !same_host) {
 			out->reason = WF_PATH_OTHER_HOST;
 		} else if (path->port == 0) {
 			out->reason = WF_PATH_MISSING;

@@ -393,12 +393,15 @@ say_other_hosts(struct conf *t)
 		memset(head.id, id, sizeof(head.id));
 		struct wf_conn *conn = say(raw, &server->at, blob, wf_path_encode(&head, blob));
 		struct seen *up = conf_await(t, server, NULL, WF_EVENT_UP);
-		CHECK(up != NULL && is_over(up->conn, "tcp", "on another host"));
+		CHECK(up != NULL && is_over(up->conn, "tcp",
+					    id == 0 ? "whether both ends are on one host is unknown"
+						    : "on another host"));
 		CHECK(wf_transport_answer(up->conn, true, "yes", 3) == WEFT_OK);
 		up = conf_await(t, raw, conn, WF_EVENT_UP);
 		CHECK(up != NULL);
 		CHECK(wf_path_decode(up->bytes, up->byte_count, &head, &used) == WEFT_OK);
-		CHECK(head.kind == WF_PATH_HERE && head.reason == WF_PATH_OTHER_HOST);
+		CHECK(head.kind == WF_PATH_HERE &&
+		      head.reason == (id == 0 ? WF_PATH_MISSING : WF_PATH_OTHER_HOST));
 		CHECK(up->byte_count == used + 3 && memcmp(up->bytes + used, "yes", 3) == 0);
 	}
 	return true;
