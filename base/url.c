@@ -232,11 +232,15 @@ walk_list(const char *text, uint16_t default_port, struct wf_host *out, unsigned
 		if (idx >= max) {
 			return wf_fail(WEFT_INVALID, "address list: more than %u entries", max);
 		}
+		if (entry.bytes == 0 && idx == 0 && at[0] == '\0') {
+			return wf_fail(WEFT_INVALID, "the address list is empty; write host, "
+						     "host:port or [v6]:port");
+		}
 		if (entry.bytes == 0) {
 			return wf_fail(WEFT_INVALID,
 				       "address list \"%.*s\": entry %u is empty; write host, "
 				       "host:port or [v6]:port between commas",
-				       QUOTE_BYTES, text, idx);
+				       QUOTE_BYTES, text, idx + 1);
 		}
 		enum weft_status st = parse_span(entry, default_port, &host);
 		if (st != WEFT_OK) {

@@ -130,9 +130,9 @@ a_bad_list_is_refused_and_changes_nothing(void **state)
 		const char *text;
 		const char *reason;
 	} cases[] = {
-		{"", "entry 0 is empty"},           {"a,,b", "entry 1 is empty"},
-		{"a,b,", "entry 2 is empty"},       {",a", "entry 0 is empty"},
-		{"a, ,b", "entry 1 is empty"},      {"a,b:99999", "1 to 65535"},
+		{"", "the address list is empty"},  {"a,,b", "entry 2 is empty"},
+		{"a,b,", "entry 3 is empty"},       {",a", "entry 1 is empty"},
+		{"a, ,b", "entry 2 is empty"},      {"a,b:99999", "1 to 65535"},
 		{"a,b,c,d", "more than 3 entries"}, {"a b,c", "not a host name"},
 	};
 	for (unsigned i = 0; i < WF_ARRAY_COUNT(cases); i++) {
