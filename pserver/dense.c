@@ -246,10 +246,11 @@ describe_job(struct wf_lane *lane)
 	struct wf_dense *dense = lane->own;
 	const struct wf_store *store = &dense->store;
 	uint64_t shard_bytes = wf_store_bytes(store);
+	const char *trainers = lane->peers.count == 1 ? "trainer" : "trainers";
 	wf_stats_set(&lane->stats, WF_LANE_SHARD_ALLOCATED_BYTES, shard_bytes);
 	if (dense->job.tensor_count == 0) {
-		wf_log(lane->env, WF_LOG_INFO, "lane %u: job of %u trainers, without tensors",
-		       lane->opts.idx, lane->peers.count);
+		wf_log(lane->env, WF_LOG_INFO, "lane %u: job of %u %s, without tensors",
+		       lane->opts.idx, lane->peers.count, trainers);
 		return;
 	}
 	if (store->stored_count == 0) {
@@ -261,9 +262,10 @@ describe_job(struct wf_lane *lane)
 		return;
 	}
 	wf_log(lane->env, WF_LOG_INFO,
-	       "lane %u: job of %u trainers, %u tensors: %u of %u slices here, %" PRIu64
+	       "lane %u: job of %u %s, %u %s: %u of %u slices here, %" PRIu64
 	       " bytes of parameters and state, optimizer %s, kernels %s",
-	       lane->opts.idx, lane->peers.count, dense->job.tensor_count, store->stored_count,
+	       lane->opts.idx, lane->peers.count, trainers, dense->job.tensor_count,
+	       dense->job.tensor_count == 1 ? "tensor" : "tensors", store->stored_count,
 	       dense->placement.slice_count, shard_bytes,
 	       wf_optimizer_name(store->optimizer.method.kind), store->kernels->name);
 }

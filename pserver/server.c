@@ -264,12 +264,33 @@ is_loopback(const char *name)
 	return true;
 }
 
+/* That only this host can reach it, with the address that a name stands for; "" if others can. */
+static void
+describe_loopback(const struct wf_server *server, char *out, size_t bytes)
+{
+	struct wf_host at = server->opts.listen;
+	struct wf_addresses here;
+	char name[WF_HOST_BYTES] = "";
+	out[0] = '\0';
+	if (!is_loopback(at.name)) {
+		return;
+	}
+	at.port = wf_server_port(server, 0);
+	if (!wf_addresses_numeric(&at, &here) && wf_addresses_here(at.name, &here) == WEFT_OK) {
+		wf_address_set_port(&here.at[0], at.port);
+		wf_address_name(&at, &here.at[0], name, sizeof(name));
+	}
+	(void)snprintf(out, bytes,
+		       "%s%sonly this host can reach it; --listen=ADDR opens it to others\n", name,
+		       name[0] != '\0' ? ": " : "");
+}
+
 void
 wf_server_describe(const struct wf_server *server, char *out, size_t bytes)
 {
 	const struct wf_server_opts *opts = &server->opts;
 	const char *name = opts->listen.name;
-	bool loopback = is_loopback(name);
+	char loopback[WF_HOST_BYTES + 80];
 	const uint32_t trainer_count = opts->session.num_gradient_servers;
 	const uint32_t dense = opts->session.ports_num;
 	const uint32_t sparse = opts->session.ports_num_for_sparse;
@@ -286,15 +307,15 @@ wf_server_describe(const struct wf_server *server, char *out, size_t bytes)
 			       sparse,
 			       opts->sparse != NULL ? " sparse" : " more ports are kept free");
 	}
-	(void)snprintf(
-		out, bytes,
-		"pserver listens on %s, ports %u to %u: %u dense %s%s\n"
-		"%s"
-		"it serves %s, over transport %s, with pin %s",
-		name, wf_server_port(server, 0), wf_server_port(server, server->lane_count - 1),
-		dense, dense == 1 ? "lane" : "lanes", beside,
-		loopback ? "only this host can reach it; --listen=ADDR opens it to others\n" : "",
-		trainers, opts->session.transport, opts->session.pin);
+	describe_loopback(server, loopback, sizeof(loopback));
+	(void)snprintf(out, bytes,
+		       "pserver listens on %s, ports %u to %u: %u dense %s%s\n"
+		       "%s"
+		       "it serves %s, over transport %s, with pin %s",
+		       name, wf_server_port(server, 0),
+		       wf_server_port(server, server->lane_count - 1), dense,
+		       dense == 1 ? "lane" : "lanes", beside, loopback, trainers,
+		       opts->session.transport, opts->session.pin);
 }
 
 /* Whoever reaches the ports of a pserver without a secret is a trainer if it says so. */

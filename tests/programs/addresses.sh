@@ -21,6 +21,8 @@ job 127.0.0.1 "127.0.0.1:$port"
 first=$digest
 job localhost "localhost:$port"
 says pserver.err "listens on localhost" "only this host can reach it"
+grep -qE 'localhost:[0-9]+ \((127\.0\.0\.1|\[::1\]):[0-9]+\): only this host' pserver.err ||
+	fail "the address that localhost stands for is not named"
 [ "$digest" = "$first" ] || fail "localhost: digest $digest, not $first"
 job 127.0.0.1 "localhost:$port" # also where the name has an IPv6 address that nobody listens on
 [ "$digest" = "$first" ] || fail "localhost over IPv4: digest $digest, not $first"
