@@ -43,7 +43,8 @@ write_file(const char *path, const char *text)
 	}
 	enum weft_status st = wf_own_file_open(partial, 0, &fd);
 	if (st != WEFT_OK) {
-		return st;
+		const struct wf_error why = *wf_error_record();
+		return wf_fail(st, "--ready_file=%.150s: %.350s", path, why.text);
 	}
 	st = write_text(fd, partial, text);
 	close(fd);

@@ -236,7 +236,7 @@ says last.err "a message has the unknown type 71"
 # ---- ports ----
 start busy "$WEFT" pserver --port="$port" --listen=127.0.0.2
 wait_for busy.err "listens"
-refuses "127.0.0.2: 1 consecutive ports are needed" 69
+refuses "127.0.0.2: a port is needed on 127.0.0.2, and there is none free from $port to " 69
 expect 0 ./on_hosts.sh 127.0.0.2 --port_range="$port-$((port + 3))" --job_workspace="$second" -- ./train.sh 1 2 3
 says last.err "pserver 0 listens on 127.0.0.2:$((port + 1)), on host 127.0.0.2"
 

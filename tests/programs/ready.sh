@@ -68,7 +68,7 @@ wait_for pserver.err "NOTIFY_SOCKET=vsock:2:1: cannot tell the service manager"
 kill -TERM "$last_pid"
 ends "$last_pid" 30 "weft pserver"
 expect 74 "$WEFT" pserver --port="$port" --ready_file=nowhere/ready
-says last.err "nowhere/ready.partial"
+says last.err "--ready_file=nowhere/ready: nowhere/ready.partial cannot be written: No such file"
 : >other
 ln other ready.partial
 expect 74 "$WEFT" pserver --port="$port" --ready_file=ready

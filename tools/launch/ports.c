@@ -128,6 +128,9 @@ wf_ports_find(struct wf_host *at, unsigned count)
 			return st;
 		}
 	}
+	if (count == 1) {
+		return wf_fail(WEFT_UNAVAILABLE, "%s: no free port from %u on", at->name, at->port);
+	}
 	return wf_fail(WEFT_UNAVAILABLE, "%s: no %u consecutive free ports from %u on", at->name,
 		       count, at->port);
 }

@@ -128,11 +128,14 @@ listen_in(struct wf_reach *reach, struct wf_host *at, uint16_t lowest, uint16_t 
 			return st;
 		}
 	}
+	char needed[48] = "a port is needed";
+	if (count > 1) {
+		snprintf(needed, sizeof(needed), "%u consecutive ports are needed", count);
+	}
 	return wf_fail(WEFT_UNAVAILABLE,
-		       "%u consecutive ports are needed on %.100s, and there are none free from %u "
-		       "to %u; stop the process that uses them, or choose others with --port or "
-		       "--port_range",
-		       count, at->name, lowest, highest);
+		       "%s on %.100s, and there is none free from %u to %u; stop the process that "
+		       "uses it, or choose another one with --port or --port_range",
+		       needed, at->name, lowest, highest);
 }
 
 enum weft_status

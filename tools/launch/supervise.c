@@ -468,13 +468,15 @@ static void
 describe_cause(const struct job *job, struct wf_supervise_end *out)
 {
 	const struct wf_child *cause = job->cause;
-	const char *last = cause->last_error[0] != '\0' ? cause->last_error : "it printed nothing";
+	bool has_last = cause->last_error[0] != '\0';
+	const char *last = has_last ? cause->last_error : "it printed nothing";
 
 	if (WIFSIGNALED(cause->wait_status)) {
 		int number = WTERMSIG(cause->wait_status);
 		snprintf(out->cause, sizeof(out->cause),
-			 "%s (pid %d) was killed by signal %d (%s); its last line: %.512s",
-			 cause->spec->name, (int)cause->pid, number, strsignal(number), last);
+			 "%s (pid %d) was killed by signal %d (%s); %s%.512s", cause->spec->name,
+			 (int)cause->pid, number, strsignal(number),
+			 has_last ? "its last line: " : "", last);
 	} else {
 		int code = WEXITSTATUS(cause->wait_status);
 		char meaning[MEANING_BYTES] = ""; /* the exit codes of another program have their
