@@ -240,7 +240,7 @@ trainer_session(const struct command *command)
 				    : &command->train.opts.session;
 }
 
-/* A user's program has no option for the name of its job. What the environment gives, it inherits. */
+/* A user's program has no option for its job's name. What the environment gives, it inherits. */
 static void
 export_job_name(struct command *command)
 {
