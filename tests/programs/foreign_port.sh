@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The port of a server of another kind, which waits for a line before it answers: it is named, also
-# when the trainer gives up.
+# when the trainer gives up. A port that says nothing keeps its own words: it may be a busy pserver's.
 . "${0%/*}/lib.sh"
 needs_training
 command -v python3 >/dev/null || {
@@ -16,3 +16,14 @@ expect 69 "$WEFT" train linear --pservers=127.0.0.1:"$port" --connect_timeout=3s
 says last.err "trainer 0 waits, 2 s of at most 3 s" "this is the port of an HTTP server, not of a weft pserver"
 grep 'did not answer within 3.0 s' last.err | grep -qF 'the port of an HTTP server' ||
 	fail "the end does not name the HTTP server"
+
+port=$((port + 1))
+start silent python3 -u -c '
+import socket, sys, time
+s = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+print("it listens")
+time.sleep(600)' "$port"
+until_true 60 grep -q 'it listens' silent.out || fail "the silent server has not started"
+expect 69 "$WEFT" train linear --pservers=127.0.0.1:"$port" --connect_timeout=3s
+says last.err "trainer 0 waits, 2 s of at most 3 s: pserver 0 lane 0 (127.0.0.1:$port) has not answered yet: it may be busy"
+says_not last.err "HTTP"
