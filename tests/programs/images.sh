@@ -6,8 +6,18 @@
 needs_training
 
 mkdir nothing
-expect 74 "$WEFT" train mlp --sequential --format=idx --data=nothing
-says last.err "nothing/train-images-idx3-ubyte: no such file"
+for folder in nothing nothing/there; do
+	expect 65 "$WEFT" train mlp --sequential --format=idx --data=$folder
+	says last.err "$folder/train-images-idx3-ubyte: no such file"
+done
+# Six images of one pixel to train on, and one to test with.
+mkdir small
+{ printf '\0\0\10\3\0\0\0\6\0\0\0\1\0\0\0\1'; printf '\1\2\3\4\5\6'; } >small/train-images-idx3-ubyte
+printf '\0\0\10\1\0\0\0\6\0\1\0\1\0\1' >small/train-labels-idx1-ubyte
+printf '\0\0\10\3\0\0\0\1\0\0\0\1\0\0\0\1\7' >small/t10k-images-idx3-ubyte
+printf '\0\0\10\1\0\0\0\1\1' >small/t10k-labels-idx1-ubyte
+expect 0 "$WEFT" train mlp --sequential --format=idx --data=small --num_passes=1
+says last.err "data of trainer 0: 7 rows in a folder of idx files, in memory"
 expect 64 "$WEFT" train ctr --sequential --format=idx --data=nothing
 says last.err "format=idx"
 folder=/usr/share/datasets/fashion-mnist

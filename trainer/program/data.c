@@ -291,15 +291,22 @@ name_failure(const struct wf_run *job, uint32_t trainer, enum weft_status st)
 static void
 log_set(const struct wf_run *job, uint32_t trainer, const char *what, const struct wf_set *set)
 {
+	const char *own = job->data.split == WF_SPLIT_MINE ? ", its own" : "";
 	char window[64] = "in memory";
 
+	if (is_idx(job->opts)) {
+		wf_log(job->env, WF_LOG_INFO,
+		       "%s of trainer %" PRIu32 "%s: %zu rows in a folder of idx files, in memory",
+		       what, trainer, own, set->source.rows);
+		return;
+	}
 	if (set->is_streamed) {
 		snprintf(window, sizeof(window), "read in windows of %zu bytes", set->window_bytes);
 	}
 	wf_log(job->env, WF_LOG_INFO,
 	       "%s of trainer %" PRIu32 "%s: %zu rows in %zu file%s, %" PRIu64 " bytes of text, %s",
-	       what, trainer, job->data.split == WF_SPLIT_MINE ? ", its own" : "", set->source.rows,
-	       set->files.count, set->files.count == 1 ? "" : "s", set->bytes, window);
+	       what, trainer, own, set->source.rows, set->files.count,
+	       set->files.count == 1 ? "" : "s", set->bytes, window);
 }
 
 static enum weft_status

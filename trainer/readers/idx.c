@@ -144,10 +144,12 @@ find_file(const char *folder, const char *name, char *out)
 	if (access(out, F_OK) != 0) {
 		out[bytes - 3] = '\0';
 	}
-	if (access(out, F_OK) != 0) {
-		return wf_fail_errno(WEFT_IO, errno, "%s: no such file, with .gz or without", out);
+	if (access(out, F_OK) == 0) {
+		return WEFT_OK;
 	}
-	return WEFT_OK;
+	return errno == ENOENT || errno == ENOTDIR
+		       ? wf_fail(WEFT_DATA, "%s: no such file, with .gz or without", out)
+		       : wf_fail_errno(WEFT_IO, errno, "%s: cannot be looked for", out);
 }
 
 /* Images and labels of one half, as many of either. */
