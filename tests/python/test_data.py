@@ -113,6 +113,31 @@ class Split(Folder):
         weft.data.split(lambda: range(25), 10, self.path("%05d"), force=True)
         self.assertEqual(self.names(), ["00000", "00001", "00002"])
 
+    def test_a_folder_is_made_and_goes_with_what_fails(self):
+        paths = weft.data.split(lambda: range(3), 2, self.path("parts/train-%05d.pickle"))
+        self.assertEqual(paths, [self.path("parts/train-0000%d.pickle" % i) for i in range(2)])
+        paths = weft.data.convert(self.path("records"), lambda: range(3), 2, "train", compressor="none")
+        self.assertEqual([os.path.dirname(path) for path in paths], [self.path("records")] * 2)
+        with self.assertRaises(ZeroDivisionError):
+            weft.data.split(lambda: (1 // (1 - i) for i in range(3)), 1, self.path("none/%d"))
+        with self.assertRaisesRegex(FileNotFoundError, "deep/parts'"):
+            weft.data.split(lambda: range(3), 2, self.path("deep/parts/%d"))
+        self.assertEqual(self.names(), ["parts", "records"])
+
+    def test_a_loader_or_dumper_that_does_not_fit_is_named_with_its_file(self):
+        text, packed = self.path("0.json"), self.path("0.pickle")
+        with self.assertRaisesRegex(weft.InvalidError, "0.json: dumper=dump with mode='wb': .*mode=\"w\""):
+            weft.data.split(lambda: [1], 1, self.path("%d.json"), dumper=json.dump)
+        self.assertEqual(self.names(), [])
+        weft.data.split(lambda: [1], 1, self.path("%d.json"), dumper=json.dump, mode="w")
+        weft.data.split(lambda: [1], 1, self.path("%d.pickle"))
+        for path, options in ((text, {}), (packed, {"loader": json.load, "mode": "r"}), (packed, {"loader": len})):
+            with self.assertRaisesRegex(weft.DataError, "; give the loader= that fits") as seen:
+                list(weft.data.cluster_files_reader(path, 1, 0, **options)())
+            self.assertTrue(str(seen.exception).startswith(path + ": loader="), seen.exception)
+        with self.assertRaisesRegex(weft.DataError, "TypeError: 'int' object is not iterable"):
+            list(weft.data.cluster_files_reader(packed, 1, 0, loader=lambda file: 1)())
+
     def test_a_suffix_without_a_number_is_refused(self):
         for suffix in ("x", "%s-%s", "%%"):
             with self.assertRaisesRegex(weft.InvalidError, "one %d in it"):
@@ -166,6 +191,43 @@ class RecordIO(Folder):
         shuffled = list(weft.data.recordio_reader(self.path("q-*"), loader=pickle.loads)())
         self.assertNotEqual(shuffled, samples)
         self.assertEqual(sorted(shuffled), samples)
+
+    def test_shards_get_the_samples_in_turn_as_the_original_dealt_them(self):
+        paths = weft.data.convert(
+            output_path=self.path("dataset"), reader=lambda: range(25), num_shards=10, name_prefix="train",
+            compressor="none",
+        )  # fmt: skip
+        self.assertEqual(paths, [self.path("dataset/train-%05d-of-00010" % i) for i in range(10)])
+        for i, path in enumerate(paths):
+            self.assertEqual(list(weft.data.recordio_reader(path, loader=pickle.loads)()), list(range(i, 25, 10)))
+        self.weft("verify", self.path("dataset"))
+        for options, why in (
+            ({"num_shards": 0}, "num_shards=0"),
+            ({}, "give one of them"),
+            ({"num_shards": 2, "line_count": 3}, "give one of them"),
+            ({"num_shards": 2, "shuffle_seed": 3}, "shuffle_seed=3"),
+            ({"num_shards": 26}, "num_shards=26: there are 25 samples"),
+        ):
+            with self.assertRaisesRegex(weft.InvalidError, why):
+                weft.data.convert(self.folder, lambda: range(25), name_prefix="x", compressor="none", **options)
+        self.assertEqual(self.names(), ["dataset"])
+
+    def test_a_loader_or_dumper_that_does_not_fit_is_named_with_its_record(self):
+        with self.assertRaisesRegex(weft.InvalidError, "dumper=dumps: returned str, but a record is bytes"):
+            weft.data.convert(self.folder, lambda: [1], 1, "x", dumper=json.dumps, compressor="none")
+        self.assertEqual(self.names(), [])
+        other.write(self.path("x"), [pickle.dumps(1), b"text"], other.NONE)
+        reader = weft.data.recordio_reader(self.path("x"), loader=pickle.loads)
+        with self.assertRaisesRegex(weft.DataError, "x: record 2: loader=loads: .*; give the loader="):
+            list(reader())
+        buffer = bytearray()  # whose bytes are another sample's before the chunk is written
+
+        def dump(sample):
+            buffer[:] = b"%d" % sample
+            return memoryview(bytes(buffer)) if sample == 2 else buffer
+
+        paths = weft.data.convert(self.folder, lambda: range(4), 4, "y", dumper=dump, compressor="none")
+        self.assertEqual(list(weft.data.recordio_reader(paths)()), [b"0", b"1", b"2", b"3"])
 
     def test_a_damaged_file_is_refused_with_the_place(self):
         def refused(data, why):

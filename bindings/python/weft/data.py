@@ -19,16 +19,17 @@ data`, which has the same."""
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import pickle
 import random
 import re
 import stat
-from typing import IO, Any, BinaryIO, Callable, Iterable, Iterator, List, Optional, Sequence, Union
+from typing import IO, Any, Callable, Iterable, Iterator, List, Optional, Sequence, Union
 
 from weft import _files, _recordio
-from weft.errors import InvalidError
+from weft.errors import DataError, Error, InvalidError
 
 __all__ = ["cluster_files_reader", "convert", "recordio_reader", "split"]
 
@@ -41,13 +42,24 @@ class _Target:
     def __init__(self, force: bool) -> None:
         self._force = force
         self._hidden: List[str] = []
+        self._made: List[str] = []  # folders
 
     def create(self, folder: str, mode: str) -> IO[Any]:
-        """A new file, to be closed by `close`."""
+        """A new file, to be closed by `close`. Makes its folder, but none that this one is in."""
+        if folder and not os.path.isdir(folder):
+            os.mkdir(folder)
+            self._made.append(folder)
+            self._sync(os.path.dirname(os.path.abspath(folder)))
         hidden = os.path.join(folder or ".", ".weft-%d-%016x" % (os.getpid(), random.SystemRandom().getrandbits(64)))
         file = open(hidden, mode.replace("w", "x"))
         self._hidden.append(hidden)
         return file
+
+    @staticmethod
+    def _sync(folder: str) -> None:
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        os.fsync(fd)
+        os.close(fd)
 
     @staticmethod
     def close(file: IO[Any]) -> None:
@@ -76,9 +88,7 @@ class _Target:
                 os.unlink(hidden)
             self._hidden.remove(hidden)
         for folder in {os.path.dirname(name) or "." for name in names}:
-            fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-            os.fsync(fd)
-            os.close(fd)
+            self._sync(folder)
         for name in others:
             os.unlink(name)
 
@@ -91,6 +101,46 @@ class _Target:
                 os.unlink(hidden)
             except FileNotFoundError:
                 pass
+        for folder in self._made:
+            with contextlib.suppress(OSError):
+                os.rmdir(folder)  # stays where a file is in it
+
+
+@contextlib.contextmanager
+def _record_file(
+    target: _Target, folder: str, dumper: Callable[[Any], bytes], compressor: str
+) -> Iterator[Callable[[Any], None]]:
+    """A new RecordIO file; what it gives writes a sample."""
+    with target.create(folder, "wb") as file:
+        writer = _recordio.Writer(file, compressor)
+
+        def write(sample: Any) -> None:
+            record = dumper(sample)
+            if not isinstance(record, (bytes, bytearray, memoryview)):
+                raise InvalidError(
+                    "dumper=%s: returned %s, but a record is bytes; give a dumper= that encodes it, such as "
+                    "lambda sample: json.dumps(sample).encode()" % (_name_of(dumper), type(record).__name__)
+                )
+            writer.write(bytes(record))
+
+        yield write
+        writer.finish()
+        target.close(file)
+
+
+def _name_of(function: Any) -> str:
+    return getattr(function, "__qualname__", None) or repr(function)
+
+
+def _unfit(where: str, loader: Any, error: Exception, remedy: str) -> DataError:
+    return DataError(
+        "%s: loader=%s: %s: %s; give the loader= that fits the dumper= of this file%s"
+        % (where, _name_of(loader), type(error).__name__, error, remedy)
+    )
+
+
+# What a loader passes on, for it has a file, argument or number in it: the rest names none.
+_CLEAR = (Error, MemoryError, OSError)
 
 
 def _batches(reader: Reader, line_count: int) -> Iterator[List[Any]]:
@@ -123,7 +173,8 @@ def split(
 ) -> List[str]:
     """Write the samples of a reader to files of `line_count` samples each; the last may have fewer.
 
-    suffix  path of the files, with one %d in its last part for their numbers from 0
+    suffix  path of the files, with one %d in its last part for their numbers from 0; the folder in front
+            of that is made if it does not exist
     dumper  called as dumper(list of samples, file)
     mode    of open(): "w" for dumpers that write text, such as json.dump
     force   replace files that exist, and remove those that follow them by number
@@ -145,7 +196,13 @@ def split(
             names.append(suffix % len(names))
             file = target.create(os.path.dirname(names[-1]), mode)
             with file:
-                dumper(samples, file)
+                try:
+                    dumper(samples, file)
+                except TypeError as error:
+                    raise InvalidError(
+                        '%s: dumper=%s with mode=%r: %s; a dumper that writes text needs mode="w", one that '
+                        'writes bytes mode="wb"' % (names[-1], _name_of(dumper), mode, error)
+                    ) from error
                 target.close(file)
         behind = (suffix % number for number in itertools.count(len(names)))
         target.finish(names, itertools.takewhile(os.path.lexists, behind))
@@ -175,7 +232,12 @@ def cluster_files_reader(
     def reader() -> Iterator[Any]:
         for path in _files.share(files_pattern, trainer_count, trainer_id):
             with _files.open_unpacked(path, mode) as file:
-                samples = loader(file)
+                try:
+                    samples = iter(loader(file))
+                except _CLEAR:
+                    raise
+                except Exception as error:
+                    raise _unfit(path, loader, error, ', and mode="r" where it reads text') from error
             yield from samples
 
     return reader
@@ -184,28 +246,43 @@ def cluster_files_reader(
 def _sets_of(folder: str, prefix: str) -> List[str]:
     """The files of all sets of this prefix that are in the folder."""
     shape = re.compile(re.escape(prefix) + r"-[0-9]{5,9}-of-[0-9]{5,9}\Z")
-    return sorted(os.path.join(folder, name) for name in os.listdir(folder or ".") if shape.match(name))
+    try:
+        names = os.listdir(folder or ".")
+    except FileNotFoundError:
+        return []
+    return sorted(os.path.join(folder, name) for name in names if shape.match(name))
+
+
+def _deal(reader: Reader, writes: Sequence[Callable[[Any], None]]) -> None:
+    """One sample to each file in turn."""
+    count = 0
+    for sample in reader():
+        writes[count % len(writes)](sample)
+        count += 1
+    if count < len(writes):
+        raise InvalidError("num_shards=%d: there are %d samples, too few for as many files" % (len(writes), count))
 
 
 def convert(
     output_path: str,
     reader: Reader,
-    line_count: int,
-    name_prefix: str,
+    line_count: Optional[int] = None,
+    name_prefix: str = "",
     dumper: Callable[[Any], bytes] = pickle.dumps,
     compressor: str = "snappy",
     shuffle_seed: Optional[int] = None,
     force: bool = False,
+    num_shards: Optional[int] = None,
 ) -> List[str]:
-    """Write the samples of a reader to RecordIO files of `line_count` records each; the last may have
-    fewer.
+    """Write the samples of a reader to RecordIO files: of `line_count` records each, of which the last may
+    have fewer, or to `num_shards` files, one sample to each in turn.
 
-    output_path   folder, which exists
+    output_path   folder, which is made if it does not exist
     name_prefix   the files are called PREFIX-00000-of-00010 and so on
     dumper        called as dumper(sample); returns the bytes of a record
     compressor    "snappy" (needs libsnappy), "gzip" or "none"
-    shuffle_seed  shuffle the samples of each file, in an order that this number decides; None: as they
-                  come. The original shuffled them, by chance.
+    shuffle_seed  with line_count: shuffle the samples of each file, in an order that this number decides;
+                  None: as they come. The original shuffled them, by chance.
     force         replace files that exist, and remove sets of the same PREFIX with another number of
                   files
 
@@ -213,6 +290,12 @@ def convert(
     _refuse_not_callable(dumper=dumper)
     chance = random.Random(shuffle_seed)
     count = 0
+    if (line_count is None) == (num_shards is None):
+        raise InvalidError("line_count=%r, num_shards=%r: give one of them" % (line_count, num_shards))
+    if num_shards is not None and num_shards < 1:
+        raise InvalidError("num_shards=%r: is at least 1" % (num_shards,))
+    if num_shards is not None and shuffle_seed is not None:
+        raise InvalidError("shuffle_seed=%r: is for line_count; shuffle in the reader" % (shuffle_seed,))
     if not name_prefix or name_prefix.startswith(".") or "/" in name_prefix:
         raise InvalidError(
             "name_prefix=%r: must be the beginning of a file's name, without a dot in front" % (name_prefix,)
@@ -220,16 +303,17 @@ def convert(
     others = _sets_of(output_path, name_prefix)
     with _Target(force) as target:
         target.check(others)
-        for samples in _batches(reader, line_count):
+        if num_shards is not None:
+            count = num_shards
+            with contextlib.ExitStack() as stack:
+                files = [_record_file(target, output_path, dumper, compressor) for _ in range(count)]
+                _deal(reader, [stack.enter_context(file) for file in files])
+        for samples in _batches(reader, line_count) if line_count is not None else ():
             if shuffle_seed is not None:
                 chance.shuffle(samples)
-            file: BinaryIO = target.create(output_path, "wb")
-            with file:
-                writer = _recordio.Writer(file, compressor)
+            with _record_file(target, output_path, dumper, compressor) as write:
                 for sample in samples:
-                    writer.write(dumper(sample))
-                writer.finish()
-                target.close(file)
+                    write(sample)
             count += 1
         names = [os.path.join(output_path, "%s-%05d-of-%05d" % (name_prefix, i, count)) for i in range(count)]
         target.finish(names, others)
@@ -256,7 +340,14 @@ def recordio_reader(
 
     def reader() -> Iterator[Any]:
         for path in _files.share(paths, trainer_count, trainer_id):
-            records = _recordio.read(path)
-            yield from records if loader is None else map(loader, records)
+            for number, record in enumerate(_recordio.read(path), 1):
+                try:
+                    sample = record if loader is None else loader(record)
+                except _CLEAR:
+                    raise
+                except Exception as error:
+                    remedy = ", or none: the samples are the bytes then"
+                    raise _unfit("%s: record %d" % (path, number), loader, error, remedy) from error
+                yield sample
 
     return reader
