@@ -77,7 +77,11 @@ bad 64 "with scale=range scales its columns" linear --sequential --format=csv --
 bad 64 "linear tests on a part of its own data" linear --sequential --format=csv --data=parts \
 	--scale=range --test_list=parts
 bad 64 "must be strikes, libsvm or criteo" ctr --sequential --format=csv --data=parts
-bad 65 "has 0 columns named price" linear --sequential --format=csv --data=parts --target=price
+bad 65 "line 1: no column is named price; there are medv, crim, zn," linear --sequential --format=csv --data=parts --target=price
+for model in linear mlp ctr; do # the format is not named
+	bad 65 "; --format=" $model --sequential --data=parts/p-00000-of-00005
+	says last.err "--format=csv"
+done
 bad 65 "classes are numbered from 0" mlp --sequential --format=csv --data=parts
 mv parts/p-00001-of-00005 away
 bad 65 "parts/p-00001-of-00005: is missing" linear --sequential --format=csv --data=parts
@@ -85,6 +89,9 @@ mv away parts/p-00001-of-00005
 sed -i '1s/crim/crime/' parts/p-00002-of-00005
 bad 65 'p-00002-of-00005: line 1, column 2: "crime" is not what the header must have' \
 	linear --sequential --format=csv --data=parts
+printf 'a\001,y\n1,2\n' >raw0 # no message has bytes of a file that cannot be printed
+printf 'b\001,y\n1,2\n' >raw1
+bad 65 '"b?" is not what the header must have there, which is "a?,y"' linear --sequential --format=csv --data=raw0,raw1
 head -n 100 train.tsv >own0
 { head -n 1 train.tsv; tail -n 100 train.tsv | awk -F'\t' '$65 < 5'; } >own1
 bad 65 "rows have 64 features and 5 classes; in the first set of the run they have 64 and 10" \

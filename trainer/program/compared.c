@@ -25,14 +25,8 @@ mark_columns(const struct wf_set *set, struct wf_marks *out)
 	wf_marks_begin(out, set->sheet.format.columns);
 	out->is_columns = true;
 	for (size_t i = 0; wf_sheet_next_name(&names); i++) {
-		const size_t count = names.name.count;
-		size_t shown = 0;
-		for (; shown < count && shown + 1 < sizeof(name); shown++) {
-			const char c = names.name.at[shown];
-			name[shown] = (c >= ' ' && c <= '~') ? c : '?';
-		}
-		name[shown] = '\0';
-		wf_marks_add(out, i, name, 0, wf_digest_of(names.name.at, count));
+		wf_text_show(names.name.at, names.name.count, name, sizeof(name));
+		wf_marks_add(out, i, name, 0, wf_digest_of(names.name.at, names.name.count));
 	}
 }
 

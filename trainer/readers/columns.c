@@ -10,6 +10,9 @@
 
 #define VALUE_MAX 1e30 /* so that it is finite as f32 */
 
+#define NAME_SHOWN_BYTES 24u
+#define NAMES_SHOWN_BYTES 256u
+
 static const char separators[] = ",;\t";
 
 struct head {
@@ -25,6 +28,7 @@ struct head {
 /* A name in the header, without its quotes. */
 struct name {
 	struct wf_field field;
+	bool is_quoted;   /* two quotes in a row stand for one */
 	const char *next; /* behind its separator; NULL: it is the last one */
 };
 
@@ -60,8 +64,59 @@ cut_name(const struct wf_cut *cut, const char *at, unsigned column, struct name 
 		return wf_field_refuse(&field, "is no name; a column without one, such as the "
 					       "index that pandas writes, has to be left out");
 	}
-	*out = (struct name){.field = field, .next = stop == NULL ? NULL : stop + 1};
+	*out = (struct name){
+		.field = field, .is_quoted = is_quoted, .next = stop == NULL ? NULL : stop + 1};
 	return WEFT_OK;
+}
+
+static bool
+name_is(const struct name *name, const char *text)
+{
+	const char *end = name->field.at + name->field.count;
+
+	for (const char *at = name->field.at; at < end; at++, text++) {
+		if (*text == '\0' || *text != *at) {
+			return false;
+		}
+		at += name->is_quoted && *at == '"';
+	}
+	return *text == '\0';
+}
+
+/* "there are a, b and 3 more", of a header that was read. */
+static void
+list_names(const struct wf_cut *cut, unsigned columns, char *out, size_t room)
+{
+	struct name name = {.next = cut->at};
+	size_t used = (size_t)snprintf(out, room, "there are ");
+
+	for (unsigned column = 0; column < columns; column++) {
+		char shown[NAME_SHOWN_BYTES + 1];
+		enum weft_status st = cut_name(cut, name.next, column + 1, &name);
+		WF_ASSERT(st == WEFT_OK);
+		if (used + NAME_SHOWN_BYTES + 32 > room) {
+			snprintf(out + used, room - used, " and %u more", columns - column);
+			return;
+		}
+		wf_text_show(name.field.at, name.field.count, shown, sizeof(shown));
+		used += (size_t)snprintf(out + used, room - used, "%s%s", column == 0 ? "" : ", ",
+					 shown);
+	}
+}
+
+static enum weft_status
+refuse_target(const struct wf_cut *cut, const struct head *head, unsigned found, const char *target)
+{
+	char names[NAMES_SHOWN_BYTES];
+
+	if (found > 1) {
+		return wf_fail(WEFT_DATA,
+			       "%s: line %zu: has %u columns named %.80s; target needs one",
+			       cut->path, cut->line, found, target);
+	}
+	list_names(cut, head->columns, names, sizeof(names));
+	return wf_fail(WEFT_DATA, "%s: line %zu: no column is named %.80s; %s", cut->path,
+		       cut->line, target, names);
 }
 
 /* The one separator that the header has outside of quotes. */
@@ -115,7 +170,7 @@ parse_names(const struct wf_cut *cut, const char *target, struct head *head)
 			return wf_field_refuse(&name.field, "is one column too many: 4096 are "
 							    "read");
 		}
-		if (!is_last && wf_field_is(&name.field, target)) {
+		if (!is_last && name_is(&name, target)) {
 			head->target_column = head->columns;
 			found++;
 		}
@@ -129,10 +184,7 @@ parse_names(const struct wf_cut *cut, const char *target, struct head *head)
 	if (is_last) {
 		head->target_column = head->columns - 1;
 	} else if (found != 1) {
-		return wf_fail(WEFT_DATA,
-			       "%s: line %zu: has %u columns named %.80s; target needs "
-			       "one",
-			       cut->path, cut->line, found, target);
+		return refuse_target(cut, head, found, target);
 	}
 	return WEFT_OK;
 }

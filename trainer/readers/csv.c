@@ -87,7 +87,9 @@ parse_text(const struct wf_text *text, const struct wf_csv_format *format, struc
 			out->rows++;
 		}
 		if (st != WEFT_OK) {
-			return st;
+			return cut.line == 1 && format->remedy != NULL
+				       ? wf_text_add_remedy(st, format->remedy)
+				       : st;
 		}
 	}
 	return WEFT_OK;

@@ -13,6 +13,7 @@
 
 struct wf_csv_format {
 	const char *header;            /* the exact first line of each file; NULL: there is none */
+	const char *remedy;            /* where the first line is that of a table of another kind */
 	char separator;                /* of fields */
 	bool has_quotes;               /* a field may stand between two of them, as in RFC 4180 */
 	unsigned columns;              /* 2..WF_CSV_COLUMNS_MAX */

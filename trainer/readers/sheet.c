@@ -11,8 +11,11 @@
 #define DIGIT_CLASSES 10u
 #define ROWS_MIN 5u /* so that four fifths leave a row to test on */
 
+#define REMEDY "--format=csv reads other tables, with the names of their columns in the first line"
+
 static const struct wf_sheet housing = {
 	.format = {.header = "crim,zn,indus,chas,nox,rm,age,dis,rad,tax,ptratio,b,lstat,medv",
+		   .remedy = REMEDY,
 		   .separator = ',',
 		   .columns = HOUSING_FEATURES + 1,
 		   .target_column = HOUSING_FEATURES,
@@ -21,7 +24,8 @@ static const struct wf_sheet housing = {
 };
 
 static const struct wf_sheet digits = {
-	.format = {.separator = ',',
+	.format = {.remedy = REMEDY,
+		   .separator = ',',
 		   .columns = DIGIT_PIXELS + 1,
 		   .target_column = DIGIT_PIXELS,
 		   .feature = {.min = 0, .max = 16, .is_whole = true},

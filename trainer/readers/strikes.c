@@ -14,6 +14,10 @@ static const char header[] =
 	"Aircraft Airline Operator,Origin State,Phase of flight,Wildlife Size,Wildlife Species,"
 	"Time of day,Cost Other,Cost Repair,Cost Total $,Speed IAS in knots";
 
+static const char remedy[] =
+	"--format=libsvm and --format=criteo read files of keyed features; linear and mlp read "
+	"tables of numbers, with --format=csv";
+
 enum feature { FEATURE_SPEED, FEATURE_SPEED_MISSING, FEATURE_COUNT };
 
 static enum weft_status
@@ -119,7 +123,7 @@ read_lines(const struct wf_text *text, struct wf_bags *bags)
 	}
 	while (st == WEFT_OK && wf_cut_line(&cut)) {
 		if (cut.line == 1) {
-			st = wf_cut_header(&cut, header);
+			st = wf_text_add_remedy(wf_cut_header(&cut, header), remedy);
 			continue;
 		}
 		st = wf_bags_begin_row(bags, &cut);

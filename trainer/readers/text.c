@@ -10,7 +10,8 @@
 #include "trainer/readers/input.h"
 
 #define SHOWN_BYTES 24u /* of a bad value, in an error text */
-#define SPARE_BYTES 2u  /* a zero byte, and room in which the end of a file shows */
+#define HEADER_SHOWN_BYTES 160u
+#define SPARE_BYTES 2u /* a zero byte, and room in which the end of a file shows */
 
 /* Room for twice as much as there is, at most for what a text may have and one byte. */
 static enum weft_status
@@ -123,26 +124,34 @@ wf_text_first_line_count(const struct wf_text *text)
 	return count;
 }
 
-/* A value as an error text may carry it: printable, bounded. */
-static void
-show(const struct wf_field *field, char out[SHOWN_BYTES + 4])
+size_t
+wf_text_show(const char *at, size_t count, char *out, size_t room)
 {
-	size_t shown = field->count < SHOWN_BYTES ? field->count : SHOWN_BYTES;
+	const size_t shown = count < room - 1 ? count : room - 1;
+
+	WF_ASSERT(room > 0);
 	for (size_t i = 0; i < shown; i++) {
-		char c = field->at[i];
-		out[i] = (c >= ' ' && c <= '~') ? c : '?';
+		out[i] = (at[i] >= ' ' && at[i] <= '~') ? at[i] : '?';
 	}
-	const char *end = shown < field->count ? "..." : "";
-	memcpy(out + shown, end, strlen(end) + 1);
+	out[shown] = '\0';
+	return shown;
 }
 
 enum weft_status
 wf_field_refuse(const struct wf_field *field, const char *why)
 {
-	char value[SHOWN_BYTES + 4];
-	show(field, value);
-	return wf_fail(WEFT_DATA, "%s: line %zu, column %u: \"%s\" %s", field->path, field->line,
-		       field->column, value, why);
+	char value[SHOWN_BYTES + 1];
+	const size_t shown = wf_text_show(field->at, field->count, value, sizeof(value));
+	return wf_fail(WEFT_DATA, "%s: line %zu, column %u: \"%s%s\" %s", field->path, field->line,
+		       field->column, value, shown < field->count ? "..." : "", why);
+}
+
+enum weft_status
+wf_text_add_remedy(enum weft_status st, const char *remedy)
+{
+	const struct wf_error why = *wf_error_record();
+
+	return st == WEFT_DATA ? wf_fail(st, "%s; %s", why.text, remedy) : st;
 }
 
 bool
@@ -335,8 +344,10 @@ wf_cut_header(struct wf_cut *cut, const char *header)
 	}
 	const char *stop = memchr(field.at, cut->separator, (size_t)(cut->end - field.at));
 	field.count = (size_t)((stop == NULL ? cut->end : stop) - field.at);
-	char why[256];
-	snprintf(why, sizeof(why), "is not what the header must have there, which is \"%.160s\"",
-		 header);
+	char shown[HEADER_SHOWN_BYTES + 1];
+	char why[sizeof(shown) + 64];
+	wf_text_show(header, strlen(header), shown, sizeof(shown));
+	snprintf(why, sizeof(why), "is not what the header must have there, which is \"%s\"",
+		 shown);
 	return wf_field_refuse(&field, why);
 }

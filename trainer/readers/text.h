@@ -53,6 +53,11 @@ struct wf_field {
 /* WEFT_DATA: file, line, column, value (its start, printable), `why`. */
 enum weft_status wf_field_refuse(const struct wf_field *field, const char *why) WEFT_MUST_CHECK;
 bool wf_field_is(const struct wf_field *field, const char *text);
+/* Copies as many bytes as there is room for, less a zero byte, as a message may show them: a
+ * question mark for each that is not printable. How many these are. */
+size_t wf_text_show(const char *at, size_t count, char *out, size_t room);
+/* Adds what to do to the refusal that was recorded last, if `st` is WEFT_DATA; then `st`. */
+enum weft_status wf_text_add_remedy(enum weft_status st, const char *remedy) WEFT_MUST_CHECK;
 
 /* What a number may be. */
 struct wf_number_rule {

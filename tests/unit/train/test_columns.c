@@ -65,7 +65,15 @@ the_target_is_found_by_its_name(void **state)
 	assert_refused(parse(*state, "a,b\n1,2\n",
 			     &(struct wf_sheet_opts){.kind = WF_SHEET_COLUMNS, .target = "z"},
 			     &dataset),
-		       WEFT_DATA, "made.txt: line 1: has 0 columns named z");
+		       WEFT_DATA, "made.txt: line 1: no column is named z; there are a, b");
+	assert_refused(parse(*state,
+			     "a\1,bbbbbbbbbbbbbbbbbbbbbbbbbbbbbb,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q,r,"
+			     "s,t,u,v,w,x,y,z,A,B,C,D,E,F,G,H,I,J,K,L,M,N,O,P,Q,R,S,T,U,V,W,"
+			     "XXXXXXXXXXXXXXXXXXXXXX,YYYYYYYYYYYYYYYYYYYYYY,Z,Z\n",
+			     &(struct wf_sheet_opts){.kind = WF_SHEET_COLUMNS, .target = "none"},
+			     &dataset),
+		       WEFT_DATA, "there are a?, bbbbbbbbbbbbbbbbbbbbbbbb, c, d,");
+	assert_non_null(strstr(wf_error_record()->text, ", W, XXXXXXXXXXXXXXXXXXXXXX and 3 more"));
 	assert_refused(parse(*state, "a,a\n1,2\n",
 			     &(struct wf_sheet_opts){.kind = WF_SHEET_COLUMNS, .target = "a"},
 			     &dataset),
@@ -91,6 +99,16 @@ separator_quotes_and_mark_are_those_of_the_header(void **state)
 			assert_row(&dataset, row, x, 2.0f);
 		}
 		wf_dataset_fini(*state, &dataset);
+	}
+	for (unsigned i = 0; i < 4; i++) {
+		static const char *const targets[] = {"b \"quoted\"", "b \"\"quoted\"\"",
+						      "b \"quoted", "b \"quoted\" "};
+		const struct wf_sheet_opts opts = {.kind = WF_SHEET_COLUMNS, .target = targets[i]};
+		enum weft_status st = parse(*state, texts[3], &opts, &dataset);
+		assert_int_equal(st, i == 0 ? WEFT_OK : WEFT_DATA);
+		if (st == WEFT_OK) {
+			wf_dataset_fini(*state, &dataset);
+		}
 	}
 	assert_ok(parse(*state, texts[2],
 			&(struct wf_sheet_opts){.kind = WF_SHEET_COLUMNS, .target = "a"},
