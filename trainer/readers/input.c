@@ -88,6 +88,7 @@ static const struct wf_input_ops plain_ops = {
 
 static const struct wf_input_ops *const formats[] = {
 	&wf_input_gzip_ops,
+	&wf_input_other_ops,
 	&wf_input_recordio_ops,
 	&wf_input_zstd_ops,
 };

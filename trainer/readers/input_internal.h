@@ -9,7 +9,7 @@
 #include "trainer/readers/input.h"
 
 #define WF_INPUT_CHUNK_BYTES (128u << 10)
-#define WF_INPUT_HEAD_BYTES 4u /* that a format is recognised by, at most */
+#define WF_INPUT_HEAD_BYTES 10u /* that a format is recognised by, at most */
 
 struct wf_input_frames;
 struct wf_input_room;
@@ -62,6 +62,7 @@ struct wf_input {
 };
 
 extern const struct wf_input_ops wf_input_gzip_ops;
+extern const struct wf_input_ops wf_input_other_ops; /* refuses what others packed */
 extern const struct wf_input_ops wf_input_recordio_ops;
 extern const struct wf_input_ops wf_input_zstd_ops;
 

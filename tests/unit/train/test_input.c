@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "tests/unit/wire/heap_env.h"
 #include "trainer/readers/input.h"
 
@@ -377,6 +378,38 @@ what_a_file_unpacks_to_needs_no_memory(void **state)
 	assert_int_equal(heap.out_bytes, 0);
 }
 
+static void
+what_other_programs_packed_is_refused_by_their_names(void **state)
+{
+	static const struct {
+		const char *name;
+		const char *bytes;
+		size_t count;
+	} cases[] = {
+		{"bzip2", "BZh91AY&SY\x12\x34\x56\x78", 14},
+		{"bzip2", "BZh1\x17\x72\x45\x38\x50\x90\0\0\0\0", 14}, /* of nothing */
+		{"xz", "\xfd\x37zXZ\0\0\4", 8},
+		{"lz4", "\x04\x22\x4d\x18\x64\x40", 6},
+		{"zip", "PK\x03\x04\x14\0", 6},
+	};
+	static const char *const texts[] = {"BZh9", "BZh91AY&SX", "PK", "zXZ", "BZh,a\n1,2\n"};
+	struct scene *scene = *state;
+	struct wf_input *input;
+	char why[64];
+
+	for (unsigned i = 0; i < WF_ARRAY_COUNT(cases); i++) {
+		put(scene, cases[i].bytes, cases[i].count);
+		snprintf(why, sizeof(why), ": is packed with %s, which is not read", cases[i].name);
+		assert_refused(wf_input_open(scene->env, scene->path, &input), WEFT_DATA, why);
+	}
+	for (unsigned i = 0; i < WF_ARRAY_COUNT(texts); i++) {
+		put(scene, texts[i], strlen(texts[i]));
+		assert_ok(wf_input_open(scene->env, scene->path, &input));
+		assert_string_equal(wf_input_format(input), "plain");
+		wf_input_close(input);
+	}
+}
+
 int
 main(void)
 {
@@ -404,6 +437,9 @@ main(void)
 						open_scene, close_scene),
 		cmocka_unit_test_setup_teardown(what_a_file_unpacks_to_needs_no_memory, open_scene,
 						close_scene),
+		cmocka_unit_test_setup_teardown(
+			what_other_programs_packed_is_refused_by_their_names, open_scene,
+			close_scene),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
