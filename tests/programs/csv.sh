@@ -74,8 +74,12 @@ bad 64 "target=medv: is for format=csv" linear --sequential --target=medv
 bad 64 "scale=range: is for format=csv" ctr --sequential --scale=range
 bad 64 "with scale=range scales its columns" linear --sequential --format=csv --data=parts \
 	--scale=range --data_split=mine
-bad 64 "linear tests on a part of its own data" linear --sequential --format=csv --data=parts \
-	--scale=range --test_list=parts
+bad 64 "test_list=parts: the model linear with scale=range scales its columns" linear --sequential \
+	--format=csv --data=parts --scale=range --test_list=parts
+says last.err "those to test on included; leave this out, or leave scale=range out"
+bad 64 "leave this out, or give format=csv, which takes columns as they stand" linear --sequential \
+	--data="$data/housing.csv" --test_list=parts
+bad 64 "has test rows of its own; leave this out" mlp --sequential --format=idx --test_list=parts
 bad 64 "must be strikes, libsvm or criteo" ctr --sequential --format=csv --data=parts
 bad 65 "line 1: no column is named price; there are medv, crim, zn," linear --sequential --format=csv --data=parts --target=price
 for model in linear mlp ctr; do # the format is not named

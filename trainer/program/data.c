@@ -72,7 +72,7 @@ unscaled(const struct wf_run *job)
 		return ", or leave scale=range out";
 	}
 	return job->kind->has_words ? ", or a dictionary, a file that has the numbers"
-				    : ", or format=csv, which takes columns as they stand";
+				    : ", or give format=csv, which takes columns as they stand";
 }
 
 static enum weft_status
@@ -201,12 +201,17 @@ check_test_list(const struct wf_run *job)
 	if (!is_given(job->opts->test_list)) {
 		return WEFT_OK;
 	}
-	if ((whole_of(job) != NULL && !job->kind->has_words) || is_idx(job->opts)) {
+	if (is_idx(job->opts)) {
 		return wf_fail(WEFT_INVALID,
-			       "test_list=%.200s: %s%s tests on a part of its own data; leave this "
-			       "out",
-			       job->opts->test_list, is_idx(job->opts) ? "format=idx of " : "",
-			       job->kind->name);
+			       "test_list=%.200s: a folder of idx files has test rows of its own; "
+			       "leave this out",
+			       job->opts->test_list);
+	}
+	if (whole_of(job) != NULL && !job->kind->has_words) {
+		return wf_fail(WEFT_INVALID,
+			       "test_list=%.200s: the model %s %s of data, those to test on "
+			       "included; leave this out%s",
+			       job->opts->test_list, job->kind->name, whole_of(job), unscaled(job));
 	}
 	return WEFT_OK;
 }
