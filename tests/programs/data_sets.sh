@@ -144,7 +144,7 @@ bad 64 "data_window=1000" --data=all.tsv --data_window=1000
 expect 64 "$WEFT" train ctr --sequential --num_gradient_servers=2 --data=own0 --data_split=mine
 says last.err "{trainer} in data stands for the number of each"
 expect 64 "$WEFT" train linear --sequential --test_list=parts
-says last.err "test_list=parts: linear tests on a part of its own data"
+says last.err "test_list=parts: the model linear scales its columns by the ranges of all rows"
 
 # A header stands in each file that has one; a text is read as if it were one file.
 data=${WEFT_DATA_DIR:-${0%/*}/../../data}
