@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/assert.h"
 #include "tools/command.h"
@@ -92,7 +93,7 @@ run_job(const struct wf_data_verb *verb, const struct wf_options *options)
 					    : "files to read are",
 			       verb->name);
 	}
-	enum weft_status st = wf_env_system_create(WF_LOG_INFO, -1, &job.env);
+	enum weft_status st = wf_env_system_create(WF_LOG_WARN, STDERR_FILENO, &job.env);
 	if (st != WEFT_OK) {
 		return st;
 	}

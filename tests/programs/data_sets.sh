@@ -55,6 +55,27 @@ as_alone --data="$work/parts" --data_split=files --data_window=16KiB
 alone --data=parts --data_split=files
 as_alone --data="$work/parts" --data_split=files
 
+# The file that was cut stays beside its parts: a warning, in whatever way the set is read.
+mkdir cut
+cat all.tsv >cut/train.txt
+split -d -a 5 -n l/3 all.tsv cut/train.txt-
+beside="cut/train.txt: is in the set beside cut/train.txt-00000: if that is a part of it"
+places="cut/train.txt: has no number at the end of its name, as cut/train.txt-00000 has: the 4 files"
+alone --data=cut
+says last.err "$beside" "'cut/train.txt-*' names the parts alone"
+says_not last.err "has no number"
+alone --data=cut --data_split=files
+says last.err "$beside" "$places"
+[ "$(grep -cF "$places" last.err)" = 1 ] || fail "each trainer warns"
+expect 0 "$WEFT" data ls cut --trainers=2
+says last.err "$beside" "$places"
+expect 0 "$WEFT" data ls cut
+says last.err "$beside"
+expect 0 "$WEFT" data ls 'cut/train.txt-*' all.tsv
+[ ! -s last.err ] || fail "a file of another name is no whole of these parts"
+alone --data='cut/train.txt-*' --data_split=files
+says_not last.err "cut/train.txt: "
+
 # A set of each trainer's own, and rows apart to test on.
 mkdir own0 own1
 sed -n '1,400p' all.tsv >own0/train

@@ -99,6 +99,7 @@ work(struct wf_data_job *job)
 	uint32_t *owner = NULL;
 	enum weft_status st = WEFT_OK;
 
+	wf_files_warn_mixed(job->env, &job->files, trainers > 0);
 	if (trainers > 0) {
 		owner = wf_zalloc_array(job->env, count, sizeof(*owner));
 		st = owner == NULL ? wf_fail(WEFT_NOMEM, "list of %zu files", count)

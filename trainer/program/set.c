@@ -168,6 +168,10 @@ list_files(struct wf_env *env, const struct wf_set_opts *opts, struct wf_set *se
 	if (st == WEFT_OK && opts->items != NULL && opts->split == WF_SPLIT_ROWS) {
 		st = wf_files_check_whole(env, &set->files);
 	}
+	/* Of a set of all trainers, the first one warns. */
+	if (st == WEFT_OK && (opts->split == WF_SPLIT_MINE || opts->trainer == 0)) {
+		wf_files_warn_mixed(env, &set->files, opts->split == WF_SPLIT_FILES);
+	}
 	if (st != WEFT_OK || opts->split != WF_SPLIT_FILES) {
 		return st;
 	}

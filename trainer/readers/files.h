@@ -53,6 +53,9 @@ void wf_files_fini(struct wf_env *env, struct wf_files *files); /* accepts a zer
  */
 enum weft_status wf_files_owners(struct wf_env *env, const struct wf_files *files,
 				 uint32_t trainers, uint32_t *out) WEFT_MUST_CHECK;
+/* Warns of a file without a number among numbered ones, in the log, for it may be meant. It may be
+ * what the others are parts of, and where the files are shared, none of them is by its number. */
+void wf_files_warn_mixed(struct wf_env *env, const struct wf_files *files, bool is_shared);
 /**
  * Keeps the files of one trainer, in their order: those that belong to `trainer`.
  * @return WEFT_OK; WEFT_DATA: no file is left, or wf_files_check_whole; WEFT_NOMEM

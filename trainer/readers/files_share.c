@@ -11,6 +11,8 @@
 #define DIGITS_MIN 5u /* of "%05d" */
 #define DIGITS_MAX 9u
 
+#define MIXED_SETS_MAX 16u /* numbered ones, that files without numbers are compared with */
+
 /* A name cut up: stem-NUMBER-of-LAST.extension, or without "-of-LAST". */
 struct numbered {
 	struct wf_file *file;
@@ -328,6 +330,73 @@ wf_files_owners(struct wf_env *env, const struct wf_files *files, uint32_t train
 	}
 	wf_free(env, list, files->count * sizeof(*list));
 	return WEFT_OK;
+}
+
+/* Whether `path` is the name of the numbered file without its number, packed or not, as the file is
+ * that was cut into parts. */
+static bool
+is_whole_of(const char *path, const struct numbered *part)
+{
+	const size_t count = part->stem_bytes;
+
+	return strncmp(path, part->file->path, count) == 0 &&
+	       (path[count] == '\0' || path[count] == '.');
+}
+
+/* NULL: there is none. `parts` have [count] files. */
+static const struct wf_file *
+find_whole(const struct wf_files *files, const struct numbered *parts, size_t count,
+	   struct numbered *part)
+{
+	struct numbered unused;
+
+	for (size_t i = 0; i < files->count; i++) {
+		struct wf_file *file = &files->file[i];
+		const size_t others = parse_name(file, i, &unused) ? 0 : count;
+		for (size_t k = 0; k < others; k++) {
+			if (is_whole_of(file->path, &parts[k])) {
+				*part = parts[k];
+				return file;
+			}
+		}
+	}
+	return NULL;
+}
+
+void
+wf_files_warn_mixed(struct wf_env *env, const struct wf_files *files, bool is_shared)
+{
+	struct numbered first[MIXED_SETS_MAX]; /* files of different sets */
+	struct numbered numbered;
+	const struct wf_file *plain = NULL;
+	size_t count = 0;
+
+	for (size_t i = 0; i < files->count; i++) {
+		struct wf_file *file = &files->file[i];
+		if (!parse_name(file, i, &numbered)) {
+			plain = plain == NULL ? file : plain;
+		} else if (count == 0 || (count < MIXED_SETS_MAX &&
+					  by_group(&first[count - 1], &numbered) != 0)) {
+			first[count++] = numbered;
+		}
+	}
+	if (plain == NULL || count == 0) {
+		return;
+	}
+	if (is_shared) {
+		wf_log(env, WF_LOG_WARN,
+		       "%s: has no number at the end of its name, as %s has: the %zu files of the "
+		       "set are shared by their places among the sorted names, not by numbers",
+		       plain->path, first[0].file->path, files->count);
+	}
+	plain = find_whole(files, first, count, &numbered);
+	if (plain != NULL) {
+		wf_log(env, WF_LOG_WARN,
+		       "%s: is in the set beside %s: if that is a part of it, its rows are read "
+		       "twice; '%.*s-*' names the parts alone",
+		       plain->path, numbered.file->path, (int)numbered.stem_bytes,
+		       numbered.file->path);
+	}
 }
 
 enum weft_status
