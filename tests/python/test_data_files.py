@@ -50,6 +50,8 @@ CASES = [
     ("a file is no folder", ["a"], ["a/b"], "a/b: Not a directory"),
     ("no regular file", [], ["/dev/null"], "/dev/null: is neither"),
     ("a list", ["a", "d/b", "d/c1", "d/c2", "d/t.list=# x\nb\r\n\nc*\na"], ["d/t.list"], ""),
+    ("comments in a list", ["a#b", "c", "#d", "t.list=c \t# one\n \t#\n#d\na#b #\r\n"], ["t.list"], ""),
+    ("a name with a # at its end", ["a", "t.list=a#"], ["t.list"], "t.list: line 1: a#: No such file"),
     ("a list in a list's place", ["t.list=a\nt.list", "a"], ["t.list"], "t.list: line 2: t.list: a list file may"),
     ("a list of nothing", ["t.list=# a\n\n"], ["t.list"], "t.list: names no file"),
     ("a list of what is not there", ["a", "d/t.list=b"], ["d/t.list"], "d/t.list: line 1: b: No such file"),

@@ -214,6 +214,28 @@ add_listed(struct listing *listing, const char *name)
 	return add_item(listing, is_pattern || stat(beside, &about) == 0 ? beside : name);
 }
 
+static bool
+is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+/* How many bytes of a line are a name: those in front of a comment, which begins with a # at the
+ * beginning of the line or behind a blank, without the blanks there. A name may have a # in it. */
+static size_t
+name_bytes(const char *at, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (at[i] == '#' && (i == 0 || is_blank(at[i - 1]))) {
+			while (i > 0 && is_blank(at[i - 1])) {
+				i--;
+			}
+			return i;
+		}
+	}
+	return count;
+}
+
 static enum weft_status
 add_lines(struct listing *listing, struct wf_text *text)
 {
@@ -222,10 +244,10 @@ add_lines(struct listing *listing, struct wf_text *text)
 	enum weft_status st = WEFT_OK;
 
 	while (st == WEFT_OK && wf_cut_line(&cut)) {
-		const size_t count = (size_t)(cut.end - cut.at);
+		const size_t count = name_bytes(cut.at, (size_t)(cut.end - cut.at));
 		snprintf(listing->where, sizeof(listing->where), "%s: line %zu: ", listing->list,
 			 cut.line);
-		if (count == 0 || cut.at[0] == '#') {
+		if (count == 0) {
 			continue;
 		}
 		if (count >= sizeof(name) || memchr(cut.at, '\0', count) != NULL) {

@@ -31,7 +31,8 @@ struct wf_files {
  *   - a folder: its files in the order of their names' bytes;
  *   - a pattern of glob(7), if no file has that very name: the files that match, in that order;
  *   - a list file, whose name ends in ".list": one of the above in a line, but no list file. Empty
- *     lines and those that begin with # say nothing. A relative name is looked for in the working
+ *     lines say nothing, nor does what stands behind a # at the beginning of a line or behind a
+ *     blank. A relative name is looked for in the working
  *     folder, and if it is not there beside the list file.
  *   Of folders and patterns only regular files count whose names neither begin with a dot nor end
  *   in ".lock" or ".list".

@@ -22,6 +22,7 @@ _PATH_BYTES = 4096  # of a name, with a zero byte
 _LIST_BYTES_MAX = 256 << 20
 _PIECE_BYTES = 128 << 10
 _GLOB_ERR, _GLOB_NOSORT, _GLOB_NOSPACE, _GLOB_NOMATCH = 1, 4, 1, 3
+_COMMENT = re.compile(rb"(\A|[ \t]+)#.*", re.DOTALL)  # of a line in a list file
 # Without "-of-" it has five digits: more may be a date.
 _NUMBER = re.compile(rb"-([0-9]{5}|[1-9][0-9]{5,8}(?=-of-))(?:-of-([0-9]{5}|[1-9][0-9]{5,8}))?(\.[^/]*)?\Z")
 
@@ -179,7 +180,8 @@ def _list(path: bytes) -> List[_File]:
     for number, line in enumerate(text.split(b"\n"), 1):
         name = line[:-1] if line.endswith(b"\r") else line
         where = "%s: line %d: " % (os.fsdecode(path), number)
-        if not name or name.startswith(b"#"):
+        name = _COMMENT.sub(b"", name)
+        if not name:
             continue
         if len(name) >= _PATH_BYTES or b"\0" in name:
             raise DataError(

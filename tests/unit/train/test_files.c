@@ -139,6 +139,7 @@ static void
 a_list_file_names_files_folders_and_patterns(void **state)
 {
 	static const char *const want[] = {"a", "sub/x1", "sub/x2", "sub/beside"};
+	static const char *const commented[] = {"sub/x1", "a#b"};
 	static const char *const nearer[] = {"both"};
 	struct scene *scene = *state;
 	struct wf_files files;
@@ -150,6 +151,16 @@ a_list_file_names_files_folders_and_patterns(void **state)
 	put_text(scene, "sub/train.list", "# parts\na\r\n\nx*\nbeside");
 	assert_ok(wf_files_list(scene->env, "sub/train.list", &files));
 	assert_files(&files, want, 4);
+	wf_files_fini(scene->env, &files);
+	put(scene, "a#b", 1);
+	put(scene, "#c", 1);
+	put_text(scene, "sub/train.list",
+		 "sub/x1 # the first\n \t# none\n#c\na#b\t#no comment in front\nsub/x2#\n");
+	assert_refused(wf_files_list(scene->env, "sub/train.list", &files), WEFT_DATA,
+		       "line 5: sub/x2#: No such file");
+	put_text(scene, "sub/train.list", "sub/x1 # the first\n \t# none\n#c\na#b\t#\r\n");
+	assert_ok(wf_files_list(scene->env, "sub/train.list", &files));
+	assert_files(&files, commented, 2);
 	wf_files_fini(scene->env, &files);
 	/* What is in the working folder goes before what is beside the list. */
 	put(scene, "both", 1);
