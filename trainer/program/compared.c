@@ -183,8 +183,7 @@ wf_run_explain_data(const struct wf_run *job, const char *refusal, char *out, si
 	const struct wf_set *set = &job->data.set[0];
 	const bool has_files = job->data.split == WF_SPLIT_FILES;
 	const char *word = has_files ? FILES_WORD : ROWS_WORD;
-	const struct wf_marks *marks =
-		has_files || !set->is_streamed ? &set->listed : &set->content;
+	const struct wf_marks *marks = has_files ? &set->listed : &set->content;
 	char own[WF_MARKS_CODE_BYTES];
 	char other[WF_MARKS_CODE_BYTES] = "";
 
@@ -192,14 +191,17 @@ wf_run_explain_data(const struct wf_run *job, const char *refusal, char *out, si
 		explain_columns(job, refusal, out, bytes);
 		return true;
 	}
-	if (strstr(refusal, word) == NULL || marks->count == 0) {
+	if (strstr(refusal, word) == NULL) {
 		return false;
 	}
-	/* Rows in memory are compared without regard to the files that they come from. */
-	if (has_files || set->is_streamed) {
-		wf_marks_code(marks, own);
-		find_other_code(refusal, word, own, other);
+	/* Rows in memory are compared without regard to the files that they come from: which of
+	 * these differs is not known. */
+	if (marks->count == 0 || (!has_files && !set->is_streamed)) {
+		out[0] = '\0';
+		return true;
 	}
+	wf_marks_code(marks, own);
+	find_other_code(refusal, word, own, other);
 	wf_marks_explain(marks, other, out, bytes);
 	return true;
 }

@@ -555,7 +555,7 @@ hint_at_data(const struct wf_run *job, enum weft_status st)
 	if (st != WEFT_MISMATCH || !wf_run_explain_data(job, why.text, where, sizeof(where))) {
 		return st;
 	}
-	return wf_fail(st, "%s; %s%s", why.text, where,
+	return wf_fail(st, "%s%s%s%s", why.text, where[0] == '\0' ? "" : "; ", where,
 		       job->data.split == WF_SPLIT_ROWS
 			       ? "; where each trainer has data of its own, give all of them "
 				 "--data_split=mine"

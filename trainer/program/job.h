@@ -199,8 +199,8 @@ enum weft_status wf_run_conclude(struct wf_run *job) WEFT_MUST_CHECK;
  * for weft_session_opts. `out` has WF_COMPARED_BYTES. WEFT_NOMEM. */
 #define WF_COMPARED_BYTES 256u
 enum weft_status wf_run_compared(const struct wf_run *job, char *out) WEFT_MUST_CHECK;
-/* Says which file or column of this trainer a refusal for other data is about. false: data is not
- * why. */
+/* Says which file or column of this trainer a refusal for other data is about; "": that is not
+ * known. false: data is not why. */
 bool wf_run_explain_data(const struct wf_run *job, const char *refusal, char *out, size_t bytes);
 
 /* sequential.c */
