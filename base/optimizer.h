@@ -22,7 +22,9 @@ enum wf_optimizer {
 	WF_ADADELTA = 8,
 	WF_ADAMAX = 9,
 	WF_TORCH_MOMENTUM = 10,
-	WF_OPTIMIZER_COUNT = 11,
+	WF_TORCH_ADAM = 11,
+	WF_TORCH_ADAMW = 12,
+	WF_OPTIMIZER_COUNT = 13,
 };
 
 /* l: learning_rate; n: samples applied before the step; a, b: schedule_a, schedule_b. */

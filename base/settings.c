@@ -115,7 +115,8 @@ static const struct wf_option session_rows[] = {
 	 .fmin = 0,
 	 .fmax = 1,
 	 .is_shared = true,
-	 .help = "First beta of the optimizers adam, adamw and adamax. Must be less than 1."},
+	 .help = "First beta of the optimizers adam, torch_adam, adamw, torch_adamw and adamax. "
+		 "Must be less than 1."},
 	{.name = "beta2",
 	 .type = WF_OPTION_F64,
 	 AT(optimizer.beta2),
@@ -124,8 +125,8 @@ static const struct wf_option session_rows[] = {
 	 .fmin = 0,
 	 .fmax = 1,
 	 .is_shared = true,
-	 .help = "Second beta of the optimizers adam, adamw and adamax. Must be less than "
-		 "1."},
+	 .help = "Second beta of the optimizers adam, torch_adam, adamw, torch_adamw and adamax. "
+		 "Must be less than 1."},
 	{.name = "rho",
 	 .type = WF_OPTION_F64,
 	 AT(optimizer.rho),
@@ -150,8 +151,8 @@ static const struct wf_option session_rows[] = {
 	 .fmin = 0,
 	 .fmax = 1e30,
 	 .is_shared = true,
-	 .help = "Weight decay of all parameters: L2, which adamw decouples from the "
-		 "gradient."},
+	 .help = "Weight decay of all parameters: L2, which adamw and torch_adamw decouple from "
+		 "the gradient."},
 	{.name = "l1",
 	 .type = WF_OPTION_F64,
 	 AT(optimizer.l1),

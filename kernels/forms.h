@@ -20,6 +20,8 @@ size_t wf_ref_apply_decayed_adagrad(const struct wf_apply *apply, size_t first);
 size_t wf_ref_apply_rmsprop(const struct wf_apply *apply, size_t first);
 size_t wf_ref_apply_adadelta(const struct wf_apply *apply, size_t first);
 size_t wf_ref_apply_adamax(const struct wf_apply *apply, size_t first);
+size_t wf_ref_apply_torch_adam(const struct wf_apply *apply, size_t first);
+size_t wf_ref_apply_torch_adamw(const struct wf_apply *apply, size_t first);
 /* out[first, count) = in[0] + in[1] + ... */
 void wf_ref_sum(float *out, const float *const *in, unsigned in_count, size_t first, size_t count);
 /* The inputs of a sum, and its divisor. */

@@ -33,20 +33,30 @@ struct wf_apply {
 	/* Of this step and tensor, bias-corrected by wf_apply_scalars for the methods in README.md.
 	 */
 	float rate;
-	float plain_rate; /* the same, never corrected: used for adamw's decay and l1 */
-	float decay;      /* L2; adamw: decoupled */
+	float plain_rate; /* the same, never corrected: used for decoupled decay and l1 */
+	float decay;      /* L2; adamw, torch_adamw: decoupled */
 	float l1;         /* 0: off */
 	float momentum;
 	float beta1, beta2, epsilon;
 	float rho;
 	float square_share; /* decayed_adagrad and rmsprop: the weight of a new square */
+	/* torch_adam and torch_adamw: 1 - beta1 and 1 - beta2 of the settings, which is not 1 less
+	 * the beta as f32; and sqrt(1 - beta2^t). */
+	float rest1, rest2, root_share;
 };
 
-/* Fills in momentum, betas, epsilon and rho, which are the same in all steps. */
+/* What torch_adamw multiplies a parameter by. As f64, for 1e-6 of it would be lost in f32. */
+static inline float
+wf_apply_kept(const struct wf_apply *apply)
+{
+	return (float)(1.0 - (double)apply->plain_rate * (double)apply->decay);
+}
+
+/* Fills in momentum, betas with their rests, epsilon and rho, which are the same in all steps. */
 void wf_apply_constants(const struct wf_optimizer_opts *opts, struct wf_apply *out);
 
-/* Fills in both rates and square_share of a step. `updates` counts applied steps including this
- * one, from 1 (t of adam, adamw and adamax); `rate` is wf_learning_rate() times the tensor's
+/* Fills in both rates and both shares of a step. `updates` counts applied steps including this
+ * one, from 1 (t of the adams and adamax); `rate` is wf_learning_rate() times the tensor's
  * multiplier. */
 void wf_apply_rates(const struct wf_optimizer_opts *opts, double rate, uint64_t updates,
 		    struct wf_apply *out);

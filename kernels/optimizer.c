@@ -26,6 +26,8 @@ static const struct {
 	[WF_ADADELTA] = {"adadelta", 2},
 	[WF_ADAMAX] = {"adamax", 2},
 	[WF_TORCH_MOMENTUM] = {"torch_momentum", 1},
+	[WF_TORCH_ADAM] = {"torch_adam", 2},
+	[WF_TORCH_ADAMW] = {"torch_adamw", 2},
 };
 
 struct wf_optimizer_opts
@@ -122,30 +124,43 @@ wf_optimizer_parse(const char *name, enum wf_optimizer *out)
 	}
 	return wf_fail(WEFT_INVALID,
 		       "optimizer \"%.32s\" is not known: give sgd, momentum, torch_momentum, "
-		       "nesterov, adagrad, decayed_adagrad, rmsprop, adadelta, adam, adamw or "
-		       "adamax",
+		       "nesterov, adagrad, decayed_adagrad, rmsprop, adadelta, adam, torch_adam, "
+		       "adamw, torch_adamw or adamax",
 		       name == NULL ? "" : name);
 }
 
-/* 1 - beta^t of a beta that the kernels compute with: rounded to f32. With the f64 one the first
- * step of beta2, where that is small, would be off by 1e-5. */
+/* 1 - beta^t. */
 static double
-left_of(float beta, uint64_t t)
+left_of(double beta, uint64_t t)
 {
-	double left = 1.0 - wf_pow_f64((double)beta, (double)t);
+	double left = 1.0 - wf_pow_f64(beta, (double)t);
 	WF_ASSERT(left > 0.0);
 	return left;
 }
 
-/* The factor of the rate in step t. */
-static double
-correction(enum wf_optimizer kind, const struct wf_apply *apply, uint64_t t)
+static bool
+is_torch_adam(enum wf_optimizer kind)
 {
+	return kind == WF_TORCH_ADAM || kind == WF_TORCH_ADAMW;
+}
+
+/* The factor of the rate in step t. A kernel that has 1 - beta from the beta as f32 needs a
+ * correction from that too: with the f64 one the first step of beta2, where 1 - beta2 is small,
+ * would be off by 1e-5. */
+static double
+correction(const struct wf_optimizer_opts *opts, const struct wf_apply *apply, uint64_t t)
+{
+	const enum wf_optimizer kind = opts->method.kind;
+
 	if (kind == WF_ADAM || kind == WF_ADAMW) {
-		return __builtin_sqrt(left_of(apply->beta2, t)) / left_of(apply->beta1, t);
+		return __builtin_sqrt(left_of((double)apply->beta2, t)) /
+		       left_of((double)apply->beta1, t);
 	}
 	if (kind == WF_ADAMAX) {
-		return 1.0 / left_of(apply->beta1, t);
+		return 1.0 / left_of((double)apply->beta1, t);
+	}
+	if (is_torch_adam(kind)) {
+		return 1.0 / left_of(opts->set.beta1, t);
 	}
 	if (kind == WF_TORCH_MOMENTUM && t > 1) {
 		return 1.0 - (double)apply->momentum;
@@ -159,6 +174,8 @@ wf_apply_constants(const struct wf_optimizer_opts *opts, struct wf_apply *out)
 	out->momentum = (float)opts->set.momentum;
 	out->beta1 = (float)opts->set.beta1;
 	out->beta2 = (float)opts->set.beta2;
+	out->rest1 = (float)(1.0 - opts->set.beta1);
+	out->rest2 = (float)(1.0 - opts->set.beta2);
 	out->rho = (float)opts->set.rho;
 	out->epsilon = (float)opts->set.epsilon;
 }
@@ -170,7 +187,10 @@ wf_apply_rates(const struct wf_optimizer_opts *opts, double rate, uint64_t updat
 	WF_ASSERT(updates >= 1);
 	out->square_share = updates == 1 ? 1.0f : 1.0f - out->rho;
 	out->plain_rate = (float)rate;
-	out->rate = (float)(rate * correction(opts->method.kind, out, updates));
+	out->rate = (float)(rate * correction(opts, out, updates));
+	if (is_torch_adam(opts->method.kind)) {
+		out->root_share = (float)__builtin_sqrt(left_of(opts->set.beta2, updates));
+	}
 }
 
 void

@@ -304,6 +304,59 @@ wf_ref_apply_adamax(const struct wf_apply *apply, size_t first)
 	return skipped;
 }
 
+/* Updates the means of torch's adams from d. Returns their step. */
+static inline float
+torch_step(const struct wf_apply *apply, float *m, float *v, float d)
+{
+	*m = apply->beta1 * *m + apply->rest1 * d;
+	*v = apply->beta2 * *v + apply->rest2 * d * d;
+	float below = __builtin_sqrtf(*v) / apply->root_share + apply->epsilon;
+	return apply->rate * *m / below;
+}
+
+size_t
+wf_ref_apply_torch_adam(const struct wf_apply *apply, size_t first)
+{
+	const float drop = drop_of(apply);
+	float *w = apply->param;
+	size_t skipped = 0;
+
+	WF_ASSERT(apply->grad_count >= 1);
+	for (size_t i = first; i < apply->count; i++) {
+		float g = gradient(apply, i);
+		if (!is_finite(g)) {
+			skipped++;
+			continue;
+		}
+		float d = clipped(g, apply->clip) + apply->decay * w[i];
+		float step = torch_step(apply, &apply->state[0][i], &apply->state[1][i], d);
+		w[i] = dropped(w[i] - step, drop);
+	}
+	return skipped;
+}
+
+size_t
+wf_ref_apply_torch_adamw(const struct wf_apply *apply, size_t first)
+{
+	const float drop = drop_of(apply);
+	const float kept = wf_apply_kept(apply);
+	float *w = apply->param;
+	size_t skipped = 0;
+
+	WF_ASSERT(apply->grad_count >= 1);
+	for (size_t i = first; i < apply->count; i++) {
+		float g = gradient(apply, i);
+		if (!is_finite(g)) {
+			skipped++;
+			continue;
+		}
+		float d = clipped(g, apply->clip);
+		float step = torch_step(apply, &apply->state[0][i], &apply->state[1][i], d);
+		w[i] = dropped(w[i] * kept - step, drop);
+	}
+	return skipped;
+}
+
 void
 wf_ref_sum(float *out, const float *const *in, unsigned in_count, size_t first, size_t count)
 {
@@ -384,6 +437,18 @@ static size_t
 apply_adamax(const struct wf_apply *apply)
 {
 	return wf_ref_apply_adamax(apply, 0);
+}
+
+static size_t
+apply_torch_adam(const struct wf_apply *apply)
+{
+	return wf_ref_apply_torch_adam(apply, 0);
+}
+
+static size_t
+apply_torch_adamw(const struct wf_apply *apply)
+{
+	return wf_ref_apply_torch_adamw(apply, 0);
 }
 
 void
@@ -498,6 +563,8 @@ static const struct wf_kernels ref = {
 			[WF_ADADELTA] = apply_adadelta,
 			[WF_ADAMAX] = apply_adamax,
 			[WF_TORCH_MOMENTUM] = apply_momentum, /* only the rate differs */
+			[WF_TORCH_ADAM] = apply_torch_adam,
+			[WF_TORCH_ADAMW] = apply_torch_adamw,
 		},
 	.sum = sum,
 	.mean = mean,

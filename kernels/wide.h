@@ -81,6 +81,7 @@ count_clear(mask m)
 struct scalars {
 	vec divisor, low, high, rate, plain_rate, decay, momentum;
 	vec beta1, rest1, beta2, rest2, epsilon, rho, rest_rho, square_share, drop;
+	vec torch_rest1, torch_rest2, root_share, kept; /* torch's adams only */
 	bool drops; /* of plain_rate * l1; a constant but for MANY inputs */
 };
 
@@ -106,6 +107,10 @@ open_scalars(const struct wf_apply *apply, bool drops)
 		.rest_rho = vec_set(1.0f - apply->rho),
 		.square_share = vec_set(apply->square_share),
 		.drop = vec_set(apply->plain_rate * apply->l1),
+		.torch_rest1 = vec_set(apply->rest1),
+		.torch_rest2 = vec_set(apply->rest2),
+		.root_share = vec_set(apply->root_share),
+		.kept = vec_set(wf_apply_kept(apply)),
 		.drops = drops,
 	};
 }
@@ -274,6 +279,38 @@ step_adamw(const struct scalars *k, float *param, float *const state[2], vec g, 
 	store_param(k, param, w, vec_sub(w, vec_add(step, decayed)), finite);
 }
 
+/* Updates both means of torch's adams from d. Returns rate m / (sqrt(v) / share + epsilon). */
+INLINE vec
+step_of_torch(const struct scalars *k, float *const state[2], vec d, mask finite)
+{
+	vec m = vec_load(state[0]);
+	vec v = vec_load(state[1]);
+	vec next_m = vec_add(vec_mul(k->beta1, m), vec_mul(k->torch_rest1, d));
+	vec square = vec_mul(vec_mul(k->torch_rest2, d), d);
+	vec next_v = vec_add(vec_mul(k->beta2, v), square);
+	vec below = vec_add(vec_div(vec_sqrt(next_v), k->root_share), k->epsilon);
+	store_some(state[0], m, next_m, finite);
+	store_some(state[1], v, next_v, finite);
+	return vec_div(vec_mul(k->rate, next_m), below);
+}
+
+INLINE void
+step_torch_adam(const struct scalars *k, float *param, float *const state[2], vec g, mask finite)
+{
+	vec w = vec_load(param);
+	vec d = vec_add(g, vec_mul(k->decay, w));
+	vec step = step_of_torch(k, state, d, finite);
+	store_param(k, param, w, vec_sub(w, step), finite);
+}
+
+INLINE void
+step_torch_adamw(const struct scalars *k, float *param, float *const state[2], vec g, mask finite)
+{
+	vec w = vec_load(param);
+	vec step = step_of_torch(k, state, g, finite);
+	store_param(k, param, w, vec_sub(vec_mul(w, k->kept), step), finite);
+}
+
 /* Updates the elements from i on with their gradients g, not clipped yet. Returns how many were
  * skipped. */
 INLINE size_t
@@ -316,6 +353,12 @@ step_of_kind(const struct scalars *k, const struct wf_apply *apply, enum wf_opti
 		break;
 	case WF_ADAMAX:
 		step_adamax(k, w, (float *const[2]){state[0] + i, state[1] + i}, g, finite);
+		break;
+	case WF_TORCH_ADAM:
+		step_torch_adam(k, w, (float *const[2]){state[0] + i, state[1] + i}, g, finite);
+		break;
+	case WF_TORCH_ADAMW:
+		step_torch_adamw(k, w, (float *const[2]){state[0] + i, state[1] + i}, g, finite);
 		break;
 	case WF_TORCH_MOMENTUM: /* applied as momentum */
 	case WF_OPTIMIZER_COUNT:
@@ -443,6 +486,22 @@ apply_adamax(const struct wf_apply *apply)
 	size_t whole = whole_vectors(apply->count);
 	size_t skipped = run_any(apply, WF_ADAMAX, whole);
 	return skipped + wf_ref_apply_adamax(apply, whole);
+}
+
+static size_t
+apply_torch_adam(const struct wf_apply *apply)
+{
+	size_t whole = whole_vectors(apply->count);
+	size_t skipped = run_any(apply, WF_TORCH_ADAM, whole);
+	return skipped + wf_ref_apply_torch_adam(apply, whole);
+}
+
+static size_t
+apply_torch_adamw(const struct wf_apply *apply)
+{
+	size_t whole = whole_vectors(apply->count);
+	size_t skipped = run_any(apply, WF_TORCH_ADAMW, whole);
+	return skipped + wf_ref_apply_torch_adamw(apply, whole);
 }
 
 INLINE void
@@ -663,6 +722,8 @@ log_f32(float *out, const float *in, size_t count)
 				[WF_ADADELTA] = apply_adadelta,                                    \
 				[WF_ADAMAX] = apply_adamax,                                        \
 				[WF_TORCH_MOMENTUM] = apply_momentum,                              \
+				[WF_TORCH_ADAM] = apply_torch_adam,                                \
+				[WF_TORCH_ADAMW] = apply_torch_adamw,                              \
 			},                                                                         \
 		.sum = sum, .mean = mean,                                                          \
 		.sum_half = {[WEFT_VALUES_BF16] = sum_bf16, [WEFT_VALUES_F16] = sum_f16},          \

@@ -128,15 +128,16 @@ enum weft_log_level {
 /* The pservers' optimizer; the same on all trainers of a job. Formulas: kernels/formulas.md. */
 struct weft_optimizer_opts {
 	/* "sgd", "momentum", "torch_momentum", "nesterov", "adagrad", "decayed_adagrad", "rmsprop",
-	 * "adadelta", "adam", "adamw", "adamax". Default: "sgd". */
+	 * "adadelta", "adam", "torch_adam", "adamw", "torch_adamw", "adamax". Default: "sgd". */
 	const char *method;
 	double learning_rate; /* above 0. Default: 0.001. */
 	double momentum;      /* momentum, torch_momentum, nesterov: [0, 1). Default: 0. */
-	double beta1, beta2;  /* adam, adamw, adamax: [0, 1). Defaults: 0.9, 0.999. */
-	/* Above 0. In adam, adamw and adamax it is added outside the root, in the other methods
-	 * that have one inside, where 1e-6 is usual. Default: 1e-8. */
+	double beta1, beta2;  /* adam, adamw, adamax and torch's: [0, 1). Defaults: 0.9, 0.999. */
+	/* Above 0. In adam, adamw and adamax it is added to the root of the second mean as it is,
+	 * in torch_adam and torch_adamw to that of the mean corrected for bias, as PyTorch has it.
+	 * The other methods add it inside the root, where 1e-6 is usual. Default: 1e-8. */
 	double epsilon;
-	double decay; /* L2 of tensors that set none; decoupled in adamw; >= 0. Default: 0. */
+	double decay; /* L2 of tensors that set none; decoupled in the adamws; >= 0. Default: 0. */
 	double clip;  /* gradients are clipped to [-clip, clip]; 0 turns it off. Default: 0. */
 	/* "constant", "linear", "warmup", "poly", "caffe_poly", "exp", "discexp", "manual",
 	 * "pass_manual". Default: "constant". */

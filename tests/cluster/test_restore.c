@@ -19,9 +19,9 @@
 #define STATE_MAX 5u
 #define STEPS 8u /* of each half */
 
-static const char *const methods[] = {"sgd",     "momentum",        "adam",
-				      "adagrad", "rmsprop",         "adadelta",
-				      "adamax",  "decayed_adagrad", "torch_momentum"};
+static const char *const methods[] = {
+	"sgd",    "momentum",        "adam",           "adagrad",   "rmsprop", "adadelta",
+	"adamax", "decayed_adagrad", "torch_momentum", "torch_adam"};
 
 /* What trainer 0 keeps between two jobs. */
 struct kept {

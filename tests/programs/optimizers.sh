@@ -22,6 +22,8 @@ for settings in \
 	"adagrad --learning_rate=0.02 --ada_epsilon=1e-5" \
 	"adam --learning_rate=0.002 --adam_epsilon=1e-6" \
 	"adamw --learning_rate=0.002 --adam_epsilon=1e-6" \
+	"torch_adam --learning_rate=0.002 --adam_epsilon=1e-6" \
+	"torch_adamw --learning_rate=0.002 --adam_epsilon=1e-6" \
 	"adamax --learning_rate=0.002 --adam_epsilon=1e-6" \
 	"torch_momentum --learning_rate=0.05 --momentum=0.8" \
 	"decayed_adagrad --learning_rate=0.002 --ada_rou=0.9 --l1=0.001" \

@@ -14,7 +14,7 @@
 #define AT(field) offsetof(struct wf_train_opts, field)
 #define OPTIMIZERS                                                                                 \
 	"sgd|momentum|torch_momentum|nesterov|adagrad|decayed_adagrad|rmsprop|adadelta|adam|"      \
-	"adamw|adamax"
+	"torch_adam|adamw|torch_adamw|adamax"
 
 /* Options whose default depends on the model have no `initial`: see apply_kind_defaults. */
 static const struct wf_option own[] = {
@@ -64,7 +64,7 @@ static const struct wf_option own[] = {
 	 .initial = "1e-8",
 	 .fmin = 1e-30,
 	 .fmax = 1,
-	 .help = "Epsilon of the optimizers adam, adamw and adamax."},
+	 .help = "Epsilon of the optimizers adam, torch_adam, adamw, torch_adamw and adamax."},
 	{.name = "ada_epsilon",
 	 .type = WF_OPTION_F64,
 	 .offset = AT(ada_epsilon),

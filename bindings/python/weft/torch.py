@@ -476,7 +476,7 @@ def _on_pservers(
     if name == "SGD":
         settings.update(optimizer=_sgd_method(first), momentum=first["momentum"])
     elif name in ("Adam", "AdamW"):
-        settings.update(optimizer=name.lower(), beta1=first["betas"][0], beta2=first["betas"][1], epsilon=first["eps"])
+        settings.update(optimizer="torch_" + name.lower(), beta1=first["betas"][0], beta2=first["betas"][1], epsilon=first["eps"])
     else:
         raise UnsupportedError("%s: on the pservers there are SGD, Adam and AdamW; use on='workers'" % name)
     group_of = {id(p): group for group in optimizer.param_groups for p in group["params"]}

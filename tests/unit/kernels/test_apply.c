@@ -364,7 +364,7 @@ a_sum_that_is_not_finite_leaves_its_element_alone(void **state)
 		b.apply.rate = 0.5f;
 		b.apply.clip = 10.0f; /* does not make a number of an infinity */
 		b.apply.momentum = b.apply.beta1 = b.apply.beta2 = b.apply.rho = 0.5f;
-		b.apply.square_share = 0.5f;
+		b.apply.square_share = b.apply.rest1 = b.apply.rest2 = b.apply.root_share = 0.5f;
 		b.apply.epsilon = 1e-8f;
 		for (size_t i = 0; i < WF_ARRAY_COUNT(at); i++) {
 			b.grad[0][at[i]] = pair[i][0];

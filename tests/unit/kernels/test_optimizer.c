@@ -57,7 +57,8 @@ an_unknown_name_is_refused_with_the_names_there_are(void **state)
 		assert_non_null(
 			strstr(weft_last_error(),
 			       "sgd, momentum, torch_momentum, nesterov, adagrad, "
-			       "decayed_adagrad, rmsprop, adadelta, adam, adamw or adamax"));
+			       "decayed_adagrad, rmsprop, adadelta, adam, torch_adam, adamw, "
+			       "torch_adamw or adamax"));
 		assert_non_null(strstr(weft_last_error(), bad[i] == NULL ? "\"\"" : bad[i]));
 	}
 	enum wf_schedule schedule = WF_SCHEDULE_LINEAR;
@@ -83,6 +84,8 @@ the_number_of_state_arrays_is_that_of_the_formula(void **state)
 	assert_int_equal(wf_optimizer_state_count(WF_ADADELTA), 2);
 	assert_int_equal(wf_optimizer_state_count(WF_ADAMAX), 2);
 	assert_int_equal(wf_optimizer_state_count(WF_TORCH_MOMENTUM), 1);
+	assert_int_equal(wf_optimizer_state_count(WF_TORCH_ADAM), 2);
+	assert_int_equal(wf_optimizer_state_count(WF_TORCH_ADAMW), 2);
 }
 
 static void
@@ -156,9 +159,9 @@ static void
 an_enum_out_of_range_is_refused(void **state)
 {
 	struct wf_optimizer_opts opts = wf_optimizer_defaults();
-	opts.method.kind = (enum wf_optimizer)11;
+	opts.method.kind = WF_OPTIMIZER_COUNT;
 	assert_int_equal(wf_optimizer_check(&opts), WEFT_INVALID);
-	assert_non_null(strstr(weft_last_error(), "optimizer 11"));
+	assert_non_null(strstr(weft_last_error(), "optimizer 13"));
 
 	opts = wf_optimizer_defaults();
 	opts.method.schedule = (enum wf_schedule)9;
@@ -220,7 +223,7 @@ rates_are_corrected_where_the_formula_says_so_and_the_plain_rate_never(void **st
 		if (kind == WF_ADAM || kind == WF_ADAMW) {
 			want[0] = 0.25 * sqrt(0.001) / 0.1;
 			want[1] = 0.25 * sqrt(1.0 - 0.999 * 0.999 * 0.999) / 0.271;
-		} else if (kind == WF_ADAMAX) {
+		} else if (kind == WF_ADAMAX || kind == WF_TORCH_ADAM || kind == WF_TORCH_ADAMW) {
 			want[0] = 0.25 / 0.1;
 			want[1] = 0.25 / 0.271;
 		} else if (kind == WF_TORCH_MOMENTUM) {

@@ -82,6 +82,19 @@ def loshchilov(w, g, s, t):
     return kingma(w, g, s, t, decoupled=True)
 
 
+def torch_adam(w, g, s, t, decoupled=False):
+    # torch.optim.Adam and AdamW: both means are corrected, and epsilon is added to the corrected root.
+    d = g if decoupled else g + DECAY * w
+    w = w - RATE * DECAY * w if decoupled else w
+    s["m"] = BETA1 * s.get("m", 0) + (1 - BETA1) * d
+    s["v"] = BETA2 * s.get("v", 0) + (1 - BETA2) * d * d
+    return w - RATE * s["m"] / (1 - BETA1**t) / (math.sqrt(s["v"] / (1 - BETA2**t)) + EPSILON)
+
+
+def torch_adamw(w, g, s, t):
+    return torch_adam(w, g, s, t, decoupled=True)
+
+
 def adamax(w, g, s, t):
     # Algorithm 2 of the same paper; epsilon keeps 0 / 0 away.
     d = g + DECAY * w
@@ -102,6 +115,8 @@ METHODS = [
     ("WF_ADADELTA", zeiler),
     ("WF_ADAMAX", adamax),
     ("WF_TORCH_MOMENTUM", torch),
+    ("WF_TORCH_ADAM", torch_adam),
+    ("WF_TORCH_ADAMW", torch_adamw),
 ]
 
 
