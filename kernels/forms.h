@@ -9,19 +9,31 @@
 
 #include "kernels/kernels.h"
 
+/* Each method that a form has a pass for: its function's name, its kind, and the number of its
+ * arrays of state, which optimizer.c has too. torch_momentum is applied as momentum: only the rate
+ * differs. */
+/* clang-format off */
+#define WF_OPTIMIZERS(each)                                                                        \
+	each(sgd, WF_SGD, 0)                                                                       \
+	each(momentum, WF_MOMENTUM, 1)                                                             \
+	each(adam, WF_ADAM, 2)                                                                     \
+	each(nesterov, WF_NESTEROV, 1)                                                             \
+	each(adagrad, WF_ADAGRAD, 1)                                                               \
+	each(adamw, WF_ADAMW, 2)                                                                   \
+	each(decayed_adagrad, WF_DECAYED_ADAGRAD, 1)                                               \
+	each(rmsprop, WF_RMSPROP, 2)                                                               \
+	each(adadelta, WF_ADADELTA, 2)                                                             \
+	each(adamax, WF_ADAMAX, 2)                                                                 \
+	each(torch_momentum, WF_TORCH_MOMENTUM, 1)                                                 \
+	each(torch_adam, WF_TORCH_ADAM, 2)                                                         \
+	each(torch_adamw, WF_TORCH_ADAMW, 2)
+/* clang-format on */
+
+/* The method's place in a form's table. */
+#define WF_OPTIMIZER_ENTRY(name, kind, states) [kind] = apply_##name,
+
 /* Elements [first, apply->count). Returns how many summed gradients were not finite. */
-size_t wf_ref_apply_sgd(const struct wf_apply *apply, size_t first);
-size_t wf_ref_apply_momentum(const struct wf_apply *apply, size_t first);
-size_t wf_ref_apply_adam(const struct wf_apply *apply, size_t first);
-size_t wf_ref_apply_nesterov(const struct wf_apply *apply, size_t first);
-size_t wf_ref_apply_adagrad(const struct wf_apply *apply, size_t first);
-size_t wf_ref_apply_adamw(const struct wf_apply *apply, size_t first);
-size_t wf_ref_apply_decayed_adagrad(const struct wf_apply *apply, size_t first);
-size_t wf_ref_apply_rmsprop(const struct wf_apply *apply, size_t first);
-size_t wf_ref_apply_adadelta(const struct wf_apply *apply, size_t first);
-size_t wf_ref_apply_adamax(const struct wf_apply *apply, size_t first);
-size_t wf_ref_apply_torch_adam(const struct wf_apply *apply, size_t first);
-size_t wf_ref_apply_torch_adamw(const struct wf_apply *apply, size_t first);
+size_t wf_ref_apply(enum wf_optimizer kind, const struct wf_apply *apply, size_t first);
 /* out[first, count) = in[0] + in[1] + ... */
 void wf_ref_sum(float *out, const float *const *in, unsigned in_count, size_t first, size_t count);
 /* The inputs of a sum, and its divisor. */

@@ -59,266 +59,204 @@ dropped(float w, float drop)
 	return drop > 0.0f ? wf_row_soft(w, drop) : w;
 }
 
-size_t
-wf_ref_apply_sgd(const struct wf_apply *apply, size_t first)
-{
-	const float drop = drop_of(apply);
-	float *w = apply->param;
-	size_t skipped = 0;
+/* An element: the parameter and its state, of which a method may have less. */
+struct element {
+	float w, s, t;
+};
 
-	WF_ASSERT(apply->grad_count >= 1);
-	for (size_t i = first; i < apply->count; i++) {
-		float g = gradient(apply, i);
-		if (!is_finite(g)) {
-			skipped++;
-			continue;
-		}
-		g = clipped(g, apply->clip);
-		w[i] = dropped(w[i] - apply->rate * (g + apply->decay * w[i]), drop);
-	}
-	return skipped;
+/* In the functions below: the element after a step with the gradient g, which is finite. */
+
+static inline struct element
+next_sgd(const struct wf_apply *apply, struct element e, float g)
+{
+	e.w = e.w - apply->rate * (g + apply->decay * e.w);
+	return e;
 }
 
-size_t
-wf_ref_apply_momentum(const struct wf_apply *apply, size_t first)
+static inline struct element
+next_momentum(const struct wf_apply *apply, struct element e, float g)
 {
-	const float drop = drop_of(apply);
-	float *w = apply->param;
-	float *m = apply->state[0];
-	size_t skipped = 0;
-
-	WF_ASSERT(apply->grad_count >= 1);
-	for (size_t i = first; i < apply->count; i++) {
-		float g = gradient(apply, i);
-		if (!is_finite(g)) {
-			skipped++;
-			continue;
-		}
-		g = clipped(g, apply->clip);
-		m[i] = apply->momentum * m[i] - apply->rate * (g + apply->decay * w[i]);
-		w[i] = dropped(w[i] + m[i], drop);
-	}
-	return skipped;
+	e.s = apply->momentum * e.s - apply->rate * (g + apply->decay * e.w);
+	e.w = e.w + e.s;
+	return e;
 }
 
-size_t
-wf_ref_apply_adam(const struct wf_apply *apply, size_t first)
+static inline struct element
+next_nesterov(const struct wf_apply *apply, struct element e, float g)
 {
-	const float drop = drop_of(apply);
-	float *w = apply->param;
-	float *m = apply->state[0];
-	float *v = apply->state[1];
-	size_t skipped = 0;
-
-	WF_ASSERT(apply->grad_count >= 1);
-	for (size_t i = first; i < apply->count; i++) {
-		float g = gradient(apply, i);
-		if (!is_finite(g)) {
-			skipped++;
-			continue;
-		}
-		g = clipped(g, apply->clip) + apply->decay * w[i];
-		m[i] = apply->beta1 * m[i] + (1.0f - apply->beta1) * g;
-		v[i] = apply->beta2 * v[i] + (1.0f - apply->beta2) * (g * g);
-		float root = __builtin_sqrtf(v[i]); /* IEEE's: correctly rounded */
-		w[i] = dropped(w[i] - apply->rate * m[i] / (root + apply->epsilon), drop);
-	}
-	return skipped;
+	float step = apply->rate * (g + apply->decay * e.w);
+	e.s = apply->momentum * e.s - step;
+	e.w = e.w + (apply->momentum * e.s - step);
+	return e;
 }
 
-size_t
-wf_ref_apply_nesterov(const struct wf_apply *apply, size_t first)
+static inline struct element
+next_adagrad(const struct wf_apply *apply, struct element e, float g)
 {
-	const float drop = drop_of(apply);
-	float *w = apply->param;
-	float *m = apply->state[0];
-	size_t skipped = 0;
-
-	WF_ASSERT(apply->grad_count >= 1);
-	for (size_t i = first; i < apply->count; i++) {
-		float g = gradient(apply, i);
-		if (!is_finite(g)) {
-			skipped++;
-			continue;
-		}
-		g = clipped(g, apply->clip);
-		float step = apply->rate * (g + apply->decay * w[i]);
-		m[i] = apply->momentum * m[i] - step;
-		w[i] = dropped(w[i] + (apply->momentum * m[i] - step), drop);
-	}
-	return skipped;
+	e.s = e.s + g * g;
+	float root = __builtin_sqrtf(e.s + apply->epsilon); /* IEEE's: correctly rounded */
+	e.w = e.w - apply->rate * (g + apply->decay * e.w) / root;
+	return e;
 }
 
-size_t
-wf_ref_apply_adagrad(const struct wf_apply *apply, size_t first)
+static inline struct element
+next_decayed_adagrad(const struct wf_apply *apply, struct element e, float g)
 {
-	const float drop = drop_of(apply);
-	float *w = apply->param;
-	float *a = apply->state[0];
-	size_t skipped = 0;
-
-	WF_ASSERT(apply->grad_count >= 1);
-	for (size_t i = first; i < apply->count; i++) {
-		float g = gradient(apply, i);
-		if (!is_finite(g)) {
-			skipped++;
-			continue;
-		}
-		g = clipped(g, apply->clip);
-		a[i] = a[i] + g * g;
-		float root = __builtin_sqrtf(a[i] + apply->epsilon);
-		w[i] = dropped(w[i] - apply->rate * (g + apply->decay * w[i]) / root, drop);
-	}
-	return skipped;
-}
-
-size_t
-wf_ref_apply_adamw(const struct wf_apply *apply, size_t first)
-{
-	const float drop = drop_of(apply);
-	float *w = apply->param;
-	float *m = apply->state[0];
-	float *v = apply->state[1];
-	size_t skipped = 0;
-
-	WF_ASSERT(apply->grad_count >= 1);
-	for (size_t i = first; i < apply->count; i++) {
-		float g = gradient(apply, i);
-		if (!is_finite(g)) {
-			skipped++;
-			continue;
-		}
-		g = clipped(g, apply->clip);
-		m[i] = apply->beta1 * m[i] + (1.0f - apply->beta1) * g;
-		v[i] = apply->beta2 * v[i] + (1.0f - apply->beta2) * (g * g);
-		float root = __builtin_sqrtf(v[i]);
-		float step = apply->rate * m[i] / (root + apply->epsilon);
-		step = step + apply->plain_rate * (apply->decay * w[i]);
-		w[i] = dropped(w[i] - step, drop);
-	}
-	return skipped;
-}
-
-size_t
-wf_ref_apply_decayed_adagrad(const struct wf_apply *apply, size_t first)
-{
-	const float drop = drop_of(apply);
-	float *w = apply->param;
-	float *a = apply->state[0];
-	size_t skipped = 0;
-
-	WF_ASSERT(apply->grad_count >= 1);
-	for (size_t i = first; i < apply->count; i++) {
-		float g = gradient(apply, i);
-		if (!is_finite(g)) {
-			skipped++;
-			continue;
-		}
-		g = clipped(g, apply->clip);
-		a[i] = apply->rho * a[i] + apply->square_share * (g * g);
-		float root = __builtin_sqrtf(a[i] + apply->epsilon);
-		w[i] = dropped(w[i] - apply->rate * (g + apply->decay * w[i]) / root, drop);
-	}
-	return skipped;
+	e.s = apply->rho * e.s + apply->square_share * (g * g);
+	float root = __builtin_sqrtf(e.s + apply->epsilon);
+	e.w = e.w - apply->rate * (g + apply->decay * e.w) / root;
+	return e;
 }
 
 /* The argument of the root may fall below 0 by rounding. */
-size_t
-wf_ref_apply_rmsprop(const struct wf_apply *apply, size_t first)
+static inline struct element
+next_rmsprop(const struct wf_apply *apply, struct element e, float g)
 {
-	const float drop = drop_of(apply);
-	float *w = apply->param;
-	float *a = apply->state[0];
-	float *f = apply->state[1];
-	size_t skipped = 0;
-
-	WF_ASSERT(apply->grad_count >= 1);
-	for (size_t i = first; i < apply->count; i++) {
-		float g = gradient(apply, i);
-		if (!is_finite(g)) {
-			skipped++;
-			continue;
-		}
-		g = clipped(g, apply->clip);
-		a[i] = apply->rho * a[i] + apply->square_share * (g * g);
-		f[i] = apply->rho * f[i] + (1.0f - apply->rho) * g;
-		float variance = a[i] - f[i] * f[i];
-		variance = variance > 0.0f ? variance : 0.0f;
-		float root = __builtin_sqrtf(variance + apply->epsilon);
-		w[i] = dropped(w[i] - apply->rate * (g + apply->decay * w[i]) / root, drop);
-	}
-	return skipped;
+	e.s = apply->rho * e.s + apply->square_share * (g * g);
+	e.t = apply->rho * e.t + (1.0f - apply->rho) * g;
+	float variance = e.s - e.t * e.t;
+	variance = variance > 0.0f ? variance : 0.0f;
+	float root = __builtin_sqrtf(variance + apply->epsilon);
+	e.w = e.w - apply->rate * (g + apply->decay * e.w) / root;
+	return e;
 }
 
-size_t
-wf_ref_apply_adadelta(const struct wf_apply *apply, size_t first)
+static inline struct element
+next_adadelta(const struct wf_apply *apply, struct element e, float g)
 {
-	const float drop = drop_of(apply);
 	const float rest = 1.0f - apply->rho;
-	float *w = apply->param;
-	float *a = apply->state[0];
-	float *s = apply->state[1];
-	size_t skipped = 0;
-
-	WF_ASSERT(apply->grad_count >= 1);
-	for (size_t i = first; i < apply->count; i++) {
-		float g = gradient(apply, i);
-		if (!is_finite(g)) {
-			skipped++;
-			continue;
-		}
-		g = clipped(g, apply->clip);
-		a[i] = apply->rho * a[i] + rest * (g * g);
-		float below = a[i] + apply->epsilon;
-		float ratio = __builtin_sqrtf((s[i] + apply->epsilon) / below);
-		float move = g * ratio;
-		s[i] = apply->rho * s[i] + rest * (move * move);
-		w[i] = dropped(w[i] - apply->rate * (g + apply->decay * w[i]) * ratio, drop);
-	}
-	return skipped;
+	e.s = apply->rho * e.s + rest * (g * g);
+	float below = e.s + apply->epsilon;
+	float ratio = __builtin_sqrtf((e.t + apply->epsilon) / below);
+	float move = g * ratio;
+	e.t = apply->rho * e.t + rest * (move * move);
+	e.w = e.w - apply->rate * (g + apply->decay * e.w) * ratio;
+	return e;
 }
 
-size_t
-wf_ref_apply_adamax(const struct wf_apply *apply, size_t first)
+static inline struct element
+next_adam(const struct wf_apply *apply, struct element e, float g)
 {
-	const float drop = drop_of(apply);
-	float *w = apply->param;
-	float *m = apply->state[0];
-	float *u = apply->state[1];
-	size_t skipped = 0;
+	float d = g + apply->decay * e.w;
+	e.s = apply->beta1 * e.s + (1.0f - apply->beta1) * d;
+	e.t = apply->beta2 * e.t + (1.0f - apply->beta2) * (d * d);
+	float root = __builtin_sqrtf(e.t);
+	e.w = e.w - apply->rate * e.s / (root + apply->epsilon);
+	return e;
+}
 
-	WF_ASSERT(apply->grad_count >= 1);
-	for (size_t i = first; i < apply->count; i++) {
-		float g = gradient(apply, i);
-		if (!is_finite(g)) {
-			skipped++;
-			continue;
-		}
-		g = clipped(g, apply->clip) + apply->decay * w[i];
-		m[i] = apply->beta1 * m[i] + (1.0f - apply->beta1) * g;
-		float size = g > 0.0f - g ? g : 0.0f - g;
-		float before = apply->beta2 * u[i];
-		u[i] = before > size ? before : size;
-		w[i] = dropped(w[i] - apply->rate * m[i] / (u[i] + apply->epsilon), drop);
-	}
-	return skipped;
+static inline struct element
+next_adamw(const struct wf_apply *apply, struct element e, float g)
+{
+	e.s = apply->beta1 * e.s + (1.0f - apply->beta1) * g;
+	e.t = apply->beta2 * e.t + (1.0f - apply->beta2) * (g * g);
+	float root = __builtin_sqrtf(e.t);
+	float step = apply->rate * e.s / (root + apply->epsilon);
+	step = step + apply->plain_rate * (apply->decay * e.w);
+	e.w = e.w - step;
+	return e;
+}
+
+static inline struct element
+next_adamax(const struct wf_apply *apply, struct element e, float g)
+{
+	float d = g + apply->decay * e.w;
+	e.s = apply->beta1 * e.s + (1.0f - apply->beta1) * d;
+	float size = d > 0.0f - d ? d : 0.0f - d;
+	float before = apply->beta2 * e.t;
+	e.t = before > size ? before : size;
+	e.w = e.w - apply->rate * e.s / (e.t + apply->epsilon);
+	return e;
 }
 
 /* Updates the means of torch's adams from d. Returns their step. */
 static inline float
-torch_step(const struct wf_apply *apply, float *m, float *v, float d)
+torch_step(const struct wf_apply *apply, struct element *e, float d)
 {
-	*m = apply->beta1 * *m + apply->rest1 * d;
-	*v = apply->beta2 * *v + apply->rest2 * d * d;
-	float below = __builtin_sqrtf(*v) / apply->root_share + apply->epsilon;
-	return apply->rate * *m / below;
+	e->s = apply->beta1 * e->s + apply->rest1 * d;
+	e->t = apply->beta2 * e->t + apply->rest2 * d * d;
+	float below = __builtin_sqrtf(e->t) / apply->root_share + apply->epsilon;
+	return apply->rate * e->s / below;
 }
 
-size_t
-wf_ref_apply_torch_adam(const struct wf_apply *apply, size_t first)
+static inline struct element
+next_torch_adam(const struct wf_apply *apply, struct element e, float g)
+{
+	float step = torch_step(apply, &e, g + apply->decay * e.w);
+	e.w = e.w - step;
+	return e;
+}
+
+static inline struct element
+next_torch_adamw(const struct wf_apply *apply, struct element e, float g)
+{
+	float step = torch_step(apply, &e, g);
+	e.w = e.w * wf_apply_kept(apply) - step;
+	return e;
+}
+
+static inline struct element
+next_of_kind(enum wf_optimizer kind, const struct wf_apply *apply, struct element e, float g)
+{
+	switch (kind) {
+	case WF_SGD:
+		return next_sgd(apply, e, g);
+	case WF_MOMENTUM:
+	case WF_TORCH_MOMENTUM: /* only the rate differs */
+		return next_momentum(apply, e, g);
+	case WF_ADAM:
+		return next_adam(apply, e, g);
+	case WF_NESTEROV:
+		return next_nesterov(apply, e, g);
+	case WF_ADAGRAD:
+		return next_adagrad(apply, e, g);
+	case WF_ADAMW:
+		return next_adamw(apply, e, g);
+	case WF_DECAYED_ADAGRAD:
+		return next_decayed_adagrad(apply, e, g);
+	case WF_RMSPROP:
+		return next_rmsprop(apply, e, g);
+	case WF_ADADELTA:
+		return next_adadelta(apply, e, g);
+	case WF_ADAMAX:
+		return next_adamax(apply, e, g);
+	case WF_TORCH_ADAM:
+		return next_torch_adam(apply, e, g);
+	case WF_TORCH_ADAMW:
+		return next_torch_adamw(apply, e, g);
+	case WF_OPTIMIZER_COUNT:
+		break;
+	}
+	return e;
+}
+
+static inline struct element
+element_at(const struct wf_apply *apply, unsigned states, size_t i)
+{
+	return (struct element){
+		.w = apply->param[i],
+		.s = states > 0 ? apply->state[0][i] : 0.0f,
+		.t = states > 1 ? apply->state[1][i] : 0.0f,
+	};
+}
+
+static inline void
+store_element(const struct wf_apply *apply, unsigned states, size_t i, struct element e)
+{
+	apply->param[i] = e.w;
+	if (states > 0) {
+		apply->state[0][i] = e.s;
+	}
+	if (states > 1) {
+		apply->state[1][i] = e.t;
+	}
+}
+
+/* With a constant kind the compiler leaves one method in the loop. */
+__attribute__((always_inline)) static inline size_t
+run(enum wf_optimizer kind, unsigned states, const struct wf_apply *apply, size_t first)
 {
 	const float drop = drop_of(apply);
-	float *w = apply->param;
 	size_t skipped = 0;
 
 	WF_ASSERT(apply->grad_count >= 1);
@@ -328,34 +266,27 @@ wf_ref_apply_torch_adam(const struct wf_apply *apply, size_t first)
 			skipped++;
 			continue;
 		}
-		float d = clipped(g, apply->clip) + apply->decay * w[i];
-		float step = torch_step(apply, &apply->state[0][i], &apply->state[1][i], d);
-		w[i] = dropped(w[i] - step, drop);
+		struct element e = element_at(apply, states, i);
+		e = next_of_kind(kind, apply, e, clipped(g, apply->clip));
+		e.w = dropped(e.w, drop);
+		store_element(apply, states, i, e);
 	}
 	return skipped;
 }
 
 size_t
-wf_ref_apply_torch_adamw(const struct wf_apply *apply, size_t first)
+wf_ref_apply(enum wf_optimizer kind, const struct wf_apply *apply, size_t first)
 {
-	const float drop = drop_of(apply);
-	const float kept = wf_apply_kept(apply);
-	float *w = apply->param;
-	size_t skipped = 0;
-
-	WF_ASSERT(apply->grad_count >= 1);
-	for (size_t i = first; i < apply->count; i++) {
-		float g = gradient(apply, i);
-		if (!is_finite(g)) {
-			skipped++;
-			continue;
-		}
-		float d = clipped(g, apply->clip);
-		float step = torch_step(apply, &apply->state[0][i], &apply->state[1][i], d);
-		w[i] = dropped(w[i] * kept - step, drop);
-	}
-	return skipped;
+	return run(kind, wf_optimizer_state_count(kind), apply, first);
 }
+
+#define REF_APPLY(name, kind, states)                                                              \
+	static size_t apply_##name(const struct wf_apply *apply)                                   \
+	{                                                                                          \
+		return run(kind, states, apply, 0);                                                \
+	}
+
+WF_OPTIMIZERS(REF_APPLY)
 
 void
 wf_ref_sum(float *out, const float *const *in, unsigned in_count, size_t first, size_t count)
@@ -377,78 +308,6 @@ wf_ref_mean(float *out, const struct wf_mean *mean, size_t first, size_t count)
 	for (size_t i = first; i < count; i++) {
 		out[i] = out[i] / mean->divisor;
 	}
-}
-
-static size_t
-apply_sgd(const struct wf_apply *apply)
-{
-	return wf_ref_apply_sgd(apply, 0);
-}
-
-static size_t
-apply_momentum(const struct wf_apply *apply)
-{
-	return wf_ref_apply_momentum(apply, 0);
-}
-
-static size_t
-apply_adam(const struct wf_apply *apply)
-{
-	return wf_ref_apply_adam(apply, 0);
-}
-
-static size_t
-apply_nesterov(const struct wf_apply *apply)
-{
-	return wf_ref_apply_nesterov(apply, 0);
-}
-
-static size_t
-apply_adagrad(const struct wf_apply *apply)
-{
-	return wf_ref_apply_adagrad(apply, 0);
-}
-
-static size_t
-apply_adamw(const struct wf_apply *apply)
-{
-	return wf_ref_apply_adamw(apply, 0);
-}
-
-static size_t
-apply_decayed_adagrad(const struct wf_apply *apply)
-{
-	return wf_ref_apply_decayed_adagrad(apply, 0);
-}
-
-static size_t
-apply_rmsprop(const struct wf_apply *apply)
-{
-	return wf_ref_apply_rmsprop(apply, 0);
-}
-
-static size_t
-apply_adadelta(const struct wf_apply *apply)
-{
-	return wf_ref_apply_adadelta(apply, 0);
-}
-
-static size_t
-apply_adamax(const struct wf_apply *apply)
-{
-	return wf_ref_apply_adamax(apply, 0);
-}
-
-static size_t
-apply_torch_adam(const struct wf_apply *apply)
-{
-	return wf_ref_apply_torch_adam(apply, 0);
-}
-
-static size_t
-apply_torch_adamw(const struct wf_apply *apply)
-{
-	return wf_ref_apply_torch_adamw(apply, 0);
 }
 
 void
@@ -550,22 +409,7 @@ log_f32(float *out, const float *in, size_t count)
 
 static const struct wf_kernels ref = {
 	.name = "ref",
-	.apply =
-		{
-			[WF_SGD] = apply_sgd,
-			[WF_MOMENTUM] = apply_momentum,
-			[WF_ADAM] = apply_adam,
-			[WF_NESTEROV] = apply_nesterov,
-			[WF_ADAGRAD] = apply_adagrad,
-			[WF_ADAMW] = apply_adamw,
-			[WF_DECAYED_ADAGRAD] = apply_decayed_adagrad,
-			[WF_RMSPROP] = apply_rmsprop,
-			[WF_ADADELTA] = apply_adadelta,
-			[WF_ADAMAX] = apply_adamax,
-			[WF_TORCH_MOMENTUM] = apply_momentum, /* only the rate differs */
-			[WF_TORCH_ADAM] = apply_torch_adam,
-			[WF_TORCH_ADAMW] = apply_torch_adamw,
-		},
+	.apply = {WF_OPTIMIZERS(WF_OPTIMIZER_ENTRY)},
 	.sum = sum,
 	.mean = mean,
 	.sum_half = {[WEFT_VALUES_BF16] = wf_ref_sum_bf16, [WEFT_VALUES_F16] = wf_ref_sum_f16},

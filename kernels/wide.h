@@ -131,238 +131,217 @@ vec_soft(vec w, vec drop)
 	return vec_select(mask_less(drop, w), vec_sub(w, drop), rest);
 }
 
-/* Stores the parameter after its step and after that of L1. */
-INLINE void
-store_param(const struct scalars *k, float *param, vec before, vec after, mask keep)
+/* As many elements as a vector has lanes: parameters and their state. */
+struct element {
+	vec w, s, t;
+};
+
+/* In the functions below: the elements after a step with the gradients g, as in ref.c. */
+
+INLINE struct element
+next_sgd(const struct scalars *k, struct element e, vec g)
 {
-	store_some(param, before, k->drops ? vec_soft(after, k->drop) : after, keep);
+	vec d = vec_add(g, vec_mul(k->decay, e.w));
+	e.w = vec_sub(e.w, vec_mul(k->rate, d));
+	return e;
 }
 
-INLINE void
-step_sgd(const struct scalars *k, float *param, vec g, mask finite)
+INLINE struct element
+next_momentum(const struct scalars *k, struct element e, vec g)
 {
-	vec w = vec_load(param);
-	vec d = vec_add(g, vec_mul(k->decay, w));
-	store_param(k, param, w, vec_sub(w, vec_mul(k->rate, d)), finite);
+	vec d = vec_add(g, vec_mul(k->decay, e.w));
+	e.s = vec_sub(vec_mul(k->momentum, e.s), vec_mul(k->rate, d));
+	e.w = vec_add(e.w, e.s);
+	return e;
 }
 
-INLINE void
-step_momentum(const struct scalars *k, float *param, float *state, vec g, mask finite)
+INLINE struct element
+next_nesterov(const struct scalars *k, struct element e, vec g)
 {
-	vec w = vec_load(param);
-	vec m = vec_load(state);
-	vec d = vec_add(g, vec_mul(k->decay, w));
-	vec next = vec_sub(vec_mul(k->momentum, m), vec_mul(k->rate, d));
-	store_some(state, m, next, finite);
-	store_param(k, param, w, vec_add(w, next), finite);
+	vec step = vec_mul(k->rate, vec_add(g, vec_mul(k->decay, e.w)));
+	e.s = vec_sub(vec_mul(k->momentum, e.s), step);
+	e.w = vec_add(e.w, vec_sub(vec_mul(k->momentum, e.s), step));
+	return e;
 }
 
-INLINE void
-step_nesterov(const struct scalars *k, float *param, float *state, vec g, mask finite)
-{
-	vec w = vec_load(param);
-	vec m = vec_load(state);
-	vec step = vec_mul(k->rate, vec_add(g, vec_mul(k->decay, w)));
-	vec next = vec_sub(vec_mul(k->momentum, m), step);
-	vec ahead = vec_sub(vec_mul(k->momentum, next), step);
-	store_some(state, m, next, finite);
-	store_param(k, param, w, vec_add(w, ahead), finite);
-}
-
-INLINE void
-step_adagrad(const struct scalars *k, float *param, float *state, vec g, mask finite)
-{
-	vec w = vec_load(param);
-	vec a = vec_load(state);
-	vec next = vec_add(a, vec_mul(g, g));
-	vec root = vec_sqrt(vec_add(next, k->epsilon));
-	vec d = vec_add(g, vec_mul(k->decay, w));
-	vec step = vec_div(vec_mul(k->rate, d), root);
-	store_some(state, a, next, finite);
-	store_param(k, param, w, vec_sub(w, step), finite);
-}
-
-/* rate d / sqrt(square + epsilon). */
+/* w - rate d / sqrt(square + epsilon) */
 INLINE vec
-step_over_root(const struct scalars *k, vec w, vec g, vec square)
+less_over_root(const struct scalars *k, vec w, vec g, vec square)
 {
 	vec d = vec_add(g, vec_mul(k->decay, w));
-	return vec_div(vec_mul(k->rate, d), vec_sqrt(vec_add(square, k->epsilon)));
+	vec root = vec_sqrt(vec_add(square, k->epsilon));
+	return vec_sub(w, vec_div(vec_mul(k->rate, d), root));
 }
 
-INLINE void
-step_decayed_adagrad(const struct scalars *k, float *param, float *state, vec g, mask finite)
+INLINE struct element
+next_adagrad(const struct scalars *k, struct element e, vec g)
 {
-	vec w = vec_load(param);
-	vec a = vec_load(state);
-	vec next = vec_add(vec_mul(k->rho, a), vec_mul(k->square_share, vec_mul(g, g)));
-	store_some(state, a, next, finite);
-	store_param(k, param, w, vec_sub(w, step_over_root(k, w, g, next)), finite);
+	e.s = vec_add(e.s, vec_mul(g, g));
+	e.w = less_over_root(k, e.w, g, e.s);
+	return e;
 }
 
-INLINE void
-step_rmsprop(const struct scalars *k, float *param, float *const state[2], vec g, mask finite)
+INLINE struct element
+next_decayed_adagrad(const struct scalars *k, struct element e, vec g)
 {
-	vec w = vec_load(param);
-	vec a = vec_load(state[0]);
-	vec f = vec_load(state[1]);
-	vec next_a = vec_add(vec_mul(k->rho, a), vec_mul(k->square_share, vec_mul(g, g)));
-	vec next_f = vec_add(vec_mul(k->rho, f), vec_mul(k->rest_rho, g));
-	vec variance = vec_max(vec_sub(next_a, vec_mul(next_f, next_f)), vec_set(0.0f));
-	store_some(state[0], a, next_a, finite);
-	store_some(state[1], f, next_f, finite);
-	store_param(k, param, w, vec_sub(w, step_over_root(k, w, g, variance)), finite);
+	e.s = vec_add(vec_mul(k->rho, e.s), vec_mul(k->square_share, vec_mul(g, g)));
+	e.w = less_over_root(k, e.w, g, e.s);
+	return e;
 }
 
-INLINE void
-step_adadelta(const struct scalars *k, float *param, float *const state[2], vec g, mask finite)
+INLINE struct element
+next_rmsprop(const struct scalars *k, struct element e, vec g)
 {
-	vec w = vec_load(param);
-	vec a = vec_load(state[0]);
-	vec s = vec_load(state[1]);
-	vec next_a = vec_add(vec_mul(k->rho, a), vec_mul(k->rest_rho, vec_mul(g, g)));
-	vec below = vec_add(next_a, k->epsilon);
-	vec ratio = vec_sqrt(vec_div(vec_add(s, k->epsilon), below));
+	e.s = vec_add(vec_mul(k->rho, e.s), vec_mul(k->square_share, vec_mul(g, g)));
+	e.t = vec_add(vec_mul(k->rho, e.t), vec_mul(k->rest_rho, g));
+	vec variance = vec_max(vec_sub(e.s, vec_mul(e.t, e.t)), vec_set(0.0f));
+	e.w = less_over_root(k, e.w, g, variance);
+	return e;
+}
+
+INLINE struct element
+next_adadelta(const struct scalars *k, struct element e, vec g)
+{
+	e.s = vec_add(vec_mul(k->rho, e.s), vec_mul(k->rest_rho, vec_mul(g, g)));
+	vec below = vec_add(e.s, k->epsilon);
+	vec ratio = vec_sqrt(vec_div(vec_add(e.t, k->epsilon), below));
 	vec move = vec_mul(g, ratio);
-	vec next_s = vec_add(vec_mul(k->rho, s), vec_mul(k->rest_rho, vec_mul(move, move)));
-	vec d = vec_add(g, vec_mul(k->decay, w));
-	store_some(state[0], a, next_a, finite);
-	store_some(state[1], s, next_s, finite);
-	store_param(k, param, w, vec_sub(w, vec_mul(vec_mul(k->rate, d), ratio)), finite);
+	e.t = vec_add(vec_mul(k->rho, e.t), vec_mul(k->rest_rho, vec_mul(move, move)));
+	vec d = vec_add(g, vec_mul(k->decay, e.w));
+	e.w = vec_sub(e.w, vec_mul(vec_mul(k->rate, d), ratio));
+	return e;
 }
 
-INLINE void
-step_adamax(const struct scalars *k, float *param, float *const state[2], vec g, mask finite)
+INLINE struct element
+next_adamax(const struct scalars *k, struct element e, vec g)
 {
-	vec w = vec_load(param);
-	vec m = vec_load(state[0]);
-	vec u = vec_load(state[1]);
-	vec d = vec_add(g, vec_mul(k->decay, w));
-	vec next_m = vec_add(vec_mul(k->beta1, m), vec_mul(k->rest1, d));
+	vec d = vec_add(g, vec_mul(k->decay, e.w));
+	e.s = vec_add(vec_mul(k->beta1, e.s), vec_mul(k->rest1, d));
 	vec size = vec_max(d, vec_sub(vec_set(0.0f), d));
-	vec next_u = vec_max(vec_mul(k->beta2, u), size);
-	vec step = vec_div(vec_mul(k->rate, next_m), vec_add(next_u, k->epsilon));
-	store_some(state[0], m, next_m, finite);
-	store_some(state[1], u, next_u, finite);
-	store_param(k, param, w, vec_sub(w, step), finite);
+	e.t = vec_max(vec_mul(k->beta2, e.t), size);
+	vec step = vec_div(vec_mul(k->rate, e.s), vec_add(e.t, k->epsilon));
+	e.w = vec_sub(e.w, step);
+	return e;
 }
 
 /* Updates both means of adam and adamw from d. Returns rate m / (sqrt(v) + epsilon). */
 INLINE vec
-step_of_means(const struct scalars *k, float *const state[2], vec d, mask finite)
+step_of_means(const struct scalars *k, struct element *e, vec d)
 {
-	vec m = vec_load(state[0]);
-	vec v = vec_load(state[1]);
-	vec next_m = vec_add(vec_mul(k->beta1, m), vec_mul(k->rest1, d));
-	vec next_v = vec_add(vec_mul(k->beta2, v), vec_mul(k->rest2, vec_mul(d, d)));
-	vec below = vec_add(vec_sqrt(next_v), k->epsilon);
-	store_some(state[0], m, next_m, finite);
-	store_some(state[1], v, next_v, finite);
-	return vec_div(vec_mul(k->rate, next_m), below);
+	e->s = vec_add(vec_mul(k->beta1, e->s), vec_mul(k->rest1, d));
+	e->t = vec_add(vec_mul(k->beta2, e->t), vec_mul(k->rest2, vec_mul(d, d)));
+	vec below = vec_add(vec_sqrt(e->t), k->epsilon);
+	return vec_div(vec_mul(k->rate, e->s), below);
 }
 
-INLINE void
-step_adam(const struct scalars *k, float *param, float *const state[2], vec g, mask finite)
+INLINE struct element
+next_adam(const struct scalars *k, struct element e, vec g)
 {
-	vec w = vec_load(param);
-	vec d = vec_add(g, vec_mul(k->decay, w));
-	vec step = step_of_means(k, state, d, finite);
-	store_param(k, param, w, vec_sub(w, step), finite);
+	vec step = step_of_means(k, &e, vec_add(g, vec_mul(k->decay, e.w)));
+	e.w = vec_sub(e.w, step);
+	return e;
 }
 
-INLINE void
-step_adamw(const struct scalars *k, float *param, float *const state[2], vec g, mask finite)
+INLINE struct element
+next_adamw(const struct scalars *k, struct element e, vec g)
 {
-	vec w = vec_load(param);
-	vec step = step_of_means(k, state, g, finite);
-	vec decayed = vec_mul(k->plain_rate, vec_mul(k->decay, w));
-	store_param(k, param, w, vec_sub(w, vec_add(step, decayed)), finite);
+	vec step = step_of_means(k, &e, g);
+	vec decayed = vec_mul(k->plain_rate, vec_mul(k->decay, e.w));
+	e.w = vec_sub(e.w, vec_add(step, decayed));
+	return e;
 }
 
 /* Updates both means of torch's adams from d. Returns rate m / (sqrt(v) / share + epsilon). */
 INLINE vec
-step_of_torch(const struct scalars *k, float *const state[2], vec d, mask finite)
+step_of_torch(const struct scalars *k, struct element *e, vec d)
 {
-	vec m = vec_load(state[0]);
-	vec v = vec_load(state[1]);
-	vec next_m = vec_add(vec_mul(k->beta1, m), vec_mul(k->torch_rest1, d));
+	e->s = vec_add(vec_mul(k->beta1, e->s), vec_mul(k->torch_rest1, d));
 	vec square = vec_mul(vec_mul(k->torch_rest2, d), d);
-	vec next_v = vec_add(vec_mul(k->beta2, v), square);
-	vec below = vec_add(vec_div(vec_sqrt(next_v), k->root_share), k->epsilon);
-	store_some(state[0], m, next_m, finite);
-	store_some(state[1], v, next_v, finite);
-	return vec_div(vec_mul(k->rate, next_m), below);
+	e->t = vec_add(vec_mul(k->beta2, e->t), square);
+	vec below = vec_add(vec_div(vec_sqrt(e->t), k->root_share), k->epsilon);
+	return vec_div(vec_mul(k->rate, e->s), below);
 }
 
-INLINE void
-step_torch_adam(const struct scalars *k, float *param, float *const state[2], vec g, mask finite)
+INLINE struct element
+next_torch_adam(const struct scalars *k, struct element e, vec g)
 {
-	vec w = vec_load(param);
-	vec d = vec_add(g, vec_mul(k->decay, w));
-	vec step = step_of_torch(k, state, d, finite);
-	store_param(k, param, w, vec_sub(w, step), finite);
+	vec step = step_of_torch(k, &e, vec_add(g, vec_mul(k->decay, e.w)));
+	e.w = vec_sub(e.w, step);
+	return e;
 }
 
-INLINE void
-step_torch_adamw(const struct scalars *k, float *param, float *const state[2], vec g, mask finite)
+INLINE struct element
+next_torch_adamw(const struct scalars *k, struct element e, vec g)
 {
-	vec w = vec_load(param);
-	vec step = step_of_torch(k, state, g, finite);
-	store_param(k, param, w, vec_sub(vec_mul(w, k->kept), step), finite);
+	vec step = step_of_torch(k, &e, g);
+	e.w = vec_sub(vec_mul(e.w, k->kept), step);
+	return e;
 }
+
+INLINE struct element
+next_of_kind(enum wf_optimizer kind, const struct scalars *k, struct element e, vec g)
+{
+	switch (kind) {
+	case WF_SGD:
+		return next_sgd(k, e, g);
+	case WF_MOMENTUM:
+	case WF_TORCH_MOMENTUM:
+		return next_momentum(k, e, g);
+	case WF_ADAM:
+		return next_adam(k, e, g);
+	case WF_NESTEROV:
+		return next_nesterov(k, e, g);
+	case WF_ADAGRAD:
+		return next_adagrad(k, e, g);
+	case WF_ADAMW:
+		return next_adamw(k, e, g);
+	case WF_DECAYED_ADAGRAD:
+		return next_decayed_adagrad(k, e, g);
+	case WF_RMSPROP:
+		return next_rmsprop(k, e, g);
+	case WF_ADADELTA:
+		return next_adadelta(k, e, g);
+	case WF_ADAMAX:
+		return next_adamax(k, e, g);
+	case WF_TORCH_ADAM:
+		return next_torch_adam(k, e, g);
+	case WF_TORCH_ADAMW:
+		return next_torch_adamw(k, e, g);
+	case WF_OPTIMIZER_COUNT:
+		break;
+	}
+	return e;
+}
+
+/* What the compiler has to know of a pass. */
+struct pass {
+	enum wf_optimizer kind;
+	unsigned states; /* of the kind */
+	unsigned fixed;  /* the number of inputs, or MANY */
+};
 
 /* Updates the elements from i on with their gradients g, not clipped yet. Returns how many were
  * skipped. */
 INLINE size_t
-step_of_kind(const struct scalars *k, const struct wf_apply *apply, enum wf_optimizer kind,
-	     size_t i, vec g)
+step(const struct pass *pass, const struct scalars *k, const struct wf_apply *apply, size_t i,
+     vec g)
 {
-	float *w = apply->param + i;
-	float *const *state = apply->state;
+	const vec none = vec_set(0.0f);
+	const struct element before = {
+		.w = vec_load(apply->param + i),
+		.s = pass->states > 0 ? vec_load(apply->state[0] + i) : none,
+		.t = pass->states > 1 ? vec_load(apply->state[1] + i) : none,
+	};
 	mask finite = mask_finite(g);
-
 	g = vec_min(vec_max(g, k->low), k->high);
-
-	switch (kind) {
-	case WF_SGD:
-		step_sgd(k, w, g, finite);
-		break;
-	case WF_MOMENTUM:
-		step_momentum(k, w, state[0] + i, g, finite);
-		break;
-	case WF_ADAM:
-		step_adam(k, w, (float *const[2]){state[0] + i, state[1] + i}, g, finite);
-		break;
-	case WF_NESTEROV:
-		step_nesterov(k, w, state[0] + i, g, finite);
-		break;
-	case WF_ADAGRAD:
-		step_adagrad(k, w, state[0] + i, g, finite);
-		break;
-	case WF_ADAMW:
-		step_adamw(k, w, (float *const[2]){state[0] + i, state[1] + i}, g, finite);
-		break;
-	case WF_DECAYED_ADAGRAD:
-		step_decayed_adagrad(k, w, state[0] + i, g, finite);
-		break;
-	case WF_RMSPROP:
-		step_rmsprop(k, w, (float *const[2]){state[0] + i, state[1] + i}, g, finite);
-		break;
-	case WF_ADADELTA:
-		step_adadelta(k, w, (float *const[2]){state[0] + i, state[1] + i}, g, finite);
-		break;
-	case WF_ADAMAX:
-		step_adamax(k, w, (float *const[2]){state[0] + i, state[1] + i}, g, finite);
-		break;
-	case WF_TORCH_ADAM:
-		step_torch_adam(k, w, (float *const[2]){state[0] + i, state[1] + i}, g, finite);
-		break;
-	case WF_TORCH_ADAMW:
-		step_torch_adamw(k, w, (float *const[2]){state[0] + i, state[1] + i}, g, finite);
-		break;
-	case WF_TORCH_MOMENTUM: /* applied as momentum */
-	case WF_OPTIMIZER_COUNT:
-		break;
+	struct element after = next_of_kind(pass->kind, k, before, g);
+	after.w = k->drops ? vec_soft(after.w, k->drop) : after.w;
+	store_some(apply->param + i, before.w, after.w, finite);
+	if (pass->states > 0) {
+		store_some(apply->state[0] + i, before.s, after.s, finite);
+	}
+	if (pass->states > 1) {
+		store_some(apply->state[1] + i, before.t, after.t, finite);
 	}
 	return count_clear(finite);
 }
@@ -370,36 +349,20 @@ step_of_kind(const struct scalars *k, const struct wf_apply *apply, enum wf_opti
 /* One pass over [0, whole) of every array, `whole` a multiple of WIDTH. With `fixed` MANY the
  * scalars decide whether L1 is on; otherwise it is off. */
 INLINE size_t
-run(const struct wf_apply *apply, enum wf_optimizer kind, unsigned fixed, size_t whole)
+run(const struct wf_apply *apply, struct pass pass, size_t whole)
 {
 	const struct inputs in = open_inputs(apply->grad, apply->grad_count);
 	const struct scalars k =
-		open_scalars(apply, fixed == MANY && apply->plain_rate * apply->l1 > 0.0f);
+		open_scalars(apply, pass.fixed == MANY && apply->plain_rate * apply->l1 > 0.0f);
 	/* A copy that no store can reach: the pointers stay in registers. */
 	const struct wf_apply arrays = *apply;
 	size_t skipped = 0;
 
 	for (size_t i = 0; i < whole; i += WIDTH) {
-		vec g = vec_div(sum_at(&in, fixed, i), k.divisor);
-		skipped += step_of_kind(&k, &arrays, kind, i, g);
+		vec g = vec_div(sum_at(&in, pass.fixed, i), k.divisor);
+		skipped += step(&pass, &k, &arrays, i, g);
 	}
 	return skipped;
-}
-
-INLINE size_t
-run_any(const struct wf_apply *apply, enum wf_optimizer kind, size_t whole)
-{
-	WF_ASSERT(apply->grad_count >= 1);
-	switch (apply->plain_rate * apply->l1 > 0.0f ? MANY : apply->grad_count) {
-	case 1:
-		return run(apply, kind, 1, whole);
-	case 2:
-		return run(apply, kind, 2, whole);
-	case 4:
-		return run(apply, kind, 4, whole);
-	default:
-		return run(apply, kind, MANY, whole);
-	}
 }
 
 INLINE size_t
@@ -408,101 +371,37 @@ whole_vectors(size_t count)
 	return count - count % WIDTH;
 }
 
-static size_t
-apply_sgd(const struct wf_apply *apply)
+INLINE size_t
+run_any(const struct wf_apply *apply, enum wf_optimizer kind, unsigned states)
 {
-	size_t whole = whole_vectors(apply->count);
-	size_t skipped = run_any(apply, WF_SGD, whole);
-	return skipped + wf_ref_apply_sgd(apply, whole);
+	const size_t whole = whole_vectors(apply->count);
+	size_t skipped = 0;
+
+	WF_ASSERT(apply->grad_count >= 1);
+	switch (apply->plain_rate * apply->l1 > 0.0f ? MANY : apply->grad_count) {
+	case 1:
+		skipped = run(apply, (struct pass){kind, states, 1}, whole);
+		break;
+	case 2:
+		skipped = run(apply, (struct pass){kind, states, 2}, whole);
+		break;
+	case 4:
+		skipped = run(apply, (struct pass){kind, states, 4}, whole);
+		break;
+	default:
+		skipped = run(apply, (struct pass){kind, states, MANY}, whole);
+	}
+	return skipped + wf_ref_apply(kind, apply, whole);
 }
 
-static size_t
-apply_momentum(const struct wf_apply *apply)
-{
-	size_t whole = whole_vectors(apply->count);
-	size_t skipped = run_any(apply, WF_MOMENTUM, whole);
-	return skipped + wf_ref_apply_momentum(apply, whole);
-}
+#define WIDE_APPLY(name, kind, states)                                                             \
+	static size_t apply_##name(const struct wf_apply *apply)                                   \
+	{                                                                                          \
+		WF_ASSERT(wf_optimizer_state_count(kind) == (states));                             \
+		return run_any(apply, kind, states);                                               \
+	}
 
-static size_t
-apply_adam(const struct wf_apply *apply)
-{
-	size_t whole = whole_vectors(apply->count);
-	size_t skipped = run_any(apply, WF_ADAM, whole);
-	return skipped + wf_ref_apply_adam(apply, whole);
-}
-
-static size_t
-apply_nesterov(const struct wf_apply *apply)
-{
-	size_t whole = whole_vectors(apply->count);
-	size_t skipped = run_any(apply, WF_NESTEROV, whole);
-	return skipped + wf_ref_apply_nesterov(apply, whole);
-}
-
-static size_t
-apply_adagrad(const struct wf_apply *apply)
-{
-	size_t whole = whole_vectors(apply->count);
-	size_t skipped = run_any(apply, WF_ADAGRAD, whole);
-	return skipped + wf_ref_apply_adagrad(apply, whole);
-}
-
-static size_t
-apply_adamw(const struct wf_apply *apply)
-{
-	size_t whole = whole_vectors(apply->count);
-	size_t skipped = run_any(apply, WF_ADAMW, whole);
-	return skipped + wf_ref_apply_adamw(apply, whole);
-}
-
-static size_t
-apply_decayed_adagrad(const struct wf_apply *apply)
-{
-	size_t whole = whole_vectors(apply->count);
-	size_t skipped = run_any(apply, WF_DECAYED_ADAGRAD, whole);
-	return skipped + wf_ref_apply_decayed_adagrad(apply, whole);
-}
-
-static size_t
-apply_rmsprop(const struct wf_apply *apply)
-{
-	size_t whole = whole_vectors(apply->count);
-	size_t skipped = run_any(apply, WF_RMSPROP, whole);
-	return skipped + wf_ref_apply_rmsprop(apply, whole);
-}
-
-static size_t
-apply_adadelta(const struct wf_apply *apply)
-{
-	size_t whole = whole_vectors(apply->count);
-	size_t skipped = run_any(apply, WF_ADADELTA, whole);
-	return skipped + wf_ref_apply_adadelta(apply, whole);
-}
-
-static size_t
-apply_adamax(const struct wf_apply *apply)
-{
-	size_t whole = whole_vectors(apply->count);
-	size_t skipped = run_any(apply, WF_ADAMAX, whole);
-	return skipped + wf_ref_apply_adamax(apply, whole);
-}
-
-static size_t
-apply_torch_adam(const struct wf_apply *apply)
-{
-	size_t whole = whole_vectors(apply->count);
-	size_t skipped = run_any(apply, WF_TORCH_ADAM, whole);
-	return skipped + wf_ref_apply_torch_adam(apply, whole);
-}
-
-static size_t
-apply_torch_adamw(const struct wf_apply *apply)
-{
-	size_t whole = whole_vectors(apply->count);
-	size_t skipped = run_any(apply, WF_TORCH_ADAMW, whole);
-	return skipped + wf_ref_apply_torch_adamw(apply, whole);
-}
+WF_OPTIMIZERS(WIDE_APPLY)
 
 INLINE void
 sum_whole(float *out, const struct inputs *in, unsigned fixed, size_t whole)
@@ -708,24 +607,8 @@ log_f32(float *out, const float *in, size_t count)
 
 #define WIDE_TABLE(form_name)                                                                      \
 	{                                                                                          \
-		.name = (form_name),                                                               \
-		.apply =                                                                           \
-			{                                                                          \
-				[WF_SGD] = apply_sgd,                                              \
-				[WF_MOMENTUM] = apply_momentum,                                    \
-				[WF_ADAM] = apply_adam,                                            \
-				[WF_NESTEROV] = apply_nesterov,                                    \
-				[WF_ADAGRAD] = apply_adagrad,                                      \
-				[WF_ADAMW] = apply_adamw,                                          \
-				[WF_DECAYED_ADAGRAD] = apply_decayed_adagrad,                      \
-				[WF_RMSPROP] = apply_rmsprop,                                      \
-				[WF_ADADELTA] = apply_adadelta,                                    \
-				[WF_ADAMAX] = apply_adamax,                                        \
-				[WF_TORCH_MOMENTUM] = apply_momentum,                              \
-				[WF_TORCH_ADAM] = apply_torch_adam,                                \
-				[WF_TORCH_ADAMW] = apply_torch_adamw,                              \
-			},                                                                         \
-		.sum = sum, .mean = mean,                                                          \
+		.name = (form_name), .apply = {WF_OPTIMIZERS(WF_OPTIMIZER_ENTRY)}, .sum = sum,     \
+		.mean = mean,                                                                      \
 		.sum_half = {[WEFT_VALUES_BF16] = sum_bf16, [WEFT_VALUES_F16] = sum_f16},          \
 		.draw_half = {[WEFT_VALUES_BF16] = draw_bf16, [WEFT_VALUES_F16] = draw_f16},       \
 		.count_nonfinite = count_nonfinite, .exp_f32 = exp_f32, .log_f32 = log_f32,        \
