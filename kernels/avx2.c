@@ -185,9 +185,9 @@ vec_of_high_bits(ivec x)
 }
 
 INLINE bool
-ivec_has_nonfinite(ivec magnitude)
+ivec_has_above(ivec magnitude, int bits)
 {
-	ivec above = _mm256_cmpgt_epi32(magnitude, _mm256_set1_epi32(0x7f7fffff));
+	ivec above = _mm256_cmpgt_epi32(magnitude, _mm256_set1_epi32(bits));
 	return _mm256_movemask_epi8(above) != 0;
 }
 

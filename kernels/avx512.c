@@ -187,9 +187,9 @@ vec_of_high_bits(ivec x)
 }
 
 INLINE bool
-ivec_has_nonfinite(ivec magnitude)
+ivec_has_above(ivec magnitude, int bits)
 {
-	return _mm512_cmpgt_epi32_mask(magnitude, _mm512_set1_epi32(0x7f7fffff)) != 0;
+	return _mm512_cmpgt_epi32_mask(magnitude, _mm512_set1_epi32(bits)) != 0;
 }
 
 INLINE vec

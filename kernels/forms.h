@@ -32,7 +32,22 @@
 /* The method's place in a form's table. */
 #define WF_OPTIMIZER_ENTRY(name, kind, states) [kind] = apply_##name,
 
-/* Elements [first, apply->count). Returns how many summed gradients were not finite. */
+#define WF_CALM_BITS 0x53800000 /* of 2^40 */
+
+/* The magnitude, as bits, up to which gradient and parameter of an element are calm: with these
+ * settings no step takes it, its squares or its state out of f32, so nobody looks at the outcome. A
+ * square of at most 2^98 is less than half of the last bit of the largest f32. -1: with these
+ * settings nothing is calm. */
+static inline int
+wf_calm_bits(const struct wf_apply *apply)
+{
+	const bool calm = apply->rate >= -0x1p30f && apply->rate <= 0x1p30f &&
+			  apply->plain_rate >= -0x1p30f && apply->plain_rate <= 0x1p30f &&
+			  apply->decay <= 0x1p8f;
+	return calm ? WF_CALM_BITS : -1;
+}
+
+/* Elements [first, apply->count). Returns how many were left as they are. */
 size_t wf_ref_apply(enum wf_optimizer kind, const struct wf_apply *apply, size_t first);
 /* out[first, count) = in[0] + in[1] + ... */
 void wf_ref_sum(float *out, const float *const *in, unsigned in_count, size_t first, size_t count);

@@ -21,7 +21,7 @@ struct wf_halves {
 
 /* One fused pass, over parts that fit the cache: widens and sums, applies, and rounds the result.
  * `apply->grad` and its count are ignored. The bits are those of widening everything first. Returns
- * how many summed gradients were not finite. */
+ * how many elements were left as they are. */
 size_t wf_halves_apply(const struct wf_kernels *kernels, enum wf_optimizer kind,
 		       const struct wf_apply *apply, const struct wf_halves *halves);
 /* wf_norm_squares of the widened gradients; `halves->value` is ignored. */

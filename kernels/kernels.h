@@ -8,6 +8,8 @@
  * not depend on the C library. Thread: any. */
 #pragma once
 
+#include <float.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,7 +22,9 @@
  *   not finite: the element and its state stay as they are, and it is counted
  *   g = min(max(g, -clip), clip)                   when clip > 0
  * then the optimizer's formula (kernels/formulas.md) with g, rate, decay; then, where l1 > 0, the
- * parameter moves towards 0 by plain_rate * l1, and not beyond. */
+ * parameter moves towards 0 by plain_rate * l1, and not beyond. Where g or the parameter is above
+ * 2^40 and the parameter or its state would not be finite after that (a square may overflow), both
+ * stay as they are too, and the element is counted. */
 struct wf_apply {
 	float *param; /* [count] in and out */
 	/* [count] in and out; optimizer.c has their number, README.md their meaning. */
@@ -29,7 +33,10 @@ struct wf_apply {
 	unsigned grad_count;      /* >= 1 */
 	size_t count;
 	float divisor; /* 1 for sum; samples of the step for mean */
-	float clip;    /* 0: off */
+	/* Above 0: takes the place of divisor, as it is too large for an f32. Then g = s /
+	 * vast_divisor, computed in f64. */
+	double vast_divisor;
+	float clip; /* 0: off */
 	/* Of this step and tensor, bias-corrected by wf_apply_scalars for the methods in README.md.
 	 */
 	float rate;
@@ -44,6 +51,15 @@ struct wf_apply {
 	 * the beta as f32; and sqrt(1 - beta2^t). */
 	float rest1, rest2, root_share;
 };
+
+/* Has sums divided by `divisor`, which is at least 1. */
+static inline void
+wf_apply_divide_by(struct wf_apply *apply, double divisor)
+{
+	const bool is_vast = divisor > (double)FLT_MAX;
+	apply->divisor = is_vast ? 1.0f : (float)divisor;
+	apply->vast_divisor = is_vast ? divisor : 0.0;
+}
 
 /* What torch_adamw multiplies a parameter by. As f64, for 1e-6 of it would be lost in f32. */
 static inline float
@@ -75,7 +91,8 @@ struct wf_half_blocks {
 
 struct wf_kernels {
 	const char *name; /* "ref", "avx2", "avx512" */
-	/* Returns how many summed gradients were not finite. */
+	/* Returns how many elements were left as they are: their summed gradients were not finite,
+	 * or what would have become of them was not. */
 	size_t (*apply[WF_OPTIMIZER_COUNT])(const struct wf_apply *apply);
 	/* out = in[0] + in[1] + ... in order; out may be in[0]. */
 	void (*sum)(float *out, const float *const *in, unsigned in_count, size_t count);

@@ -110,14 +110,14 @@ wf_norm_root(const struct wf_norm *norm)
 	return __builtin_sqrt(sum * 0x1p-175 * 0x1p-175);
 }
 
-float
-wf_norm_divisor(const struct wf_norm *norm, float divisor, double clip)
+double
+wf_norm_divisor(const struct wf_norm *norm, double divisor, double clip)
 {
-	double length = wf_norm_root(norm) / (double)divisor;
+	double length = wf_norm_root(norm) / divisor;
 
 	if (!(length > clip)) {
 		return divisor;
 	}
-	double stretched = (double)divisor * (length / clip);
-	return stretched <= (double)FLT_MAX ? (float)stretched : FLT_MAX;
+	double stretched = divisor * (length / clip);
+	return stretched <= (double)FLT_MAX ? (double)(float)stretched : stretched;
 }

@@ -31,5 +31,6 @@ void wf_norm_merge(struct wf_norm *norm, const struct wf_norm *other);
 /* The square root of the total. */
 double wf_norm_root(const struct wf_norm *norm);
 /* The divisor of summed gradients with which the norm is at most `clip`: `divisor` itself if the
- * norm divided by it is small enough. */
-float wf_norm_divisor(const struct wf_norm *norm, float divisor, double clip);
+ * norm divided by it is small enough. It is rounded to f32 where an f32 can hold it; a norm above
+ * 3.4e38 may need a larger one (wf_apply_divide_by). */
+double wf_norm_divisor(const struct wf_norm *norm, double divisor, double clip);

@@ -8,6 +8,7 @@
 
 #include <float.h>
 #include <stdbool.h>
+#include <string.h>
 
 #include "base/assert.h"
 #include "base/philox.h"
@@ -23,6 +24,31 @@ is_finite(float x)
 	return x >= -FLT_MAX && x <= FLT_MAX;
 }
 
+/* An element: the parameter and its state, of which a method may have less. */
+struct element {
+	float w, s, t;
+};
+
+static int
+magnitude_of(float x)
+{
+	int bits;
+	memcpy(&bits, &x, sizeof(bits));
+	return bits & 0x7fffffff;
+}
+
+static inline bool
+is_calm(int calm_bits, float g, float w)
+{
+	return magnitude_of(g) <= calm_bits && magnitude_of(w) <= calm_bits;
+}
+
+static inline bool
+is_whole(struct element e)
+{
+	return is_finite(e.w) && is_finite(e.s) && is_finite(e.t);
+}
+
 /* The summed gradient of one element, divided but not clipped. */
 static inline float
 gradient(const struct wf_apply *apply, size_t i)
@@ -30,6 +56,9 @@ gradient(const struct wf_apply *apply, size_t i)
 	float sum = apply->grad[0][i];
 	for (unsigned n = 1; n < apply->grad_count; n++) {
 		sum = sum + apply->grad[n][i];
+	}
+	if (apply->vast_divisor > 0.0) {
+		return (float)((double)sum / apply->vast_divisor);
 	}
 	return sum / apply->divisor;
 }
@@ -58,11 +87,6 @@ dropped(float w, float drop)
 {
 	return drop > 0.0f ? wf_row_soft(w, drop) : w;
 }
-
-/* An element: the parameter and its state, of which a method may have less. */
-struct element {
-	float w, s, t;
-};
 
 /* In the functions below: the element after a step with the gradient g, which is finite. */
 
@@ -256,6 +280,7 @@ store_element(const struct wf_apply *apply, unsigned states, size_t i, struct el
 __attribute__((always_inline)) static inline size_t
 run(enum wf_optimizer kind, unsigned states, const struct wf_apply *apply, size_t first)
 {
+	const int calm_bits = wf_calm_bits(apply);
 	const float drop = drop_of(apply);
 	size_t skipped = 0;
 
@@ -266,9 +291,14 @@ run(enum wf_optimizer kind, unsigned states, const struct wf_apply *apply, size_
 			skipped++;
 			continue;
 		}
+		const bool calm = is_calm(calm_bits, g, apply->param[i]);
 		struct element e = element_at(apply, states, i);
 		e = next_of_kind(kind, apply, e, clipped(g, apply->clip));
 		e.w = dropped(e.w, drop);
+		if (!calm && !is_whole(e)) {
+			skipped++;
+			continue;
+		}
 		store_element(apply, states, i, e);
 	}
 	return skipped;

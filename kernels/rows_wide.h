@@ -3,10 +3,8 @@
  * all forms. Thread: any.
  *
  * Included by a form's file after wide.h, whose operations it uses; alone it is empty. Beyond those
- * a form gives: ivec_magnitude, the bits of an f32 without its sign; ivec_max of two such;
- * ivec_has_nonfinite, whether a lane of such is no finite number's; ivec_set, ivec_load,
- * ivec_xor; ivec_multiply, both halves of products with a constant;
- * vec_of_high_bits, the upper 24 bits of each lane as a number; vec_load_bf16, vec_load_f16,
+ * a form gives: ivec_set, ivec_load, ivec_xor; ivec_multiply, both halves of products with a
+ * constant; vec_of_high_bits, the upper 24 bits of each lane as a number; vec_load_bf16, vec_load_f16,
  * vec_store_bf16 and vec_store_f16, as half.h defines them.
  *
  * A row whose gradients are not all finite is left to wf_ref_row: nothing here needs a mask. What
@@ -21,6 +19,8 @@
 #include "kernels/half.h"
 #include "kernels/prefetch.h"
 #include "kernels/rows_forms.h"
+
+#define FLT_MAX_BITS 0x7f7fffff
 
 /* How many rows are prefetched ahead of the current one. */
 #define ROWS_AHEAD 6u
@@ -372,7 +372,7 @@ row_is_finite(const float *g, size_t dim, size_t whole)
 	for (; i < dim; i++) {
 		finite = finite && wf_row_is_finite(g[i]);
 	}
-	return finite && !ivec_has_nonfinite(most);
+	return finite && !ivec_has_above(most, FLT_MAX_BITS);
 }
 
 /* Sums, divides and clips the gradients of a row into `room`. Returns false if one is not finite.

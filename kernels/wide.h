@@ -7,6 +7,8 @@
  * empty. What the operations have to do beyond their names: vec_load and vec_store take any
  * address; vec_min(a, b) is a < b ? a : b, vec_max likewise; a mask from a comparison with NaN is
  * clear; mask_bits gives one bit a lane; vec_select takes the first where the mask is set.
+ * ivec_magnitude is the bits of an f32 without its sign; ivec_max the larger of two such;
+ * ivec_has_above says whether a lane is above these bits.
  * vec_exponent and vec_mantissa take a normal number apart into e and 1 <= m < 2; of others they
  * make rubbish, but nothing worse.
  *
@@ -82,6 +84,7 @@ struct scalars {
 	vec divisor, low, high, rate, plain_rate, decay, momentum;
 	vec beta1, rest1, beta2, rest2, epsilon, rho, rest_rho, square_share, drop;
 	vec torch_rest1, torch_rest2, root_share, kept; /* torch's adams only */
+	int calm_bits;
 	bool drops; /* of plain_rate * l1; a constant but for MANY inputs */
 };
 
@@ -111,15 +114,9 @@ open_scalars(const struct wf_apply *apply, bool drops)
 		.torch_rest2 = vec_set(apply->rest2),
 		.root_share = vec_set(apply->root_share),
 		.kept = vec_set(wf_apply_kept(apply)),
+		.calm_bits = wf_calm_bits(apply),
 		.drops = drops,
 	};
-}
-
-/* Elements for which `keep` is clear are not changed in memory. */
-INLINE void
-store_some(float *at, vec before, vec after, mask keep)
-{
-	vec_store(at, vec_select(keep, after, before));
 }
 
 /* wf_row_soft. */
@@ -320,49 +317,48 @@ struct pass {
 	unsigned fixed;  /* the number of inputs, or MANY */
 };
 
-/* Updates the elements from i on with their gradients g, not clipped yet. Returns how many were
- * skipped. */
-INLINE size_t
+/* Updates the elements from i on with their gradients g, not clipped yet, if all are calm. */
+INLINE bool
 step(const struct pass *pass, const struct scalars *k, const struct wf_apply *apply, size_t i,
      vec g)
 {
 	const vec none = vec_set(0.0f);
-	const struct element before = {
-		.w = vec_load(apply->param + i),
-		.s = pass->states > 0 ? vec_load(apply->state[0] + i) : none,
-		.t = pass->states > 1 ? vec_load(apply->state[1] + i) : none,
-	};
-	mask finite = mask_finite(g);
+	struct element e = {.w = vec_load(apply->param + i)};
+	if (ivec_has_above(ivec_max(ivec_magnitude(g), ivec_magnitude(e.w)), k->calm_bits)) {
+		return false;
+	}
+	e.s = pass->states > 0 ? vec_load(apply->state[0] + i) : none;
+	e.t = pass->states > 1 ? vec_load(apply->state[1] + i) : none;
 	g = vec_min(vec_max(g, k->low), k->high);
-	struct element after = next_of_kind(pass->kind, k, before, g);
-	after.w = k->drops ? vec_soft(after.w, k->drop) : after.w;
-	store_some(apply->param + i, before.w, after.w, finite);
+	e = next_of_kind(pass->kind, k, e, g);
+	vec_store(apply->param + i, k->drops ? vec_soft(e.w, k->drop) : e.w);
 	if (pass->states > 0) {
-		store_some(apply->state[0] + i, before.s, after.s, finite);
+		vec_store(apply->state[0] + i, e.s);
 	}
 	if (pass->states > 1) {
-		store_some(apply->state[1] + i, before.t, after.t, finite);
+		vec_store(apply->state[1] + i, e.t);
 	}
-	return count_clear(finite);
+	return true;
 }
 
-/* One pass over [0, whole) of every array, `whole` a multiple of WIDTH. With `fixed` MANY the
- * scalars decide whether L1 is on; otherwise it is off. */
+/* One pass over [first, whole) of every array, both multiples of WIDTH, which ends before the first
+ * vector that is not calm. Returns where it ended. With `fixed` MANY the scalars decide whether L1
+ * is on; otherwise it is off. */
 INLINE size_t
-run(const struct wf_apply *apply, struct pass pass, size_t whole)
+run(const struct wf_apply *apply, struct pass pass, size_t first, size_t whole)
 {
 	const struct inputs in = open_inputs(apply->grad, apply->grad_count);
 	const struct scalars k =
 		open_scalars(apply, pass.fixed == MANY && apply->plain_rate * apply->l1 > 0.0f);
 	/* A copy that no store can reach: the pointers stay in registers. */
 	const struct wf_apply arrays = *apply;
-	size_t skipped = 0;
+	size_t i = first;
 
-	for (size_t i = 0; i < whole; i += WIDTH) {
-		vec g = vec_div(sum_at(&in, pass.fixed, i), k.divisor);
-		skipped += step(&pass, &k, &arrays, i, g);
+	while (i < whole &&
+	       step(&pass, &k, &arrays, i, vec_div(sum_at(&in, pass.fixed, i), k.divisor))) {
+		i += WIDTH;
 	}
-	return skipped;
+	return i;
 }
 
 INLINE size_t
@@ -372,24 +368,33 @@ whole_vectors(size_t count)
 }
 
 INLINE size_t
-run_any(const struct wf_apply *apply, enum wf_optimizer kind, unsigned states)
+run_any(const struct wf_apply *apply, enum wf_optimizer kind, unsigned states, size_t first,
+	size_t whole)
 {
-	const size_t whole = whole_vectors(apply->count);
+	switch (apply->plain_rate * apply->l1 > 0.0f ? MANY : apply->grad_count) {
+	case 1:
+		return run(apply, (struct pass){kind, states, 1}, first, whole);
+	case 2:
+		return run(apply, (struct pass){kind, states, 2}, first, whole);
+	case 4:
+		return run(apply, (struct pass){kind, states, 4}, first, whole);
+	default:
+		return run(apply, (struct pass){kind, states, MANY}, first, whole);
+	}
+}
+
+/* A vector that is not calm is left to ref, and so is all where the divisor is vast. */
+INLINE size_t
+run_all(const struct wf_apply *apply, enum wf_optimizer kind, unsigned states)
+{
+	const size_t whole = apply->vast_divisor > 0.0 ? 0 : whole_vectors(apply->count);
+	struct wf_apply part = *apply;
 	size_t skipped = 0;
 
 	WF_ASSERT(apply->grad_count >= 1);
-	switch (apply->plain_rate * apply->l1 > 0.0f ? MANY : apply->grad_count) {
-	case 1:
-		skipped = run(apply, (struct pass){kind, states, 1}, whole);
-		break;
-	case 2:
-		skipped = run(apply, (struct pass){kind, states, 2}, whole);
-		break;
-	case 4:
-		skipped = run(apply, (struct pass){kind, states, 4}, whole);
-		break;
-	default:
-		skipped = run(apply, (struct pass){kind, states, MANY}, whole);
+	for (size_t i = 0; (i = run_any(apply, kind, states, i, whole)) < whole; i += WIDTH) {
+		part.count = i + WIDTH;
+		skipped += wf_ref_apply(kind, &part, i);
 	}
 	return skipped + wf_ref_apply(kind, apply, whole);
 }
@@ -398,7 +403,7 @@ run_any(const struct wf_apply *apply, enum wf_optimizer kind, unsigned states)
 	static size_t apply_##name(const struct wf_apply *apply)                                   \
 	{                                                                                          \
 		WF_ASSERT(wf_optimizer_state_count(kind) == (states));                             \
-		return run_any(apply, kind, states);                                               \
+		return run_all(apply, kind, states);                                               \
 	}
 
 WF_OPTIMIZERS(WIDE_APPLY)

@@ -6,7 +6,7 @@
 
 #include "pserver/codec.h"
 
-/* Names the trainers whose gradients were not finite; the sum alone may be it too (overflow). */
+/* Names the trainer whose gradient was not finite. If there is none, sum or update overflowed. */
 void
 wf_apply_report_nonfinite(struct wf_lane *lane, uint32_t ordinal, uint64_t step, size_t bad)
 {
@@ -22,26 +22,31 @@ wf_apply_report_nonfinite(struct wf_lane *lane, uint32_t ordinal, uint64_t step,
 		}
 	}
 	wf_stats_add(&lane->stats, WF_LANE_GRADIENT_SKIPPED_COUNT, bad);
-	char who[64] = "the sum over trainers";
+	char what[192];
 	if (found > 0) {
-		(void)snprintf(who, sizeof(who), "trainer %u", culprit);
+		(void)snprintf(what, sizeof(what),
+			       "of the gradient of %.60s from trainer %u are NaN or infinite in "
+			       "step %" PRIu64,
+			       stored->tensor->name, culprit, step);
+	} else {
+		(void)snprintf(what, sizeof(what),
+			       "of %.60s would be NaN or infinite after step %" PRIu64
+			       ": the gradients' sum, its square or the step is above 3.4e38",
+			       stored->tensor->name, step);
 	}
 	bool abort = !wf_job_skips(&dense->job);
 	if (abort) {
 		wf_lane_fail(lane, WEFT_DATA, step,
-			     "%zu values of the gradient of %.60s from %s are NaN or infinite in "
-			     "step %" PRIu64
-			     "; lower the learning rate, clip, or run with --nonfinite=skip%s",
-			     bad, stored->tensor->name, who, step, wf_codec_remedy(dense));
+			     "%zu values %s; lower the learning rate, clip, or run with "
+			     "--nonfinite=skip%s",
+			     bad, what, wf_codec_remedy(dense));
 		return;
 	}
 	if (!wf_log_limit_pass(&dense->nonfinite_log, wf_now_ns(lane->env), WF_NS_PER_S)) {
 		return; /* counted; logged once a second */
 	}
-	wf_log(lane->env, WF_LOG_WARN,
-	       "lane %u: %zu values of the gradient of %s from %s are NaN or infinite in step "
-	       "%" PRIu64 ": skipped, %" PRIu64 " so far",
-	       lane->opts.idx, bad, stored->tensor->name, who, step,
+	wf_log(lane->env, WF_LOG_WARN, "lane %u: %zu values %s: skipped, %" PRIu64 " so far",
+	       lane->opts.idx, bad, what,
 	       wf_stats_get(&lane->stats, WF_LANE_GRADIENT_SKIPPED_COUNT) -
 		       lane->report.lines.whole.counter[WF_LANE_GRADIENT_SKIPPED_COUNT]);
 }

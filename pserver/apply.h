@@ -11,14 +11,14 @@ struct wf_apply_scale {
 	uint64_t samples_before, samples;
 	uint32_t pass;    /* as trainers count them */
 	uint64_t updates; /* this one included */
-	float divisor;    /* of the sums */
+	double divisor;   /* of the sums */
 };
 
 /* The divisor of the sum of gradients of this many samples. */
-static inline float
+static inline double
 wf_apply_divisor(const struct wf_dense *dense, uint64_t samples)
 {
-	return dense->store.mean ? (float)samples : 1.0f;
+	return dense->store.mean ? (double)(float)samples : 1.0;
 }
 
 /* All of `apply` but the gradients. Inline, as part of the cost of a small step. */
@@ -35,7 +35,7 @@ wf_apply_fill(struct wf_lane *lane, uint32_t ordinal, const struct wf_apply_scal
 	apply->param = wf_store_param(store, stored);
 	apply->grad = dense->gradient;
 	apply->count = stored->count;
-	apply->divisor = scale->divisor;
+	wf_apply_divide_by(apply, scale->divisor);
 	apply->decay = stored->decay;
 	apply->clip = stored->clip;
 	apply->l1 = stored->l1;

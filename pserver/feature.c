@@ -206,7 +206,7 @@ wf_features_may_put(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal
 }
 
 bool
-wf_features_may_apply(struct wf_lane *lane, uint32_t ordinal, float *divisor)
+wf_features_may_apply(struct wf_lane *lane, uint32_t ordinal, double *divisor)
 {
 	const struct wf_features *features = features_of(lane);
 	for (uint32_t i = 0; i < features->count; i++) {

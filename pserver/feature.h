@@ -82,7 +82,7 @@ struct wf_feature_hooks {
 	 * replace *divisor, by which the sums are divided. It is called again until it returns
 	 * true. */
 	bool (*may_apply)(const struct wf_feature *self, struct wf_lane *lane, uint32_t ordinal,
-			  float *divisor);
+			  double *divisor);
 	/* The slice is applied in the step, and not answered yet. */
 	void (*after_apply)(const struct wf_feature *self, struct wf_lane *lane, uint32_t ordinal);
 	/* All of the step is applied; `applied_ns`: when. */
@@ -138,7 +138,7 @@ void wf_features_step_said(struct wf_lane *lane, struct wf_peer *peer,
 			   const struct wf_msg_step *msg);
 bool wf_features_may_put(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal);
 void wf_features_step_is_here(struct wf_lane *lane, struct wf_peer *peer);
-bool wf_features_may_apply(struct wf_lane *lane, uint32_t ordinal, float *divisor);
+bool wf_features_may_apply(struct wf_lane *lane, uint32_t ordinal, double *divisor);
 void wf_features_after_apply(struct wf_lane *lane, uint32_t ordinal);
 void wf_features_step_done(struct wf_lane *lane, uint64_t applied_ns);
 

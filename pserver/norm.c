@@ -101,7 +101,7 @@ measure(struct norm *norm, struct wf_lane *lane, uint32_t ordinal)
 }
 
 static bool
-may_apply(const struct wf_feature *self, struct wf_lane *lane, uint32_t ordinal, float *divisor)
+may_apply(const struct wf_feature *self, struct wf_lane *lane, uint32_t ordinal, double *divisor)
 {
 	const struct wf_dense *dense = lane->own;
 	struct norm *norm = self->state;

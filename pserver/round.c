@@ -61,7 +61,7 @@ apply_sum(struct wf_lane *lane, uint32_t ordinal, const struct wf_apply *apply)
 
 /* All pushes of the slice are here and nothing reads the store's copy: sum, update, answer. */
 static void
-apply_round(struct wf_lane *lane, uint32_t ordinal, float divisor)
+apply_round(struct wf_lane *lane, uint32_t ordinal, double divisor)
 {
 	struct wf_dense *dense = lane->own;
 	struct wf_round *round = &dense->round[ordinal];
@@ -121,7 +121,7 @@ try_apply(struct wf_lane *lane, uint32_t ordinal)
 	    round->arrived != members || members == 0) {
 		return;
 	}
-	float divisor = wf_apply_divisor(dense, lane->order.sum.samples);
+	double divisor = wf_apply_divisor(dense, lane->order.sum.samples);
 	if (wf_dense_has_hook(dense, WF_AT_APPLY) &&
 	    !wf_features_may_apply(lane, ordinal, &divisor)) {
 		return;

@@ -230,8 +230,8 @@ collect_gradients(struct run *run, unsigned tensor, size_t first)
 }
 
 /* What sums are divided by, so that the gradient's norm is within its limit. */
-static float
-norm_divisor(struct run *run, float divisor)
+static double
+norm_divisor(struct run *run, double divisor)
 {
 	const struct wf_run *job = run->job;
 	const size_t slice = job->opts->session.slice_bytes / sizeof(float);
@@ -314,13 +314,14 @@ apply_step(struct run *run, uint64_t samples)
 	const struct wf_run *job = run->job;
 	const size_t slice = job->opts->session.slice_bytes / sizeof(float);
 	struct wf_apply apply = {
-		.divisor = norm_divisor(run, job->terms.is_mean ? (float)samples : 1.0f),
 		.clip = (float)job->terms.optimizer.set.clip,
 		.decay = (float)job->terms.optimizer.set.decay,
 		.l1 = (float)job->terms.optimizer.set.l1,
 	};
 
 	run->updates++;
+	wf_apply_divide_by(&apply,
+			   norm_divisor(run, job->terms.is_mean ? (double)(float)samples : 1.0));
 	wf_apply_scalars(&job->terms.optimizer,
 			 wf_learning_rate(&job->terms.optimizer, run->samples_before, samples,
 					  job->pass - job->opts->start_pass),
@@ -336,8 +337,9 @@ apply_step(struct run *run, uint64_t samples)
 		if (bad > 0 && !job->terms.is_skipping) {
 			return wf_fail(
 				WEFT_DATA,
-				"tensor %s: %zu of %zu gradient elements are not finite in step "
-				"%" PRIu64 "; a smaller learning_rate may help, nonfinite=skip "
+				"tensor %s: %zu of %zu elements or their gradients are not finite "
+				"in step %" PRIu64
+				"; a smaller learning_rate may help, nonfinite=skip "
 				"leaves such elements out",
 				job->model.tensor[t].name, bad, count, run->updates);
 		}

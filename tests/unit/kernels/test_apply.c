@@ -382,6 +382,83 @@ a_sum_that_is_not_finite_leaves_its_element_alone(void **state)
 	}
 }
 
+/* A bench in which each method moves. */
+static void
+init_mover(struct bench *b, float w, float g)
+{
+	bench_init(b, w, (const float[]){g}, 1);
+	fill(b->m, 0.25f);
+	fill(b->v, 0.25f);
+	b->apply.rate = b->apply.plain_rate = 0.5f;
+	b->apply.momentum = b->apply.beta1 = b->apply.beta2 = b->apply.rho = 0.5f;
+	b->apply.square_share = b->apply.rest1 = b->apply.rest2 = b->apply.root_share = 0.5f;
+	b->apply.epsilon = 1e-8f;
+}
+
+/* The squares of 2e19 and 3e38 are beyond f32. The methods without squares just go on. */
+static void
+an_element_whose_square_overflows_stays_as_it_is(void **state)
+{
+	for (unsigned kind = 0; kind < WF_OPTIMIZER_COUNT; kind++) {
+		const bool squares = kind == WF_ADAM || kind == WF_ADAMW || kind == WF_ADAGRAD ||
+				     kind == WF_DECAYED_ADAGRAD || kind == WF_RMSPROP ||
+				     kind == WF_ADADELTA;
+		const bool torch = kind == WF_TORCH_ADAM || kind == WF_TORCH_ADAMW;
+		struct bench b;
+		init_mover(&b, 1.0f, 0.5f);
+		b.grad[0][3] = 2e19f;
+		b.grad[0][36] = -3e38f;
+		size_t skipped = form(state)->apply[kind](&b.apply);
+		assert_int_equal(skipped, squares ? 2 : torch ? 1 : 0);
+		for (size_t i = 3; i < COUNT && squares; i += 33) {
+			assert_true(b.param[i] == 1.0f && b.m[i] == 0.25f && b.v[i] == 0.25f);
+		}
+		assert_int_equal(form(state)->count_nonfinite(b.param, COUNT), 0);
+		assert_int_equal(form(state)->count_nonfinite(b.m, COUNT), 0);
+		assert_int_equal(form(state)->count_nonfinite(b.v, COUNT), 0);
+		assert_true(b.param[0] != 1.0f && b.param[35] == b.param[0]);
+	}
+}
+
+/* A step that is too long for f32, by the rate or by what the state has become. */
+static void
+a_step_out_of_f32_is_not_made(void **state)
+{
+	const enum wf_optimizer kinds[] = {WF_SGD, WF_MOMENTUM, WF_NESTEROV, WF_TORCH_MOMENTUM};
+	for (size_t i = 0; i < WF_ARRAY_COUNT(kinds); i++) {
+		struct bench b;
+		init_mover(&b, 1.0f, 0.5f);
+		b.param[7] = b.param[33] = -3e38f;
+		b.grad[0][7] = b.grad[0][33] = 3e38f;
+		assert_int_equal(form(state)->apply[kinds[i]](&b.apply), 2);
+		assert_true(b.param[7] == -3e38f && b.param[33] == -3e38f);
+		assert_true(b.m[7] == 0.25f && b.m[33] == 0.25f);
+	}
+	struct bench b;
+	init_mover(&b, 1.0f, 1.5e19f);
+	fill(b.m, 3e38f); /* one square more, and the sum is beyond f32 */
+	assert_int_equal(form(state)->apply[WF_ADAGRAD](&b.apply), COUNT);
+	expect_all(b.param, 1.0, 0);
+	expect_all(b.m, (double)3e38f, 0);
+}
+
+/* That of clip_norm, where the norm is. */
+static void
+a_divisor_may_be_beyond_f32(void **state)
+{
+	struct bench b;
+	bench_init(&b, 0.0f, (const float[]){3e38f}, 1);
+	b.apply.rate = 1.0f;
+	wf_apply_divide_by(&b.apply, 1.5e39);
+	assert_int_equal(form(state)->apply[WF_SGD](&b.apply), 0);
+	expect_all(b.param, -0.2, 1e-7);
+	bench_init(&b, 0.0f, (const float[]){3.0f}, 1);
+	b.apply.rate = 1.0f;
+	wf_apply_divide_by(&b.apply, 1.5);
+	assert_int_equal(form(state)->apply[WF_SGD](&b.apply), 0);
+	expect_all(b.param, -2.0, 0);
+}
+
 /* Of a tensor that is only reduced: what is not finite is a result like any other. The three values
  * give other bits if they are added in another order, divided first, or multiplied by a third. */
 static void
@@ -493,6 +570,9 @@ run_for(const char *name)
 		cmocka_unit_test_prestate(adamw_without_decay_is_adam, given),
 		cmocka_unit_test_prestate(gradients_are_added_from_the_first_to_the_last, given),
 		cmocka_unit_test_prestate(a_sum_that_is_not_finite_leaves_its_element_alone, given),
+		cmocka_unit_test_prestate(an_element_whose_square_overflows_stays_as_it_is, given),
+		cmocka_unit_test_prestate(a_step_out_of_f32_is_not_made, given),
+		cmocka_unit_test_prestate(a_divisor_may_be_beyond_f32, given),
 		cmocka_unit_test_prestate(
 			a_mean_is_the_sum_divided_and_whatever_is_not_finite_passes, given),
 		cmocka_unit_test_prestate(elements_that_are_not_finite_are_counted, given),

@@ -125,9 +125,9 @@ a_gradient_within_the_limit_is_divided_as_before(void **state)
 {
 	struct wf_norm norm = {0};
 	wf_norm_add(&norm, 25.0);
-	assert_true(wf_norm_divisor(&norm, 1.0f, 5.0) == 1.0f);
-	assert_true(wf_norm_divisor(&norm, 10.0f, 0.5) == 10.0f);
-	assert_true(wf_norm_divisor(&norm, 3.0f, 2.0) == 3.0f);
+	assert_true(wf_norm_divisor(&norm, 1.0, 5.0) == 1.0);
+	assert_true(wf_norm_divisor(&norm, 10.0, 0.5) == 10.0);
+	assert_true(wf_norm_divisor(&norm, 3.0, 2.0) == 3.0);
 }
 
 static void
@@ -136,11 +136,26 @@ a_longer_one_ends_at_the_limit(void **state)
 	struct wf_norm norm = {0};
 	wf_norm_add(&norm, 9.0);
 	wf_norm_add(&norm, 16.0);
-	assert_true(wf_norm_divisor(&norm, 1.0f, 2.5) == 2.0f);
+	assert_true(wf_norm_divisor(&norm, 1.0, 2.5) == 2.0);
 	/* The mean of 10 has norm 0.5, and is to have 0.125. */
-	assert_true(wf_norm_divisor(&norm, 10.0f, 0.125) == 40.0f);
-	assert_true(wf_norm_divisor(&norm, 1.0f, 1e-38) <= FLT_MAX);
-	assert_true(wf_norm_divisor(&norm, 1e38f, 1e-38) <= FLT_MAX);
+	assert_true(wf_norm_divisor(&norm, 10.0, 0.125) == 40.0);
+	/* What an f32 can hold is one. */
+	assert_true(wf_norm_divisor(&norm, 1.0, 3.0) == (double)(5.0f / 3.0f));
+}
+
+/* 100 elements of 3e38 have a norm of 3e39, which is no f32. */
+static void
+a_norm_beyond_f32_ends_at_the_limit_too(void **state)
+{
+	float grad[100];
+	struct wf_norm norm = {0};
+	for (unsigned i = 0; i < 100; i++) {
+		grad[i] = i % 2 == 0 ? 3e38f : -3e38f;
+	}
+	wf_norm_add(&norm, squares_of(grad, 100));
+	expect_near(wf_norm_root(&norm), 3e39, 1e-7);
+	expect_near(wf_norm_divisor(&norm, 1.0, 2.0), 1.5e39, 1e-7);
+	expect_near(wf_norm_divisor(&norm, 8.0, 1e-38), 3e77, 1e-7);
 }
 
 int
@@ -154,6 +169,7 @@ main(void)
 		cmocka_unit_test(the_least_and_the_largest_gradients_have_norms),
 		cmocka_unit_test(a_gradient_within_the_limit_is_divided_as_before),
 		cmocka_unit_test(a_longer_one_ends_at_the_limit),
+		cmocka_unit_test(a_norm_beyond_f32_ends_at_the_limit_too),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
