@@ -48,7 +48,7 @@ weft_tensor_average(struct weft_tensor *tensor, float *out)
 		sum[i] = weft_tensor_state(tensor, first + i);
 	}
 	const struct wf_optimizer_opts optimizer = wf_job_optimizer(job);
-	wf_average_begin(&optimizer, session->state_step, &average);
+	wf_average_begin(&optimizer, tensor->state_step, &average);
 	wf_average_value(&average, weft_tensor_exact(tensor), sum, out, count);
 	return WEFT_OK;
 }

@@ -141,6 +141,11 @@ weft_pull_state(struct weft_session *session)
 		st = pull_exact(session);
 	}
 	session->has_state = st == WEFT_OK;
-	session->state_step = session->known_step;
+	for (uint32_t i = 0; i < core->job.tensor_count; i++) {
+		/* Pushes are answered here. Between ends of passes a lane is further than is known. */
+		struct weft_tensor *tensor = session->tensor[i];
+		bool pushed = tensor->pushed_step > session->known_step;
+		tensor->state_step = pushed ? tensor->pushed_step : session->known_step;
+	}
 	return st;
 }

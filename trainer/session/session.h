@@ -85,6 +85,7 @@ struct weft_tensor {
 	struct weft_session *session;
 	uint32_t idx;
 	uint64_t pushed_step; /* last step it was pushed in, of those the trainer counts */
+	uint64_t state_step;  /* the step after which its state was pulled, in synchronous jobs */
 	/* Of local steps: local.c. */
 	bool base_known; /* the value before them is kept */
 	bool is_offered; /* an exchange is under way, or answered and not looked at */
@@ -117,8 +118,7 @@ struct weft_session {
 	/* Begun by this trainer or, after a pass, by anybody; of local steps: exchanges. */
 	uint64_t step;
 	uint64_t known_step;   /* step that is applied on all lanes, for which a pull asks */
-	bool has_state;        /* a pull of state has ended well, */
-	uint64_t state_step;   /* of this step */
+	bool has_state;        /* a pull of state has ended well */
 	struct wf_local local; /* of local steps only */
 	struct wf_ring_of_pieces pieces;
 	char fail_reason[WF_REASON_BYTES];
