@@ -72,7 +72,7 @@ wf_optimizer_check(const struct wf_optimizer_opts *opts)
 		return wf_fail(WEFT_INVALID, "optimizer %d: give a number from 0 to %d",
 			       (int)opts->method.kind, WF_OPTIMIZER_COUNT - 1);
 	}
-	if ((st = wf_check_positive("learning_rate", opts->set.learning_rate)) != WEFT_OK ||
+	if ((st = wf_check_not_negative("learning_rate", opts->set.learning_rate)) != WEFT_OK ||
 	    (st = wf_check_below_one("momentum", opts->set.momentum)) != WEFT_OK ||
 	    (st = wf_check_below_one("beta1", opts->set.beta1)) != WEFT_OK ||
 	    (st = wf_check_below_one("beta2", opts->set.beta2)) != WEFT_OK ||

@@ -167,6 +167,11 @@ check_closed_form(const struct wf_row_opts *opts)
 static enum weft_status
 check_row_schedule(const struct wf_row_opts *opts)
 {
+	if (opts->set.learning_rate == 0.0 && is_ftrl(opts->kind)) {
+		return wf_fail(WEFT_INVALID,
+			       "learning_rate 0 of %s: it divides by its rate; give one above 0",
+			       names[opts->kind]);
+	}
 	if (opts->schedule == WF_SCHEDULE_MANUAL || opts->schedule == WF_SCHEDULE_PASS_MANUAL) {
 		return wf_fail(WEFT_UNSUPPORTED,
 			       "schedule %s: rows of tables have none by hand; give constant, "

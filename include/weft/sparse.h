@@ -60,7 +60,7 @@ struct weft_row_optimizer_opts {
 	/* "sgd", "momentum", "sparse_momentum", "adagrad", "adagrad_rowwise", "rmsprop", "adam",
 	 * "adam_rowwise", "ftrl", "ftrl_group". Default: "sgd". */
 	const char *method;
-	double learning_rate; /* above 0; for ftrl alpha. Default: 0.001. */
+	double learning_rate; /* at least 0; for ftrl alpha, above 0. Default: 0.001. */
 	double momentum;      /* momentum, sparse_momentum: [0, 1). Default: 0. */
 	double beta1, beta2;  /* adam, adam_rowwise: [0, 1). Defaults: 0.9, 0.999. */
 	double rho;           /* rmsprop: [0, 1). Default: 0.95. */

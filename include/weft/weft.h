@@ -130,7 +130,7 @@ struct weft_optimizer_opts {
 	/* "sgd", "momentum", "torch_momentum", "nesterov", "adagrad", "decayed_adagrad", "rmsprop",
 	 * "adadelta", "adam", "torch_adam", "adamw", "torch_adamw", "adamax". Default: "sgd". */
 	const char *method;
-	double learning_rate; /* above 0. Default: 0.001. */
+	double learning_rate; /* at least 0. Default: 0.001. */
 	double momentum;      /* momentum, torch_momentum, nesterov: [0, 1). Default: 0. */
 	double beta1, beta2;  /* adam, adamw, adamax and torch's: [0, 1). Defaults: 0.9, 0.999. */
 	/* Above 0. In adam, adamw and adamax it is added to the root of the second mean as it is,

@@ -130,6 +130,27 @@ class Here(support.Case):
 
         self.against_the_optimizer_alone("pservers", make, 1e-6)
 
+    def test_a_rate_of_zero_moves_nothing_on_the_pservers(self):
+        for kind in (torch.optim.SGD, torch.optim.AdamW):
+            model = network()
+            before = [parameter.detach().clone() for parameter in model.parameters()]
+            optimizer = weft.torch.DistributedOptimizer(
+                kind(model.parameters(), lr=0.0, weight_decay=0.1), model.named_parameters(), on="pservers"
+            )
+            weft.torch.broadcast_parameters(model.state_dict())
+            train(model, optimizer)
+            for one, other in zip(model.parameters(), before):
+                self.assertTrue(torch.equal(one, other))
+            weft.close()
+            weft.init(pservers=self.pserver())
+        first, *others = network().parameters()
+        groups = [{"params": [first], "lr": 0.0}, {"params": others}]
+        with self.assertRaisesRegex(weft.UnsupportedError, "lr=0 in one parameter group and not in all"):
+            weft.torch.DistributedOptimizer(
+                torch.optim.SGD(groups, lr=0.1), [("p%d" % i, p) for i, p in enumerate([first] + others)], on="pservers"
+            )
+        weft.abort("the test is over")
+
     def test_gradients_of_several_backward_passes_are_added_up(self):
         model, plain = network(), network()
         optimizer = weft.torch.DistributedOptimizer(

@@ -46,7 +46,7 @@ static const struct wf_option own[] = {
 	{.name = "learning_rate",
 	 .type = WF_OPTION_F64,
 	 .offset = AT(session.optimizer.learning_rate),
-	 .fmin = 1e-30,
+	 .fmin = 0,
 	 .fmax = 1e30,
 	 .help = "Learning rate. Default: 1 for linear, 0.05 for mlp, 0.03 for ngram, 0.02 "
 		 "for ctr."},
@@ -170,7 +170,7 @@ static const struct wf_option own[] = {
 	{.name = "sparse_learning_rate",
 	 .type = WF_OPTION_F64,
 	 .offset = AT(sparse_learning_rate),
-	 .fmin = 1e-30,
+	 .fmin = 0,
 	 .fmax = 1e30,
 	 .help = "Learning rate of the tables' rows. Default: 1 for ngram, 0.02 for ctr."},
 	{.name = "sparse_decay",

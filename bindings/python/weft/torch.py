@@ -472,6 +472,12 @@ def _on_pservers(
         for setting in ("momentum", "dampening", "nesterov", "betas", "eps"):
             if group.get(setting) != first.get(setting):
                 raise UnsupportedError("%s: %s differs between parameter groups" % (name, setting))
+    if any(group["lr"] == 0 for group in optimizer.param_groups):
+        if any(group["lr"] != 0 for group in optimizer.param_groups):
+            raise UnsupportedError(
+                "lr=0 in one parameter group and not in all: on the pservers a group's rate is a multiple of the first "
+                "one's, and never 0; use requires_grad_(False) for parameters that stay, or on='workers'"
+            )
     settings: Dict[str, Any] = {"learning_rate": first["lr"], "grad_reduce": "mean"}
     if name == "SGD":
         settings.update(optimizer=_sgd_method(first), momentum=first["momentum"])
@@ -483,7 +489,8 @@ def _on_pservers(
 
     def of_parameter(parameter: torch.Tensor) -> Dict[str, float]:
         group = group_of[id(parameter)]
-        return {"rate_multiplier": group["lr"] / first["lr"], "decay": group["weight_decay"]}
+        multiplier = group["lr"] / first["lr"] if first["lr"] != 0 else 1.0
+        return {"rate_multiplier": multiplier, "decay": group["weight_decay"]}
 
     return settings, of_parameter
 

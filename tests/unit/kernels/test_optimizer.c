@@ -118,7 +118,6 @@ static void
 a_setting_out_of_its_limits_is_refused_by_name_and_value(void **state)
 {
 	const struct bad_setting bad[] = {
-		BAD(learning_rate, 0.0, "learning_rate 0"),
 		BAD(learning_rate, -0.5, "learning_rate -0.5"),
 		BAD(learning_rate, 1e300, "learning_rate 1e+300"),
 		BAD(learning_rate, (double)NAN, "learning_rate "),
@@ -152,6 +151,28 @@ a_setting_out_of_its_limits_is_refused_by_name_and_value(void **state)
 			fail_msg("\"%s\" does not say \"%s\"", weft_last_error(), bad[i].text);
 		}
 		assert_non_null(strstr(weft_last_error(), "give "));
+	}
+}
+
+/* A scheduler may begin or end with it. */
+static void
+a_learning_rate_of_zero_is_one(void **state)
+{
+	struct wf_optimizer_opts opts = wf_optimizer_defaults();
+	struct wf_apply apply = {0};
+	opts.set.learning_rate = 0.0;
+	for (unsigned kind = 0; kind < WF_OPTIMIZER_COUNT; kind++) {
+		for (unsigned s = 0; s < WF_SCHEDULE_COUNT; s++) {
+			opts.method.kind = (enum wf_optimizer)kind;
+			opts.method.schedule = (enum wf_schedule)s;
+			opts.method.segment_count = 1;
+			opts.method.segment[0] = (struct wf_segment){.until = 1, .factor = 2.0};
+			opts.set.schedule_a = 0.5;
+			opts.set.schedule_b = s == WF_SCHEDULE_LINEAR ? 0.0 : 2.0;
+			assert_int_equal(wf_optimizer_check(&opts), WEFT_OK);
+			wf_apply_scalars(&opts, wf_learning_rate(&opts, 3, 1, 0), 2, &apply);
+			assert_true(apply.rate == 0.0f && apply.plain_rate == 0.0f);
+		}
 	}
 }
 
@@ -270,6 +291,7 @@ main(void)
 		cmocka_unit_test(the_number_of_state_arrays_is_that_of_the_formula),
 		cmocka_unit_test(defaults_pass_the_check),
 		cmocka_unit_test(a_setting_out_of_its_limits_is_refused_by_name_and_value),
+		cmocka_unit_test(a_learning_rate_of_zero_is_one),
 		cmocka_unit_test(an_enum_out_of_range_is_refused),
 		cmocka_unit_test(bias_correction_equals_the_naive_formula_up_to_a_million),
 		cmocka_unit_test(bias_correction_of_the_largest_step_is_one),

@@ -260,6 +260,12 @@ settings_outside_their_limits_are_refused(void **state)
 	opts = opts_of(WF_ROW_SGD);
 	opts.set.learning_rate = (double)NAN;
 	expect_refused(&opts, WEFT_INVALID, "learning_rate");
+	opts = opts_of(WF_ROW_SGD);
+	opts.set.learning_rate = 0.0;
+	assert_int_equal(wf_row_check(&opts), WEFT_OK);
+	opts = opts_of(WF_ROW_FTRL_GROUP);
+	opts.set.learning_rate = 0.0;
+	expect_refused(&opts, WEFT_INVALID, "learning_rate 0 of ftrl_group: it divides");
 	opts = opts_of(WF_ROW_FTRL);
 	opts.set.decay = 0.1;
 	expect_refused(&opts, WEFT_INVALID, "ftrl has l2");

@@ -150,7 +150,8 @@ bad_command_lines_are_refused(void **state)
 	assert_refused(parse("weft-train linear --grad_reduce=max"), WEFT_INVALID, "mean");
 	assert_refused(parse("weft-train linear --nonfinite=true"), WEFT_INVALID, "abort");
 	assert_refused(parse("weft-train linear --trainer_count=1000"), WEFT_INVALID, "1000");
-	assert_refused(parse("weft-train linear --learning_rate=0"), WEFT_INVALID, "learning_rate");
+	assert_refused(parse("weft-train linear --learning_rate=-1"), WEFT_INVALID,
+		       "learning_rate");
 	assert_refused(parse("weft-train ctr --format=parquet"), WEFT_INVALID, "libsvm");
 	assert_refused(parse("weft-train ngram --vocabulary=1"), WEFT_INVALID, "vocabulary");
 	assert_refused(parse("weft-train linear --saving_period=0"), WEFT_INVALID, "saving_period");
