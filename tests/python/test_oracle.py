@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every optimizer on real pservers beside oracle.py, which is kernels/formulas.md in NumPy: the same bits.
+
+WEFT_SEED draws other values; WEFT_LONG runs each method with each schedule, mode and transport."""
+
+import itertools
+import os
+import threading
+
+SEED = int(os.environ.get("WEFT_SEED", "1"))  # support takes it out of the environment
+
+import support  # noqa: E402
+
+try:
+    import numpy as np
+    import oracle
+    import weft
+except ImportError:  # support.main says so
+    np = None
+
+STEPS = 6
+SHAPES = [(37,), (300, 5), (2, 3, 7), (1,), (64,)]
+OWN = [
+    {},
+    {"decay": 0.02, "rate_multiplier": 2.5},
+    {"l1": 0.03},
+    {"clip": 0.05, "decay": 0.5},
+    {"l1": 0.01, "clip": 0.3, "decay": 0.03, "rate_multiplier": 0.3},
+]
+SCHEDULES = [
+    {"schedule": "constant"},
+    {"schedule": "linear", "schedule_a": 1e-4, "schedule_b": 0.047},
+    {"schedule": "warmup", "schedule_a": 40},
+    {"schedule": "poly", "schedule_a": 0.02, "schedule_b": 0.75},
+    {"schedule": "caffe_poly", "schedule_a": 70, "schedule_b": 0.9},
+    {"schedule": "exp", "schedule_a": 0.5, "schedule_b": 30},
+    {"schedule": "discexp", "schedule_a": 0.5, "schedule_b": 30},
+    {"schedule": "manual", "schedule_args": "20:1,45:0.5,60:0.25"},
+    {"schedule": "pass_manual", "schedule_args": "0:1,1:0.3"},
+]
+JOB = {
+    "learning_rate": 0.05, "momentum": 0.8, "beta1": 0.85, "beta2": 0.95, "rho": 0.9, "epsilon": 1e-4, "decay": 0.01,
+}  # fmt: skip
+SAMPLES = [[7, 4, 9, 5, 8, 6], [3, 8, 2, 6, 5, 7]]  # of each trainer, in each step
+
+
+def drawn(rng, shape):
+    """Values of all sizes, and zeros."""
+    values = rng.standard_normal(shape) * 10.0 ** rng.uniform(-4, 1, shape)
+    return np.where(rng.random_sample(shape) < 0.05, 0, values).astype(np.float32)
+
+
+def same_bits(got, wanted):
+    return np.array_equal(
+        np.asarray(got, np.float32).view(np.uint32).ravel(), np.asarray(wanted, np.float32).view(np.uint32).ravel()
+    )
+
+
+class Oracle(support.Case):
+    def setUp(self):
+        self.rng = np.random.RandomState(SEED)
+
+    def in_threads(self, count, train):
+        errors = []
+
+        def guarded(number):
+            try:
+                train(number)
+            except BaseException as error:
+                errors.append(error)
+
+        threads = [threading.Thread(target=guarded, args=(number,)) for number in range(count)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if errors:
+            raise errors[0]
+
+    def gradients(self, trainers, shapes, rough):
+        """[step][trainer][tensor]. `rough`: some are not finite, and of some the square is not. Else one step
+        has a norm that is not."""
+        grads = [[[drawn(self.rng, shape) for shape in shapes] for _ in range(trainers)] for _ in range(STEPS)]
+        if rough:
+            grads[1][0][0][3], grads[2][-1][1][7, 2], grads[3][0][4][60] = np.nan, np.inf, 3e38
+            grads[2][0][4][10], grads[4][0][4][11], grads[1][-1][1][200, 0] = 2e19, -1e20, -3e38
+        else:
+            grads[2][0][1][:] = np.where(grads[2][0][1] > 0, 3e38, -3e38)
+        return grads
+
+    def of_tensors(self, method, trainers=2, reduce="sum", transport="tcp", **more):
+        """Run the job, and the oracle, and compare; `more`: settings of the session."""
+        with self.subTest(method=method, trainers=trainers, reduce=reduce, transport=transport, **more):
+            self.tensors_agree(method, trainers, reduce, transport, more)
+
+    def tensors_agree(self, method, trainers, reduce, transport, more):
+        job = dict(JOB, **more)
+        rough = not more.get("clip_norm")
+        first = [drawn(self.rng, shape) for shape in SHAPES]
+        grads = self.gradients(trainers, SHAPES, rough)
+        where, found = self.pserver(trainers, lanes=2), {}
+
+        def train(number):
+            with weft.Session(
+                pservers=where, ports_num=2, num_gradient_servers=trainers, trainer_id=number, transport=transport,
+                optimizer=method, grad_reduce=reduce, skip_nonfinite=True, keep_state=1, log=lambda *_: None, **job
+            ) as session:  # fmt: skip
+                tensors = [session.empty(s, name="t%d" % i, **OWN[i]) for i, s in enumerate(SHAPES)]
+                for tensor, values in zip(tensors, first):
+                    tensor.param[:] = values
+                session.start()
+                for step in range(STEPS):
+                    if step == 3:
+                        session.pass_end()
+                    for tensor, grad in zip(tensors, grads[step][number]):
+                        tensor.grad[:] = grad
+                    session.exchange(SAMPLES[number][step])
+                session.pull_state()
+                averages = [t.average() for t in tensors] if "average_window" in more else []
+                found[number] = [(t.param.copy(), [s.copy() for s in t.state]) for t in tensors], averages
+
+        self.in_threads(trainers, train)
+        self.jobs_end_well()
+        wanted, averages = self.tensors_wanted(method, first, grads, reduce, job)
+        for number in range(trainers):
+            for i, (param, state) in enumerate(found[number][0]):
+                what = "%s, trainer %d, tensor %d" % (method, number, i)
+                self.compare(what, param, wanted[i].w)
+                self.assertGreaterEqual(len(state), len(wanted[i].state))
+                for got, want in zip(state, wanted[i].state):
+                    self.compare(what + ", state", got, want)
+                if averages:
+                    self.compare(what + ", average", found[number][1][i], averages[i].value())
+
+    def compare(self, what, got, wanted):
+        if not same_bits(got, wanted):
+            bad = np.flatnonzero(np.ravel(got).view(np.uint32) != np.ravel(wanted).view(np.uint32))
+            self.fail(
+                "WEFT_SEED=%d: %s: %d of %d differ, element %d is %r, not %r"
+                % (SEED, what, bad.size, np.size(got), bad[0], np.ravel(got)[bad[0]], np.ravel(wanted)[bad[0]])
+            )
+
+    def tensors_wanted(self, method, first, grads, reduce, job):
+        trainers = len(grads[0])
+        tensors = [oracle.Tensor(method, w, job, own) for w, own in zip(first, OWN)]
+        window, longest = job.get("average_window"), job.get("max_average_window")
+        averages = [oracle.Average(w, window, longest) for w in first] if window else []
+        o, before = oracle.settings_of(job), 0
+        with np.errstate(all="ignore"):
+            for step in range(STEPS):
+                samples = sum(SAMPLES[number][step] for number in range(trainers))
+                divisor = samples if reduce == "mean" else 1
+                of = [[grads[step][number][i] for number in range(trainers)] for i in range(len(first))]
+                if job.get("clip_norm"):
+                    divisor = oracle.norm_divisor(of, divisor, job["clip_norm"])
+                rate = oracle.rate_at(o, before, samples, int(step >= 3))
+                for i, tensor in enumerate(tensors):
+                    tensor.step(of[i], divisor, rate, step + 1)
+                    if averages:
+                        averages[i].add(tensor.w)
+                before += samples
+        return tensors, averages
+
+    def test_every_optimizer_of_tensors_has_the_bits_of_its_formula(self):
+        modes = [{}, {"dense_mode": "async"}, {"dense_mode": "bounded", "dense_staleness": 1}]
+        extras = [{}, {"clip_norm": 0.5}, {"average_window": 0.5, "max_average_window": 4}]
+        for i, method in enumerate(oracle.METHODS):
+            for j, schedule in enumerate(SCHEDULES):
+                if j == i % len(SCHEDULES) or support.LONG:
+                    for reduce, transport in (("sum", "shm"), ("mean", "tcp")):
+                        if support.LONG or (i % 2 == 0) == (reduce == "sum"):
+                            extra = extras[(i + j) % 3]
+                            self.of_tensors(method, 2, reduce, transport, **schedule, **extra)
+        for i, method in enumerate(oracle.METHODS):
+            for mode in modes[1:]:
+                if support.LONG or i % 6 == modes.index(mode):
+                    self.of_tensors(method, 1, "mean", "tcp", **SCHEDULES[i % 7], **mode)
+
+    def tables(self):
+        """Every method, with settings that each has: [(name, method, settings)]."""
+        plain = [{}, {"decay": 0.02, "l1": 0.01}, {"clip": 0.3, "l2": 0.05, "decay": 0.1}]
+        own = [{"l1": 0.1}, {"l1": 0.01, "l2": 0.1, "l21": 0.05, "ftrl_beta": 0.5}, {"clip": 0.3}]
+        found = []
+        for i, method in enumerate(oracle.ROW_METHODS):
+            for j in range(3):
+                settings = dict(own[j] if method.startswith("ftrl") else plain[j])
+                if not method.startswith("ftrl_group"):
+                    settings.pop("l21", None)
+                if method == "sparse_momentum":
+                    settings.pop("l1", None)
+                for key in ("learning_rate", "momentum", "beta1", "beta2", "rho", "epsilon"):
+                    settings[key] = JOB[key]
+                schedule = SCHEDULES[(i + j) % 7]
+                if method == "sparse_momentum" or (method.startswith("ftrl") and schedule["schedule"] == "caffe_poly"):
+                    schedule = {}
+                found.append(("%s_%d" % (method, j), method, dict(settings, **schedule)))
+        return found
+
+    def of_rows(self, trainers, reduce, transport, dim, keys=12):
+        """All tables in one job. Each trainer pushes rows of its own choice in each step; of sparse_momentum,
+        which makes up for steps that a row missed in another way, all of them."""
+        tables = self.tables()
+        some = [[np.sort(self.rng.permutation(keys)[:9]) for _ in range(trainers)] for _ in range(STEPS)]
+        grads = {
+            name: [[drawn(self.rng, (keys, dim)) for _ in range(trainers)] for _ in range(STEPS)]
+            for name, _, _ in tables
+        }
+        where, first, found = self.pserver(trainers, sparse=2), {}, {}
+
+        def chosen(method, step, number):
+            return np.arange(keys) if method == "sparse_momentum" else some[step][number]
+
+        def train(number):
+            with weft.Session(
+                pservers=where, num_gradient_servers=trainers, trainer_id=number, ports_num_for_sparse=2,
+                transport=transport, grad_reduce=reduce, log=lambda *_: None
+            ) as session:  # fmt: skip
+                made = [
+                    session.table(name, dim, optimizer=method, init="uniform", init_a=-1, init_b=1, **settings)
+                    for name, method, settings in tables
+                ]
+                session.start()
+                for table in made:
+                    rows = table.lookup(np.arange(keys))
+                    if number == 0:
+                        first[table.name] = rows.gather()
+                    rows.free()
+                for step in range(STEPS):
+                    picked = [chosen(method, step, number) for _, method, _ in tables]
+                    rows = [table.lookup(mine) for table, mine in zip(made, picked)]
+                    session.step(SAMPLES[number][step])
+                    for table, batch, mine in zip(made, rows, picked):
+                        table.update(batch, grads[table.name][step][number][mine])
+                    session.wait()
+                found[number] = {}
+                for table in made:
+                    rows = table.lookup(np.arange(keys))
+                    found[number][table.name] = rows.gather()
+                    rows.free()
+
+        self.in_threads(trainers, train)
+        self.jobs_end_well()
+        for name, method, settings in tables:
+            o = oracle.settings_of(settings, rows=True)
+            rows, before = [oracle.Row(method, w, o) for w in first[name]], 0
+            for step in range(STEPS):
+                samples = sum(SAMPLES[number][step] for number in range(trainers))
+                rate = oracle.rate_at(o, before, samples, 0)
+                before += samples
+                for key, row in enumerate(rows):
+                    given = [
+                        grads[name][step][number][key]
+                        for number in range(trainers)
+                        if key in chosen(method, step, number)
+                    ]
+                    if given:
+                        row.step(given, samples if reduce == "mean" else 1, rate, step + 1)
+            wanted = np.stack([row.w for row in rows])
+            for number in range(trainers):
+                with self.subTest(rows=method, number=number, **settings):
+                    self.compare("rows of %s, trainer %d" % (name, number), found[number][name], wanted)
+
+    def test_every_optimizer_of_rows_has_the_bits_of_its_formula(self):
+        self.of_rows(2, "mean", "shm", 20)
+        if support.LONG:
+            for job in itertools.product((1, 2), ("sum", "mean"), ("tcp", "shm"), (1, 16, 37)):
+                self.of_rows(*job)
+
+
+if __name__ == "__main__":
+    support.main()
