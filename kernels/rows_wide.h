@@ -4,8 +4,8 @@
  *
  * Included by a form's file after wide.h, whose operations it uses; alone it is empty. Beyond those
  * a form gives: ivec_set, ivec_load, ivec_xor; ivec_multiply, both halves of products with a
- * constant; vec_of_high_bits, the upper 24 bits of each lane as a number; vec_load_bf16, vec_load_f16,
- * vec_store_bf16 and vec_store_f16, as half.h defines them.
+ * constant; vec_of_high_bits, the upper 24 bits of each lane as a number; vec_load_bf16,
+ * vec_load_f16, vec_store_bf16 and vec_store_f16, as half.h defines them.
  *
  * A row whose gradients are not all finite is left to wf_ref_row: nothing here needs a mask. What
  * is left after the last whole vector goes through the definitions in rows_forms.h. `plain` says

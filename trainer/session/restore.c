@@ -142,7 +142,7 @@ weft_pull_state(struct weft_session *session)
 	}
 	session->has_state = st == WEFT_OK;
 	for (uint32_t i = 0; i < core->job.tensor_count; i++) {
-		/* Pushes are answered here. Between ends of passes a lane is further than is known. */
+		/* Pushes are answered here. Between ends of passes lanes are further than known. */
 		struct weft_tensor *tensor = session->tensor[i];
 		bool pushed = tensor->pushed_step > session->known_step;
 		tensor->state_step = pushed ? tensor->pushed_step : session->known_step;
