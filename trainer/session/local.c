@@ -173,8 +173,8 @@ wf_local_apply(struct weft_tensor *tensor)
 	size_t bad = local->kernels->apply[job->method.kind](&apply);
 	if (bad > 0 && !wf_job_skips(job)) {
 		return wf_fail(WEFT_DATA,
-			       "%zu values of %.60s or of its gradient are NaN or infinite on "
-			       "trainer %u in its step %" PRIu64
+			       "%zu values of the gradient of %.60s from trainer %u, or of what "
+			       "comes of it, are NaN or infinite in its step %" PRIu64
 			       "; lower the learning rate, clip, or run with --nonfinite=skip",
 			       bad, weft_tensor_name(tensor), tensor->session->core.opts.trainer_id,
 			       local->step);
