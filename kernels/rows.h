@@ -83,8 +83,8 @@ struct wf_row_half {
 };
 
 struct wf_row_kernels {
-	/* Returns how many summed gradients (elements) were not finite; those elements and their
-	 * state stay as they are. */
+	/* Returns how many elements were left as they are, with their state: their summed gradients
+	 * were not finite, or in a row with a gradient above 2^40 the outcome was not. */
 	size_t (*apply[WF_ROW_OPTIMIZER_COUNT])(const struct wf_row_scalars *scalars,
 						const struct wf_row_batch *batch);
 	/* out[i * dim ...] = the first dim f32 at row[i]. */

@@ -8,7 +8,9 @@
 #include <float.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
+#include "kernels/forms.h"
 #include "kernels/rows.h"
 
 /* Sums over a row have this many partial sums: element i goes into i % FOLD, in order; then they
@@ -47,6 +49,21 @@ static inline bool
 wf_row_is_finite(float x)
 {
 	return x >= -FLT_MAX && x <= FLT_MAX;
+}
+
+/* The magnitude, as bits, up to which gradients of a row are calm, as wf_calm_bits. */
+static inline int
+wf_row_calm_bits(const struct wf_row_scalars *k)
+{
+	return k->rate <= 0x1p30f && k->decay <= 0x1p8f ? WF_CALM_BITS : -1;
+}
+
+static inline bool
+wf_row_is_calm(float g, int calm_bits)
+{
+	int bits;
+	memcpy(&bits, &g, sizeof(bits));
+	return (bits & 0x7fffffff) <= calm_bits;
 }
 
 static inline float

@@ -14,6 +14,7 @@ struct ready {
 	float *w, *s, *t; /* values, first and second array of state */
 	float g[WF_ROW_DIM_MAX];
 	size_t dim;
+	bool calm; /* all gradients are, so that nobody looks at the outcome */
 };
 
 static float
@@ -31,8 +32,10 @@ static size_t
 prepare(const struct wf_row_scalars *k, const float *const *grad, unsigned grad_count,
 	struct ready *r)
 {
+	const int calm_bits = wf_row_calm_bits(k);
 	size_t skipped = 0;
 
+	r->calm = true;
 	for (size_t i = 0; i < r->dim; i++) {
 		float sum = grad[0][i];
 		for (unsigned n = 1; n < grad_count; n++) {
@@ -40,6 +43,7 @@ prepare(const struct wf_row_scalars *k, const float *const *grad, unsigned grad_
 		}
 		sum = sum / k->divisor;
 		skipped += !wf_row_is_finite(sum);
+		r->calm = r->calm && wf_row_is_calm(sum, calm_bits);
 		r->g[i] = clipped(sum, k->clip);
 	}
 	return skipped;
@@ -79,28 +83,81 @@ elementwise(enum wf_row_optimizer kind, const struct wf_row_scalars *k, const st
 	}
 }
 
-static void
+/* *x becomes `before` again if it is not finite, and is not known to be. */
+static bool
+is_kept(const struct ready *r, float *x, float before)
+{
+	if (r->calm || wf_row_is_finite(*x)) {
+		return true;
+	}
+	*x = before;
+	return false;
+}
+
+/* One element and its `states` values of state; where one would not be finite all stay. */
+static size_t
+step_element(enum wf_row_optimizer kind, const struct wf_row_scalars *k, const struct ready *r,
+	     size_t i, size_t states)
+{
+	float *const at[3] = {&r->w[i], &r->s[i], &r->t[i]};
+	float before[3] = {0};
+	bool kept = true;
+
+	for (size_t n = 0; n <= states; n++) {
+		before[n] = *at[n];
+	}
+	elementwise(kind, k, r, i);
+	for (size_t n = 0; n <= states; n++) {
+		kept = kept && (r->calm || wf_row_is_finite(*at[n]));
+	}
+	for (size_t n = 0; n <= states && !kept; n++) {
+		*at[n] = before[n];
+	}
+	return kept ? 0 : 1;
+}
+
+static size_t
+count_finite(const struct ready *r)
+{
+	size_t found = 0;
+	for (size_t i = 0; i < r->dim; i++) {
+		found += wf_row_is_finite(r->g[i]);
+	}
+	return found;
+}
+
+/* The number of elements that are left, of those whose gradients are finite. */
+static size_t
 adagrad_rowwise(const struct wf_row_scalars *k, const struct ready *r)
 {
 	float partial[WF_ROW_FOLD] = {0};
+	size_t left = 0;
 
 	for (size_t i = 0; i < r->dim; i++) {
 		if (wf_row_is_finite(r->g[i])) {
 			partial[i % WF_ROW_FOLD] += r->g[i] * r->g[i];
 		}
 	}
+	float before = r->s[0];
 	float rate = wf_row_adagrad_rowwise_rate(k, r->s, wf_row_fold(partial), r->dim);
+	if (!is_kept(r, r->s, before)) {
+		return count_finite(r);
+	}
 	for (size_t i = 0; i < r->dim; i++) {
 		if (wf_row_is_finite(r->g[i])) {
+			before = r->w[i];
 			wf_row_adagrad_rowwise(k, &r->w[i], rate, r->g[i]);
+			left += !is_kept(r, &r->w[i], before);
 		}
 	}
+	return left;
 }
 
-static void
+static size_t
 adam_rowwise(const struct wf_row_scalars *k, const struct ready *r)
 {
 	float partial[WF_ROW_FOLD] = {0};
+	size_t left = 0;
 
 	for (size_t i = 0; i < r->dim; i++) {
 		if (wf_row_is_finite(r->g[i])) {
@@ -108,22 +165,55 @@ adam_rowwise(const struct wf_row_scalars *k, const struct ready *r)
 			partial[i % WF_ROW_FOLD] += d * d;
 		}
 	}
+	float before = r->t[0];
 	float rate = wf_row_adam_rowwise_rate(k, r->t, wf_row_fold(partial), r->dim);
+	if (!is_kept(r, r->t, before)) {
+		return count_finite(r);
+	}
 	for (size_t i = 0; i < r->dim; i++) {
 		if (wf_row_is_finite(r->g[i])) {
+			before = r->w[i];
+			float mean = r->s[i];
 			wf_row_adam_rowwise(k, &r->w[i], &r->s[i], rate, r->g[i]);
+			if (!is_kept(r, &r->w[i], before)) {
+				r->s[i] = mean;
+				left++;
+			}
 		}
 	}
+	return left;
 }
 
-static void
-ftrl_group(const struct wf_row_scalars *k, const struct ready *r)
+/* An element whose state would not be finite is left, as if its gradient were not. */
+static size_t
+ftrl_group_state(const struct wf_row_scalars *k, struct ready *r)
 {
-	float partial[WF_ROW_FOLD] = {0};
+	size_t left = 0;
 
 	for (size_t i = 0; i < r->dim; i++) {
 		if (wf_row_is_finite(r->g[i])) {
+			float z = r->s[i];
+			float n = r->t[i];
 			(void)wf_row_ftrl_state(k, r->w[i], &r->s[i], &r->t[i], r->g[i]);
+			if (!is_kept(r, &r->s[i], z) || !is_kept(r, &r->t[i], n)) {
+				r->s[i] = z;
+				r->t[i] = n;
+				r->g[i] = __builtin_inff();
+				left++;
+			}
+		}
+	}
+	return left;
+}
+
+static size_t
+ftrl_group(const struct wf_row_scalars *k, struct ready *r)
+{
+	float partial[WF_ROW_FOLD] = {0};
+	size_t left = ftrl_group_state(k, r);
+
+	for (size_t i = 0; i < r->dim; i++) {
+		if (wf_row_is_finite(r->g[i])) {
 			float z = wf_row_soft(r->s[i], k->l1);
 			partial[i % WF_ROW_FOLD] += z * z;
 		}
@@ -131,9 +221,12 @@ ftrl_group(const struct wf_row_scalars *k, const struct ready *r)
 	float share = wf_row_ftrl_group_share(k, wf_row_fold(partial), r->dim);
 	for (size_t i = 0; i < r->dim; i++) {
 		if (wf_row_is_finite(r->g[i])) {
+			float before = r->w[i];
 			r->w[i] = wf_row_ftrl_group(k, r->s[i], r->t[i], share);
+			left += !is_kept(r, &r->w[i], before);
 		}
 	}
+	return left;
 }
 
 size_t
@@ -151,14 +244,11 @@ wf_ref_row(enum wf_row_optimizer kind, const struct wf_row_scalars *k, float *ro
 	size_t skipped = prepare(k, grad, grad_count, &r);
 	switch (kind) {
 	case WF_ROW_ADAGRAD_ROWWISE:
-		adagrad_rowwise(k, &r);
-		return skipped;
+		return skipped + adagrad_rowwise(k, &r);
 	case WF_ROW_ADAM_ROWWISE:
-		adam_rowwise(k, &r);
-		return skipped;
+		return skipped + adam_rowwise(k, &r);
 	case WF_ROW_FTRL_GROUP:
-		ftrl_group(k, &r);
-		return skipped;
+		return skipped + ftrl_group(k, &r);
 	case WF_ROW_SGD:
 	case WF_ROW_MOMENTUM:
 	case WF_ROW_SPARSE_MOMENTUM:
@@ -169,9 +259,10 @@ wf_ref_row(enum wf_row_optimizer kind, const struct wf_row_scalars *k, float *ro
 	case WF_ROW_OPTIMIZER_COUNT:
 		break;
 	}
+	const size_t states = wf_row_state_floats(kind, dim) / dim;
 	for (size_t i = 0; i < dim; i++) {
 		if (wf_row_is_finite(r.g[i])) {
-			elementwise(kind, k, &r, i);
+			skipped += step_element(kind, k, &r, i, states);
 		}
 	}
 	return skipped;

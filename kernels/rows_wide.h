@@ -7,7 +7,7 @@
  * constant; vec_of_high_bits, the upper 24 bits of each lane as a number; vec_load_bf16,
  * vec_load_f16, vec_store_bf16 and vec_store_f16, as half.h defines them.
  *
- * A row whose gradients are not all finite is left to wf_ref_row: nothing here needs a mask. What
+ * A row whose gradients are not all calm is left to wf_ref_row: nothing here needs a mask. What
  * is left after the last whole vector goes through the definitions in rows_forms.h. `plain` says
  * that no divisor, clip, decay, l1 or l2 is in play, and is a constant wherever it matters. */
 #pragma once
@@ -19,8 +19,6 @@
 #include "kernels/half.h"
 #include "kernels/prefetch.h"
 #include "kernels/rows_forms.h"
-
-#define FLT_MAX_BITS 0x7f7fffff
 
 /* How many rows are prefetched ahead of the current one. */
 #define ROWS_AHEAD 6u
@@ -352,12 +350,12 @@ step_row(const struct row_vecs *v, enum wf_row_optimizer kind, bool plain, const
 	}
 }
 
-/* Whether all of g is finite: one or two operations per vector, one branch per row. */
+/* Whether all of g is calm: one or two operations per vector, one branch per row. */
 INLINE bool
-row_is_finite(const float *g, size_t dim, size_t whole)
+row_is_calm(const float *g, size_t dim, size_t whole, int calm_bits)
 {
 	ivec most = ivec_magnitude(vec_set(0.0f));
-	bool finite = true;
+	bool calm = true;
 	size_t i = 0;
 
 	for (; i + 4 * WIDTH <= whole; i += 4 * WIDTH) {
@@ -370,12 +368,12 @@ row_is_finite(const float *g, size_t dim, size_t whole)
 		most = ivec_max(most, ivec_magnitude(vec_load(g + i)));
 	}
 	for (; i < dim; i++) {
-		finite = finite && wf_row_is_finite(g[i]);
+		calm = calm && wf_row_is_calm(g[i], calm_bits);
 	}
-	return finite && !ivec_has_above(most, FLT_MAX_BITS);
+	return calm && !ivec_has_above(most, calm_bits);
 }
 
-/* Sums, divides and clips the gradients of a row into `room`. Returns false if one is not finite.
+/* Sums, divides and clips the gradients of a row into `room`. Returns false if one is not calm.
  */
 static bool
 sum_row(const struct wf_row_scalars *k, const float *const *grad, unsigned count, float *room,
@@ -393,7 +391,7 @@ sum_row(const struct wf_row_scalars *k, const float *const *grad, unsigned count
 	for (size_t i = whole; i < dim; i++) {
 		room[i] = room[i] / k->divisor;
 	}
-	if (!row_is_finite(room, dim, whole)) {
+	if (!row_is_calm(room, dim, whole, wf_row_calm_bits(k))) {
 		return false;
 	}
 	if (k->clip > 0.0f) {
@@ -414,6 +412,7 @@ run_rows(enum wf_row_optimizer kind, bool plain, const struct wf_row_scalars *k,
 	const size_t floats = b->dim + wf_row_state_floats(kind, b->dim);
 	const unsigned lines = wf_prefetch_lines(floats * sizeof(float));
 	const size_t whole = b->dim - b->dim % WIDTH;
+	const int calm_bits = wf_row_calm_bits(k);
 	float room[WF_ROW_DIM_MAX];
 	size_t skipped = 0;
 
@@ -433,20 +432,20 @@ run_rows(enum wf_row_optimizer kind, bool plain, const struct wf_row_scalars *k,
 				     .dim = b->dim,
 				     .whole = whole};
 		const bool is_first = wf_row_is_first(kind, b, i);
-		bool finite = false;
+		bool calm = false;
 
 		if (i + ROWS_AHEAD < send_for) {
 			wf_prefetch(b->row[i + ROWS_AHEAD], lines);
 		}
 		if (is_first) {
-			finite = false; /* once in a row's life, so left to ref */
+			calm = false; /* once in a row's life, so left to ref */
 		} else if (plain && count == 1) {
 			r.g = grad[0];
-			finite = row_is_finite(r.g, b->dim, whole);
+			calm = row_is_calm(r.g, b->dim, whole, calm_bits);
 		} else {
-			finite = sum_row(k, grad, count, room, b->dim);
+			calm = sum_row(k, grad, count, room, b->dim);
 		}
-		if (finite) {
+		if (calm) {
 			step_row(&v, kind, plain, &r);
 		} else {
 			skipped +=

@@ -243,7 +243,7 @@ report_nonfinite(struct wf_lane *lane, uint32_t table, uint64_t bad, uint64_t st
 			}
 		}
 	}
-	char who[64] = "the sum over trainers";
+	char who[64] = "the sum over trainers, or what comes of it,";
 	if (culprit != UINT32_MAX) {
 		(void)snprintf(who, sizeof(who), "trainer %u", culprit);
 	}

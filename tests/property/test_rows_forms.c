@@ -284,7 +284,7 @@ digest(uint64_t hash, const float *array, size_t count)
 
 /* Computed once with gcc 12 at -O2. Whoever changes a formula changes this number in the same
  * commit, and says so. */
-#define GOLDEN_DIGEST 0xcf641180fa05b5e1
+#define GOLDEN_DIGEST 0xf4ccbecd474de8e4
 
 static void
 the_bits_are_the_same_in_every_build(void **state)

@@ -443,6 +443,39 @@ l1_leaves_zero_and_not_its_other_side(void **state)
 	assert_true(row[0] == 0.0f && row[1] == 0.0f);
 }
 
+/* The squares of 2e19 and 3e38 are beyond f32; every form leaves what would not be finite. */
+static void
+a_row_never_becomes_infinite_from_finite_gradients(void **state)
+{
+	enum { WIDE = 37 };
+	const char *const forms[] = {"ref", "avx2", "avx512"};
+	for (unsigned kind = 0; kind < 3 * WF_ROW_OPTIMIZER_COUNT; kind++) {
+		struct wf_row_opts opts = opts_of((enum wf_row_optimizer)(kind / 3));
+		const struct wf_kernels *kernels = wf_kernels_by_name(forms[kind % 3]);
+		const bool has_squares = opts.kind >= WF_ROW_ADAGRAD;
+		struct wf_row_scalars scalars;
+		float row[3 * WIDE + 1];
+		float grad[WIDE];
+		float *at = row;
+		const float *from = grad;
+		const struct wf_row_batch batch = {
+			.row = &at, .count = 1, .dim = WIDE, .grad = &from};
+		for (size_t i = 0; i < WF_ARRAY_COUNT(row); i++) {
+			row[i] = i < WIDE ? 1.0f : 0.25f;
+		}
+		for (size_t i = 0; i < WIDE; i++) {
+			grad[i] = i == 3 ? 2e19f : i == 36 ? -3e38f : 0.5f;
+		}
+		wf_row_scalars_fill(&opts, 0.5, 1.0f, 2, &scalars);
+		if (kernels != NULL) {
+			size_t left = kernels->rows->apply[opts.kind](&scalars, &batch);
+			assert_int_equal(kernels->count_nonfinite(row, 3 * WIDE + 1), 0);
+			assert_true(has_squares ? left >= 2 : left == 0);
+			assert_true(!has_squares || (row[3] == 1.0f && row[36] == 1.0f));
+		}
+	}
+}
+
 int
 main(void)
 {
@@ -466,6 +499,7 @@ main(void)
 		cmocka_unit_test(names_are_understood_and_others_refused),
 		cmocka_unit_test(steps_missed_are_made_up_for_in_closed_form),
 		cmocka_unit_test(l1_leaves_zero_and_not_its_other_side),
+		cmocka_unit_test(a_row_never_becomes_infinite_from_finite_gradients),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
