@@ -11,7 +11,7 @@
 #include "tests/unit/wire/heap_env.h"
 #include "trainer/saved/manifest.h"
 
-#define AMPLIFICATION_MAX 8 /* bytes of a decoded manifest per byte of text */
+#define AMPLIFICATION_MAX 12 /* bytes of a decoded manifest per byte of text */
 #define CRC_LINE_BYTES 16
 
 static void

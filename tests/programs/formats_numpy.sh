@@ -47,6 +47,18 @@ def flat(value):
     return value.reshape(len(value), -1)
 
 
+def tuples(folder):
+    """What the lines of shapes, each behind its tensor's, say."""
+    found = {}
+    for line in open(folder + "/pass-00000/manifest"):
+        word = line.split()
+        if word[0] == "tensor":
+            name = word[1]
+        elif word[0] == "shape":
+            found[name] = tuple(int(dim) for dim in word[1].split(",") if dim != "()")
+    return found
+
+
 if sys.argv[1] == "make":
     np.savez("stored.npz", **model)
     np.savez_compressed("deflated.npz", **model)
@@ -59,12 +71,13 @@ elif sys.argv[1] == "pass":
     for name, value in model.items():
         wanted = flat(value)
         assert shapes(sys.argv[2])[name] == wanted.shape, name
+        assert tuples(sys.argv[2])[name] == np.shape(value), name
         assert saved(sys.argv[2], name).tobytes() == wanted.astype("<f4").tobytes(), name
 else:
     with np.load(sys.argv[2]) as ours:
         assert sorted(ours.files) == sorted(model)
         for name, value in model.items():
-            wanted = flat(value).astype("<f4")
+            wanted = np.asarray(value).astype("<f4")
             assert ours[name].dtype == np.dtype("<f4") and ours[name].shape == wanted.shape
             assert ours[name].tobytes() == wanted.tobytes(), name
 PY

@@ -30,6 +30,18 @@ enum table_field {
 static const char *const field_names[TABLE_FIELDS] = {"keys", "values", "state", "stamp",
 						      "born", "show",   "click"};
 
+/* `cols` 0: it has one dimension. */
+static void
+set_shape(struct wf_saved_array *out, uint64_t rows, uint64_t cols)
+{
+	int used = snprintf(out->shape, sizeof(out->shape), "%" PRIu64, rows);
+
+	if (cols > 0) {
+		snprintf(out->shape + used, sizeof(out->shape) - (size_t)used, ",%" PRIu64, cols);
+	}
+	out->count = rows * (cols == 0 ? 1 : cols);
+}
+
 static bool
 next_of_tensor(const struct wf_manifest_tensor *tensor, bool with_state, unsigned field,
 	       struct wf_saved_array *out)
@@ -37,8 +49,11 @@ next_of_tensor(const struct wf_manifest_tensor *tensor, bool with_state, unsigne
 	if (field >= 1 + (with_state ? tensor->state_count : 0)) {
 		return false;
 	}
-	*out = (struct wf_saved_array){
-		.type = WF_ARRAY_F32, .rows = tensor->rows, .cols = tensor->cols};
+	*out = (struct wf_saved_array){.type = WF_ARRAY_F32};
+	set_shape(out, tensor->rows, tensor->cols);
+	if (tensor->shape[0] != '\0') {
+		snprintf(out->shape, sizeof(out->shape), "%s", tensor->shape);
+	}
 	wf_manifest_file_name(tensor->name, field, out->name);
 	return true;
 }
@@ -76,16 +91,17 @@ next_of_table(const struct wf_manifest_table *table, bool with_state, unsigned *
 	if (*field == TABLE_FIELDS) {
 		return false;
 	}
-	*out = (struct wf_saved_array){.type = WF_ARRAY_F32, .rows = table->rows};
+	*out = (struct wf_saved_array){.type = WF_ARRAY_F32, .is_table = true};
 	snprintf(out->name, sizeof(out->name), "%s.%s", table->name, field_names[*field]);
 	if (*field == KEYS) {
 		out->type = WF_ARRAY_U64;
 	} else if (*field == STAMP || *field == BORN) {
 		out->type = WF_ARRAY_U32;
-	} else if (*field == VALUES || *field == STATE) {
-		out->cols = *field == VALUES ? shape->dim : shape->state_floats;
 	}
-	out->is_table = true;
+	set_shape(out, table->rows,
+		  *field == VALUES  ? shape->dim
+		  : *field == STATE ? shape->state_floats
+				    : 0);
 	return true;
 }
 
@@ -139,8 +155,7 @@ wf_arrays_check(const struct wf_saved *saved)
 uint64_t
 wf_array_bytes(const struct wf_saved_array *array)
 {
-	const uint64_t cols = array->cols == 0 ? 1 : array->cols;
-	return array->rows * cols * (array->type == WF_ARRAY_U64 ? 8 : 4);
+	return array->count * (array->type == WF_ARRAY_U64 ? 8 : 4);
 }
 
 /* Numbers on their way to a file. */

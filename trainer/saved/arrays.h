@@ -20,8 +20,8 @@ enum wf_array_type {
 struct wf_saved_array {
 	char name[WF_ARRAY_NAME_BYTES];
 	enum wf_array_type type;
-	uint64_t rows;
-	uint64_t cols;  /* 0: it has one dimension */
+	char shape[WF_SHAPE_TEXT_BYTES];
+	uint64_t count; /* of its elements */
 	uint32_t idx;   /* of the tensor or table */
 	unsigned field; /* which of its arrays */
 	bool is_table;

@@ -76,6 +76,9 @@ join_shape(const struct wf_import *import, struct wf_import_entry *entry,
 	const bool is_turned = shape->array.rows == 1 && wf_parameter_is_bias(entry->array.name);
 	entry->array.rows = is_turned ? shape->array.cols : shape->array.rows;
 	entry->array.cols = is_turned ? 1 : shape->array.cols;
+	if (!is_turned) {
+		memcpy(entry->array.shape, shape->array.shape, sizeof(entry->array.shape));
+	}
 	return WEFT_OK;
 }
 

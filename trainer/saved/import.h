@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/shape.h"
 #include "trainer/saved/saved.h"
 
 #define WF_IMPORT_ARRAYS_MAX 65536u
@@ -24,12 +25,13 @@ enum wf_import_format {
 };
 
 /* An array of more than two dimensions has its first one as rows, all others together as columns;
- * one of one dimension has one column. */
+ * one of one dimension has one column, and a scalar one row, too. */
 struct wf_import_array {
 	char name[WF_SAVED_NAME_BYTES]; /* printable; a longer one is truncated */
 	uint64_t rows;
-	uint64_t cols;         /* 0: the shape is not known, `rows` is the number of values */
-	const char *objection; /* why it cannot be read; NULL: it can */
+	uint64_t cols; /* 0: the shape is not known, `rows` is the number of values */
+	char shape[WF_SHAPE_TEXT_BYTES]; /* base/shape.h; "": all that is known are rows and cols */
+	const char *objection;           /* why it cannot be read; NULL: it can */
 };
 
 /* What to do about tensors of a model that are not in the file. */

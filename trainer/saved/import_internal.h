@@ -44,12 +44,13 @@ struct wf_import {
 
 /* A shape on its way. */
 struct wf_import_shape {
-	unsigned dims;
-	uint64_t rows, cols; /* of the dimensions so far */
-	bool is_bad;         /* a dimension of nothing, or more values than a file can have */
+	struct wf_shape shape;
+	bool is_bad; /* a dimension of nothing, too many, or more values than a file can have */
 };
 
 /* import_list.c */
+uint64_t wf_import_shape_rows(const struct wf_import_shape *shape); /* of one that is not bad */
+uint64_t wf_import_shape_cols(const struct wf_import_shape *shape);
 void wf_import_shape_add(struct wf_import_shape *shape, uint64_t dim);
 /* Into the entry, with its objection if there is one. */
 void wf_import_shape_apply(const struct wf_import_shape *shape, struct wf_import_entry *entry);

@@ -11,25 +11,32 @@
 void
 wf_import_shape_add(struct wf_import_shape *shape, uint64_t dim)
 {
-	uint64_t *at = shape->dims == 0 ? &shape->rows : &shape->cols;
+	shape->is_bad = shape->is_bad || dim == 0 || !wf_shape_add(&shape->shape, dim);
+}
 
-	if (shape->dims < 2) {
-		*at = 1;
-	}
-	shape->is_bad = shape->is_bad || dim == 0 || *at > (uint64_t)INT64_MAX / dim;
-	if (!shape->is_bad) {
-		*at *= dim;
-	}
-	shape->dims++;
+uint64_t
+wf_import_shape_rows(const struct wf_import_shape *shape)
+{
+	return shape->shape.dims > 0 ? shape->shape.dim[0] : 1;
+}
+
+uint64_t
+wf_import_shape_cols(const struct wf_import_shape *shape)
+{
+	return wf_shape_elements(&shape->shape) / wf_import_shape_rows(shape);
 }
 
 void
 wf_import_shape_apply(const struct wf_import_shape *shape, struct wf_import_entry *entry)
 {
-	entry->array.rows = shape->dims > 0 ? shape->rows : 1;
-	entry->array.cols = shape->dims > 1 ? shape->cols : 1;
+	const struct wf_shape none = {0};
+
+	entry->array.rows = shape->is_bad ? 1 : wf_import_shape_rows(shape);
+	entry->array.cols = shape->is_bad ? 1 : wf_import_shape_cols(shape);
+	wf_shape_format(shape->is_bad ? &none : &shape->shape, entry->array.shape);
 	if (shape->is_bad || wf_manifest_file_bytes(entry->array.rows, entry->array.cols) == 0) {
-		entry->array.objection = "has no values, or more than a file can have";
+		entry->array.objection =
+			"has no values, or more than a file can have, or more than 32 dimensions";
 	}
 }
 

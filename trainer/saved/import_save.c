@@ -56,6 +56,7 @@ apply_like(const struct saving *saving, struct wf_saved_tensor *tensor)
 	}
 	tensor->rows = array->rows;
 	tensor->cols = array->cols;
+	tensor->shape = array->shape;
 	return WEFT_OK;
 }
 
@@ -81,6 +82,7 @@ add_array(struct saving *saving, uint32_t idx)
 		.name = array->name,
 		.rows = array->rows,
 		.cols = array->cols == 0 ? 1 : array->cols,
+		.shape = array->shape,
 	};
 	enum weft_status st = apply_like(saving, tensor);
 	if (st != WEFT_OK) {

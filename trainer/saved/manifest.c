@@ -25,6 +25,8 @@ struct cursor {
 	const char *text;
 	size_t bytes; /* without the line of the checksum */
 	size_t at;
+	uint64_t has;          /* of WF_MANIFEST_FORMAT_ALL */
+	uint32_t shape_count;  /* lines of shapes so far */
 	unsigned number;       /* of the line read last */
 	char line[LINE_BYTES]; /* that line, and where in it we are */
 	char *word;
@@ -303,6 +305,34 @@ parse_file(struct cursor *cursor, struct wf_manifest_tensor *tensor, unsigned id
 	return WEFT_OK;
 }
 
+static bool
+is_next(const struct cursor *cursor, const char *words)
+{
+	const size_t bytes = strlen(words);
+
+	return cursor->bytes - cursor->at >= bytes &&
+	       memcmp(cursor->text + cursor->at, words, bytes) == 0;
+}
+
+static enum weft_status
+parse_shape(struct cursor *cursor, struct wf_manifest_tensor *out)
+{
+	struct wf_shape shape;
+	enum weft_status st = parse_line(cursor, "shape");
+
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (parse_word(cursor, out->shape, sizeof(out->shape)) == NULL || !at_end(cursor) ||
+	    !wf_shape_parse(out->shape, &shape)) {
+		return bad(cursor, "must have a shape like 4,3,3,3");
+	}
+	if (wf_shape_elements(&shape) != out->rows * out->cols) {
+		return bad(cursor, "must have as many elements as rows and columns");
+	}
+	return WEFT_OK;
+}
+
 static enum weft_status
 parse_tensor(struct cursor *cursor, const char *before, struct wf_manifest_tensor *out)
 {
@@ -326,6 +356,10 @@ parse_tensor(struct cursor *cursor, const char *before, struct wf_manifest_tenso
 		return bad(cursor, "must end with a number of states");
 	}
 	out->state_count = (uint32_t)states;
+	if ((cursor->has & WF_MANIFEST_FORMAT_SHAPES) != 0 && is_next(cursor, "shape ")) {
+		st = parse_shape(cursor, out);
+		cursor->shape_count++;
+	}
 	for (unsigned i = 0; st == WEFT_OK && i < 1 + out->state_count; i++) {
 		st = parse_file(cursor, out, i);
 	}
@@ -334,7 +368,7 @@ parse_tensor(struct cursor *cursor, const char *before, struct wf_manifest_tenso
 
 /* The first line, then the checksum: a later format may have another one, or none. */
 static enum weft_status
-check_frame(struct cursor *cursor, size_t bytes, bool *with_tables, bool *with_batch)
+check_frame(struct cursor *cursor, size_t bytes)
 {
 	char wanted[CRC_LINE_BYTES + 1];
 	uint64_t format = 0;
@@ -346,17 +380,14 @@ check_frame(struct cursor *cursor, size_t bytes, bool *with_tables, bool *with_b
 	if (!parse_u64(cursor, &format) || !at_end(cursor)) {
 		return bad(cursor, "must give the version of the format");
 	}
-	const uint32_t last =
-		WF_MANIFEST_FORMAT + WF_MANIFEST_FORMAT_TABLES + WF_MANIFEST_FORMAT_BATCH;
+	const uint32_t last = WF_MANIFEST_FORMAT + WF_MANIFEST_FORMAT_ALL;
 	if (format < WF_MANIFEST_FORMAT || format > last) {
 		return wf_fail(WEFT_DATA,
 			       "format version %" PRIu64 ": this weft reads versions %u to %u "
 			       "only; use the one that wrote it",
 			       format, WF_MANIFEST_FORMAT, last);
 	}
-	const uint64_t has = format - WF_MANIFEST_FORMAT;
-	*with_tables = (has & WF_MANIFEST_FORMAT_TABLES) != 0;
-	*with_batch = (has & WF_MANIFEST_FORMAT_BATCH) != 0;
+	cursor->has = format - WF_MANIFEST_FORMAT;
 	if (bytes < CRC_LINE_BYTES) {
 		return wf_fail(WEFT_DATA, "has no checksum in its last line: it is truncated");
 	}
@@ -373,14 +404,14 @@ check_frame(struct cursor *cursor, size_t bytes, bool *with_tables, bool *with_b
 }
 
 static enum weft_status
-parse_about(struct cursor *cursor, bool with_batch, struct wf_saved_about *about)
+parse_about(struct cursor *cursor, struct wf_saved_about *about)
 {
 	enum weft_status st =
 		parse_word_line(cursor, "version", about->version, sizeof(about->version));
 	if (st == WEFT_OK) {
 		st = parse_number_line(cursor, "pass", &about->pass);
 	}
-	if (st == WEFT_OK && with_batch) {
+	if (st == WEFT_OK && (cursor->has & WF_MANIFEST_FORMAT_BATCH) != 0) {
 		st = parse_number_line(cursor, "batch", &about->batch);
 		if (st == WEFT_OK && about->batch == 0) {
 			st = bad(cursor, "must count at least 1");
@@ -417,8 +448,9 @@ parse_count(struct cursor *cursor, const char *key, size_t text_bytes_min, uint3
 }
 
 static enum weft_status
-parse_tensors(struct wf_env *env, struct cursor *cursor, bool may_be_none, struct wf_manifest *out)
+parse_tensors(struct wf_env *env, struct cursor *cursor, struct wf_manifest *out)
 {
+	const bool may_be_none = (cursor->has & WF_MANIFEST_FORMAT_TABLES) != 0;
 	uint32_t count = 0;
 	enum weft_status st = parse_count(cursor, "tensors", TENSOR_TEXT_BYTES_MIN, &count);
 
@@ -435,6 +467,10 @@ parse_tensors(struct wf_env *env, struct cursor *cursor, bool may_be_none, struc
 	out->tensor_count = count;
 	for (uint32_t i = 0; st == WEFT_OK && i < out->tensor_count; i++) {
 		st = parse_tensor(cursor, i == 0 ? "" : out->tensor[i - 1].name, &out->tensor[i]);
+	}
+	if (st == WEFT_OK && cursor->shape_count == 0 &&
+	    (cursor->has & WF_MANIFEST_FORMAT_SHAPES) != 0) {
+		return bad(cursor, "no tensor has a shape, as a format of this version must");
 	}
 	return st;
 }
@@ -504,17 +540,15 @@ wf_manifest_decode(struct wf_env *env, const char *text, size_t bytes, struct wf
 {
 	struct cursor cursor = {.text = text, .bytes = bytes};
 	struct wf_manifest manifest = {0};
-	bool with_tables = false;
-	bool with_batch = false;
 
-	enum weft_status st = check_frame(&cursor, bytes, &with_tables, &with_batch);
+	enum weft_status st = check_frame(&cursor, bytes);
 	if (st == WEFT_OK) {
-		st = parse_about(&cursor, with_batch, &manifest.about);
+		st = parse_about(&cursor, &manifest.about);
 	}
 	if (st == WEFT_OK) {
-		st = parse_tensors(env, &cursor, with_tables, &manifest);
+		st = parse_tensors(env, &cursor, &manifest);
 	}
-	if (st == WEFT_OK && with_tables) {
+	if (st == WEFT_OK && (cursor.has & WF_MANIFEST_FORMAT_TABLES) != 0) {
 		st = parse_tables(env, &cursor, &manifest);
 	}
 	if (st == WEFT_OK && cursor.at != cursor.bytes) {
@@ -558,6 +592,9 @@ add_tensor(struct text *text, const struct wf_manifest_tensor *tensor)
 
 	add(text, "tensor %s %" PRIu64 " %" PRIu64 " %u\n", tensor->name, tensor->rows,
 	    tensor->cols, tensor->state_count);
+	if (tensor->shape[0] != '\0') {
+		add(text, "shape %s\n", tensor->shape);
+	}
 	for (unsigned i = 0; i < 1 + tensor->state_count; i++) {
 		wf_manifest_file_name(tensor->name, i, name);
 		add(text, "file %s %" PRIu64 " %08" PRIx32 "\n", name,
@@ -582,6 +619,19 @@ add_tables(struct text *text, const struct wf_manifest *manifest)
 	}
 }
 
+/* What it has besides the least. */
+static uint32_t
+extras_of(const struct wf_manifest *manifest)
+{
+	uint32_t has = manifest->table_count > 0 ? WF_MANIFEST_FORMAT_TABLES : 0;
+
+	has |= manifest->about.batch > 0 ? WF_MANIFEST_FORMAT_BATCH : 0;
+	for (uint32_t i = 0; i < manifest->tensor_count; i++) {
+		has |= manifest->tensor[i].shape[0] != '\0' ? WF_MANIFEST_FORMAT_SHAPES : 0;
+	}
+	return has;
+}
+
 size_t
 wf_manifest_encode(const struct wf_manifest *manifest, char *out, size_t room)
 {
@@ -589,9 +639,7 @@ wf_manifest_encode(const struct wf_manifest *manifest, char *out, size_t room)
 	struct text text = {.out = out, .room = room};
 
 	add(&text, FIRST_WORDS "%u\nversion %s\npass %" PRIu64 "\n",
-	    WF_MANIFEST_FORMAT + (manifest->table_count > 0 ? WF_MANIFEST_FORMAT_TABLES : 0) +
-		    (about->batch > 0 ? WF_MANIFEST_FORMAT_BATCH : 0),
-	    about->version, about->pass);
+	    WF_MANIFEST_FORMAT + extras_of(manifest), about->version, about->pass);
 	if (about->batch > 0) {
 		add(&text, "batch %" PRIu64 "\n", about->batch);
 	}

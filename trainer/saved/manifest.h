@@ -3,22 +3,27 @@
  * decoded text encodes to the same bytes. README.md shows one. Thread: the caller's. */
 #pragma once
 
+#include "base/shape.h"
 #include "trainer/saved/saved.h"
 
 #define WF_MANIFEST_FILE "manifest"
 /* The manifest of a save that is being written, created first and removed at the end: it names the
  * files without sizes and checksums. */
 #define WF_MANIFEST_DRAFT ".draft"
-/* The version of the format, 1 to 4: 1, and for what it has besides: */
+/* The version of the format, 1 to 8: 1, and for what it has besides: */
 #define WF_MANIFEST_FORMAT 1u
 #define WF_MANIFEST_FORMAT_TABLES 1u /* tables */
 #define WF_MANIFEST_FORMAT_BATCH 2u  /* the batches of a pass that is not complete */
+#define WF_MANIFEST_FORMAT_SHAPES 4u /* shapes of tensors */
+#define WF_MANIFEST_FORMAT_ALL                                                                     \
+	(WF_MANIFEST_FORMAT_TABLES | WF_MANIFEST_FORMAT_BATCH | WF_MANIFEST_FORMAT_SHAPES)
 #define WF_MANIFEST_BYTES_MAX (4u << 20)
 #define WF_TENSOR_HEADER_BYTES 16u /* of a parameter file */
 
 struct wf_manifest_tensor {
 	char name[WF_SAVED_NAME_BYTES];
 	uint64_t rows, cols;
+	char shape[WF_SHAPE_TEXT_BYTES]; /* "": it is not known */
 	uint32_t state_count;
 	uint32_t crc[1 + WF_SAVED_STATE_MAX]; /* CRC32C of each file: values, then states */
 };

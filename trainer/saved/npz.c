@@ -13,7 +13,7 @@
 
 #define NPY_ALIGN 64u
 #define NPY_PREFIX_BYTES 10u /* magic, version, length */
-#define NPY_HEADER_BYTES_MAX 192u
+#define NPY_HEADER_BYTES_MAX 256u
 #define RECORD_BYTES_MAX 512u
 #define ZIP_VERSION 45u     /* the first with 64-bit sizes */
 #define ZIP_DATE 0x21u      /* 1980-01-01, so that a file depends on its contents alone */
@@ -32,23 +32,39 @@ struct npz {
 	size_t entry_count;
 };
 
+/* "4,3" as Python writes it: (4, 3); "4" as (4,). `out` is [2 * WF_SHAPE_TEXT_BYTES]. */
+static void
+make_tuple(const char *shape, char *out)
+{
+	const bool is_one = strchr(shape, ',') == NULL;
+
+	if (strcmp(shape, WF_SHAPE_SCALAR) == 0) {
+		strcpy(out, shape);
+		return;
+	}
+	*out++ = '(';
+	for (; *shape != '\0'; shape++) {
+		*out++ = *shape;
+		if (*shape == ',') {
+			*out++ = ' ';
+		}
+	}
+	strcpy(out, is_one ? ",)" : ")");
+}
+
 /* The header of an npy file. Returns its bytes. */
 static size_t
 make_npy_header(const struct wf_saved_array *array, uint8_t *out)
 {
 	static const char *const types[] = {
 		[WF_ARRAY_F32] = "<f4", [WF_ARRAY_U32] = "<u4", [WF_ARRAY_U64] = "<u8"};
-	char shape[64];
+	char shape[2 * WF_SHAPE_TEXT_BYTES];
 	char *text = (char *)out + NPY_PREFIX_BYTES;
 
-	if (array->cols > 0) {
-		snprintf(shape, sizeof(shape), "%" PRIu64 ", %" PRIu64, array->rows, array->cols);
-	} else {
-		snprintf(shape, sizeof(shape), "%" PRIu64 ",", array->rows);
-	}
+	make_tuple(array->shape, shape);
 	memset(out, ' ', NPY_HEADER_BYTES_MAX);
 	int length = snprintf(text, NPY_HEADER_BYTES_MAX - NPY_PREFIX_BYTES,
-			      "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }",
+			      "{'descr': '%s', 'fortran_order': False, 'shape': %s, }",
 			      types[array->type], shape);
 	WF_ASSERT(length > 0 && (size_t)length < NPY_HEADER_BYTES_MAX - NPY_PREFIX_BYTES - 1);
 	text[length] = ' ';

@@ -88,17 +88,31 @@ write_header(const char *name, uint64_t bytes, struct wf_saved_file *to)
 	return st == WEFT_OK ? wf_saved_file_write(to, block, sizeof(block)) : st;
 }
 
+/* The original's parameters have two dimensions or more, and its biases are rows. */
+static void
+original_shape(const struct wf_manifest_tensor *tensor, struct wf_shape *out)
+{
+	const bool is_row = tensor->cols == 1 && wf_parameter_is_bias(tensor->name);
+
+	if (tensor->shape[0] != '\0' && wf_shape_parse(tensor->shape, out) && out->dims > 2) {
+		return;
+	}
+	*out = (struct wf_shape){.dims = 2, .dim = {tensor->rows, tensor->cols}};
+	if (is_row) {
+		*out = (struct wf_shape){.dims = 2, .dim = {1, tensor->rows}};
+	}
+}
+
 static enum weft_status
 write_config(const struct wf_manifest_tensor *tensor, struct wf_saved_file *to)
 {
 	char name[WF_SAVED_NAME_BYTES + WF_PARAMETER_CONFIG_ENDING_BYTES];
 	uint8_t config[WF_PARAMETER_CONFIG_BYTES_MAX];
-	const bool is_row = tensor->cols == 1 && wf_parameter_is_bias(tensor->name);
+	struct wf_shape shape;
 
+	original_shape(tensor, &shape);
 	snprintf(name, sizeof(name), "%s" WF_PARAMETER_CONFIG_ENDING, tensor->name);
-	const size_t bytes =
-		wf_parameter_config_encode(tensor->name, is_row ? 1 : tensor->rows,
-					   is_row ? tensor->rows : tensor->cols, config);
+	const size_t bytes = wf_parameter_config_encode(tensor->name, &shape, config);
 	enum weft_status st = write_header(name, bytes, to);
 	if (st == WEFT_OK) {
 		st = wf_saved_file_write(to, config, bytes);

@@ -172,13 +172,11 @@ wf_parameter_config_decode(const uint8_t *bytes, size_t count, struct wf_paramet
 	if (out->name == NULL || !has_size) {
 		return false;
 	}
-	if (out->shape.dims == 0) {
+	if (out->shape.shape.dims == 0) {
 		wf_import_shape_add(&out->shape, 1);
 		wf_import_shape_add(&out->shape, out->count);
 	}
-	const uint64_t cols = out->shape.dims > 1 ? out->shape.cols : 1;
-	return !out->shape.is_bad && out->shape.rows <= (uint64_t)INT64_MAX / cols &&
-	       out->shape.rows * cols == out->count;
+	return !out->shape.is_bad && wf_shape_elements(&out->shape.shape) == out->count;
 }
 
 static uint8_t *
@@ -200,7 +198,7 @@ put_number(uint8_t *at, enum field field, uint64_t value)
 }
 
 size_t
-wf_parameter_config_encode(const char *name, uint64_t rows, uint64_t cols, uint8_t *out)
+wf_parameter_config_encode(const char *name, const struct wf_shape *shape, uint8_t *out)
 {
 	const size_t name_bytes = strlen(name);
 	uint8_t *at = out;
@@ -209,9 +207,10 @@ wf_parameter_config_encode(const char *name, uint64_t rows, uint64_t cols, uint8
 	at = put_varint(at, (uint64_t)NAME << 3 | BYTES);
 	at = put_varint(at, name_bytes);
 	memcpy(at, name, name_bytes);
-	at = put_number(at + name_bytes, SIZE, rows * cols);
-	at = put_number(at, DIMS, rows);
-	at = put_number(at, DIMS, cols);
+	at = put_number(at + name_bytes, SIZE, wf_shape_elements(shape));
+	for (unsigned i = 0; i < shape->dims; i++) {
+		at = put_number(at, DIMS, shape->dim[i]);
+	}
 	WF_ASSERT((size_t)(at - out) <= WF_PARAMETER_CONFIG_BYTES_MAX);
 	return (size_t)(at - out);
 }

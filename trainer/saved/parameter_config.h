@@ -28,4 +28,4 @@ bool wf_parameter_is_aside(const char *name);
 bool wf_parameter_config_decode(const uint8_t *bytes, size_t count,
 				struct wf_parameter_config *out);
 /* Of a tensor. `out` has room for WF_PARAMETER_CONFIG_BYTES_MAX. Returns its bytes. */
-size_t wf_parameter_config_encode(const char *name, uint64_t rows, uint64_t cols, uint8_t *out);
+size_t wf_parameter_config_encode(const char *name, const struct wf_shape *shape, uint8_t *out);

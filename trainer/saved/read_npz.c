@@ -181,7 +181,7 @@ apply_about(const struct about *about, struct wf_import_entry *out)
 	}
 	out->type = types[i].type;
 	out->is_by_columns = about->is_by_columns;
-	if (about->is_by_columns && about->shape.dims > 2) {
+	if (about->is_by_columns && about->shape.shape.dims > 2) {
 		out->array.objection = "has more than two dimensions in Fortran's order; save it "
 				       "with numpy.ascontiguousarray";
 	}

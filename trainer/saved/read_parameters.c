@@ -113,8 +113,9 @@ wf_import_list_pass(struct wf_import *import)
 	const struct wf_manifest *manifest = &import->saved->manifest;
 	for (uint32_t i = 0; st == WEFT_OK && i < manifest->tensor_count; i++) {
 		const struct wf_manifest_tensor *tensor = &manifest->tensor[i];
-		const struct wf_import_entry entry = {
+		struct wf_import_entry entry = {
 			.array = {.rows = tensor->rows, .cols = tensor->cols}, .idx = i};
+		memcpy(entry.array.shape, tensor->shape, sizeof(entry.array.shape));
 		st = wf_import_add(import, &entry, tensor->name, strlen(tensor->name));
 	}
 	return st;

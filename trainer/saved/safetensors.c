@@ -64,11 +64,9 @@ add_array(struct json *json, const struct wf_saved_array *array, uint64_t at)
 
 	add(json, ",");
 	add_string(json, array->name);
-	add(json, ":{\"dtype\":\"%s\",\"shape\":[%" PRIu64, types[array->type], array->rows);
-	if (array->cols > 0) {
-		add(json, ",%" PRIu64, array->cols);
-	}
-	add(json, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", at, at + wf_array_bytes(array));
+	add(json, ":{\"dtype\":\"%s\",\"shape\":[%s],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}",
+	    types[array->type], strcmp(array->shape, WF_SHAPE_SCALAR) == 0 ? "" : array->shape, at,
+	    at + wf_array_bytes(array));
 }
 
 /* Everything between the length and the data. Returns its bytes. */

@@ -57,6 +57,30 @@ compare_tables(const void *a, const void *b)
 	return strcmp((*left)->name, (*right)->name);
 }
 
+static bool
+has_shape(const struct wf_saved_tensor *tensor)
+{
+	return tensor->shape != NULL && tensor->shape[0] != '\0';
+}
+
+static enum weft_status
+check_shape(const struct wf_saved_tensor *tensor)
+{
+	struct wf_shape shape;
+
+	if (wf_manifest_file_bytes(tensor->rows, tensor->cols) == 0) {
+		return wf_fail(WEFT_INVALID, "tensor %s: %" PRIu64 " x %" PRIu64, tensor->name,
+			       tensor->rows, tensor->cols);
+	}
+	if (has_shape(tensor) && (!wf_shape_parse(tensor->shape, &shape) ||
+				  wf_shape_elements(&shape) != tensor->rows * tensor->cols)) {
+		return wf_fail(WEFT_INVALID,
+			       "tensor %s: shape %.100s is not one of %" PRIu64 " elements",
+			       tensor->name, tensor->shape, tensor->rows * tensor->cols);
+	}
+	return WEFT_OK;
+}
+
 static enum weft_status
 check_tensors(const struct writer *writer)
 {
@@ -69,9 +93,9 @@ check_tensors(const struct writer *writer)
 		if (i > 0 && strcmp(writer->tensor[i - 1]->name, tensor->name) == 0) {
 			return wf_fail(WEFT_INVALID, "tensor %s: occurs twice", tensor->name);
 		}
-		if (wf_manifest_file_bytes(tensor->rows, tensor->cols) == 0) {
-			return wf_fail(WEFT_INVALID, "tensor %s: %" PRIu64 " x %" PRIu64,
-				       tensor->name, tensor->rows, tensor->cols);
+		st = check_shape(tensor);
+		if (st != WEFT_OK) {
+			return st;
 		}
 	}
 	return WEFT_OK;
@@ -150,6 +174,9 @@ list_files(struct writer *writer)
 		entry->cols = tensor->cols;
 		entry->state_count = tensor->state_count;
 		snprintf(entry->name, sizeof(entry->name), "%s", tensor->name);
+		if (has_shape(tensor)) {
+			snprintf(entry->shape, sizeof(entry->shape), "%s", tensor->shape);
+		}
 	}
 	for (uint32_t i = 0; i < writer->table_count; i++) {
 		const struct wf_saved_table *table = writer->table[i];
@@ -524,6 +551,26 @@ compare_entry(const void *name, const void *entry)
 	return strcmp(name, ((const struct wf_manifest_tensor *)entry)->name);
 }
 
+/* Rows and columns, and shapes where both are known. */
+static enum weft_status
+compare_shapes(const struct wf_saved *saved, const struct wf_manifest_tensor *entry,
+	       const struct wf_saved_tensor *tensor)
+{
+	if (entry->rows != tensor->rows || entry->cols != tensor->cols) {
+		return wf_fail(WEFT_DATA,
+			       "%s: tensor %s is %" PRIu64 " x %" PRIu64
+			       "; this model has it %" PRIu64 " x %" PRIu64,
+			       saved->path, tensor->name, entry->rows, entry->cols, tensor->rows,
+			       tensor->cols);
+	}
+	if (has_shape(tensor) && entry->shape[0] != '\0' &&
+	    strcmp(tensor->shape, entry->shape) != 0) {
+		return wf_fail(WEFT_DATA, "%s: tensor %s has the shape %s; this model has it as %s",
+			       saved->path, tensor->name, entry->shape, tensor->shape);
+	}
+	return WEFT_OK;
+}
+
 /* The save's tensor of that name; `*out` is its place. */
 static enum weft_status
 match(const struct wf_saved *saved, const struct wf_saved_tensor *tensor, bool with_state,
@@ -541,12 +588,9 @@ match(const struct wf_saved *saved, const struct wf_saved_tensor *tensor, bool w
 		return wf_fail(WEFT_DATA, "%s: tensor %s of this model is missing", saved->path,
 			       tensor->name);
 	}
-	if (entry->rows != tensor->rows || entry->cols != tensor->cols) {
-		return wf_fail(WEFT_DATA,
-			       "%s: tensor %s is %" PRIu64 " x %" PRIu64
-			       "; this model has it %" PRIu64 " x %" PRIu64,
-			       saved->path, tensor->name, entry->rows, entry->cols, tensor->rows,
-			       tensor->cols);
+	enum weft_status st = compare_shapes(saved, entry, tensor);
+	if (st != WEFT_OK) {
+		return st;
 	}
 	if (with_state && entry->state_count != tensor->state_count) {
 		return wf_fail(WEFT_DATA,

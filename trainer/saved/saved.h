@@ -33,6 +33,7 @@ struct wf_saved_tensor {
 	float *value; /* [rows, cols] */
 	uint32_t state_count;
 	float *state[WF_SAVED_STATE_MAX]; /* [rows, cols] each */
+	const char *shape; /* lent; base/shape.h, of as many elements; NULL or "": not known */
 };
 
 /* A sparse table to save. */
@@ -113,7 +114,8 @@ enum weft_status wf_saved_open(struct wf_env *env, const struct wf_saved_calls *
 void wf_saved_close(struct wf_saved *saved); /* accepts NULL */
 const struct wf_saved_about *wf_saved_about(const struct wf_saved *saved);
 /**
- * Fills the arrays of a model whose tensors are those of the save, in any order.
+ * Fills the arrays of a model whose tensors are those of the save, in any order. Shapes are
+ * compared where model and save both have one.
  * @param with_state the state arrays too; otherwise `state_count` is ignored
  * @return WEFT_OK; WEFT_DATA: the tensor and how it differs, nothing was written; or a file changed
  *         since it was opened, arrays may have been written; WEFT_IO

@@ -11,6 +11,7 @@
 #define ONE "tensor w 2 3 0\nfile w 40 0123abcd\n"
 #define ABOUT "version 0.1.0\npass 2\nstep 7\nsamples 70\noptimizer sgd\nsettings rate=1\n"
 #define BODY2 "weft saved model 2\n" ABOUT
+#define BODY5 "weft saved model 5\n" ABOUT
 #define TABLES "tables "
 #define ROWS "file e.rows 64 0123abcd\n"
 #define TABLE "table e adagrad 8 1\n" ROWS
@@ -49,6 +50,16 @@ what_is_encoded_decodes_to_the_same(void **state)
 	assert_memory_equal(out.tensor, tensor, sizeof(tensor));
 	wf_manifest_fini(&scene->failing.env, &out);
 
+	snprintf(tensor[0].shape, sizeof(tensor[0].shape), "()");
+	snprintf(tensor[1].shape, sizeof(tensor[1].shape), "7,1,3");
+	bytes = wf_manifest_encode(&in, text, sizeof(text));
+	assert_non_null(strstr(text, "weft saved model 5\n"));
+	assert_non_null(strstr(text, "\ntensor b 7 3 2\nshape 7,1,3\nfile b 100 "));
+	assert_ok(wf_manifest_decode(&scene->failing.env, text, bytes, &out));
+	assert_memory_equal(out.tensor, tensor, sizeof(tensor));
+	wf_manifest_fini(&scene->failing.env, &out);
+	tensor[0].shape[0] = tensor[1].shape[0] = '\0';
+
 	in.about.batch = 150; /* of a pass that is not complete */
 	bytes = wf_manifest_encode(&in, text, sizeof(text));
 	assert_non_null(strstr(text, "weft saved model 3\n"));
@@ -66,7 +77,7 @@ malformed_texts_are_refused_by_line(void **state)
 	} cases[] = {
 		{"", "line 1"},
 		{"weft saved model\n", "line 1"},
-		{"weft saved model 5\nwhatever\n", "5: this weft reads versions 1 to 4"},
+		{"weft saved model 9\nwhatever\n", "9: this weft reads versions 1 to 8"},
 		{"weft saved model 0\nwhatever\n", "format version 0: this weft reads"},
 		{"weft saved model 3\nversion a\npass 1\nstep 2\n", "must be \"batch ...\""},
 		{"weft saved model 3\nversion a\npass 1\nbatch 0\n", "must count at least 1"},
@@ -130,10 +141,38 @@ malformed_texts_are_refused_by_line(void **state)
 }
 
 static void
+shapes_that_are_none_or_not_of_their_tensor_are_refused(void **state)
+{
+	static const struct {
+		const char *text, *part;
+	} cases[] = {
+		{BODY "tensors 1\ntensor w 2 3 0\nshape 2,3\nfile w 40 0123abcd\n",
+		 "must be \"file ...\""},
+		{BODY5 "tensors 1\n" ONE, "no tensor has a shape"},
+		{BODY5 "tensors 1\ntensor w 2 3 0\nshape 2,4\nfile w 40 0123abcd\n",
+		 "as many elements"},
+		{BODY5 "tensors 1\ntensor w 2 3 0\nshape (2,3)\nfile w 40 0123abcd\n",
+		 "a shape like"},
+		{BODY5 "tensors 1\ntensor w 2 3 0\nshape 2,3 1\nfile w 40 0123abcd\n",
+		 "a shape like"},
+		{BODY5 "tensors 1\ntensor w 2 3 0\nshape 6\nshape 6\nfile w 40 0123abcd\n",
+		 "must be \"file ...\""},
+		{BODY5 "tensors 1\nshape 6\ntensor w 2 3 0\nfile w 40 0123abcd\n",
+		 "must be \"tensor ...\""},
+	};
+	struct scene *scene = *state;
+	struct wf_manifest out;
+
+	for (size_t i = 0; i < WF_ARRAY_COUNT(cases); i++) {
+		assert_refused(decode(scene, cases[i].text, &out), WEFT_DATA, cases[i].part);
+	}
+}
+
+static void
 every_flipped_bit_and_every_cut_is_refused(void **state)
 {
 	struct scene *scene = *state;
-	struct wf_manifest_tensor tensor = {.name = "w", .rows = 2, .cols = 3};
+	struct wf_manifest_tensor tensor = {.name = "w", .rows = 2, .cols = 3, .shape = "3,1,2"};
 	struct wf_manifest_table table = {
 		.name = "e", .optimizer = "adam", .dim = 8, .rows = 77, .bytes = 999, .crc = 1};
 	struct wf_manifest in = {.about = about_pass(1, 2),
@@ -183,6 +222,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(what_is_encoded_decodes_to_the_same, scene_open,
 						scene_close),
+		WITH_SCENE(shapes_that_are_none_or_not_of_their_tensor_are_refused),
 		cmocka_unit_test_setup_teardown(malformed_texts_are_refused_by_line, scene_open,
 						scene_close),
 		cmocka_unit_test_setup_teardown(every_flipped_bit_and_every_cut_is_refused,

@@ -94,10 +94,12 @@ the_golden_directory_loads(void **state)
 	float value[2][6], states[2][6];
 	char path[WF_SAVED_PATH_BYTES];
 	struct wf_saved_tensor tensor[2] = {
-		{"w", 2, 3, value[0], 1, {states[0]}},
-		{"bias", 1, 3, value[1], 1, {states[1]}},
+		{.name = "w", .rows = 2, .cols = 3, .value = value[0], .state_count = 1},
+		{.name = "bias", .rows = 1, .cols = 3, .value = value[1], .state_count = 1},
 	};
 
+	tensor[0].state[0] = states[0];
+	tensor[1].state[0] = states[1];
 	const char *fixtures = getenv("WEFT_FIXTURES");
 	assert_ok(wf_saved_join(fixtures == NULL ? "tests/fixtures/saved" : fixtures, "pass-00002",
 				path));
@@ -193,6 +195,43 @@ another_models_tensors_are_refused_before_anything_is_written(void **state)
 	assert_ok(wf_saved_load(saved, to->tensor, 2, false));
 	assert_memory_equal(to->w[0], scene->model.w[0], sizeof(to->w[0]));
 	assert_memory_equal(to->w[1], before.w[1], sizeof(to->w[1])); /* state was not asked for */
+	wf_saved_close(saved);
+}
+
+/* Old passes, and programs that give none, have no shapes: then rows and columns decide. */
+static void
+shapes_are_saved_and_compared_where_both_have_one(void **state)
+{
+	struct scene *scene = *state;
+	struct wf_saved_tensor *from = scene->model.tensor;
+	struct wf_saved_tensor *to = scene->loaded.tensor;
+	struct wf_saved *saved = NULL;
+	char path[WF_SAVED_PATH_BYTES];
+
+	from[0].shape = "2,100,100";
+	from[1].shape = "3";
+	assert_ok(save_pass(scene, wf_saved_posix(), 0, 1));
+	assert_ok(wf_saved_pass_path(scene->dir, 0, path));
+	assert_ok(wf_saved_open(&scene->failing.env, wf_saved_posix(), path, &saved));
+	model_init(&scene->loaded, 0.0f);
+	assert_ok(wf_saved_load(saved, to, 2, true));
+	assert_true(model_equals(&scene->model, &scene->loaded));
+	to[0].shape = "2,100,100";
+	assert_ok(wf_saved_load(saved, to, 2, true));
+	to[0].shape = "2,10000";
+	assert_refused(wf_saved_load(saved, to, 2, true), WEFT_DATA,
+		       "tensor w has the shape 2,100,100; this model has it as 2,10000");
+	wf_saved_close(saved);
+
+	from[0].shape = "2,100,101";
+	assert_refused(save_pass(scene, wf_saved_posix(), 1, 1), WEFT_INVALID,
+		       "tensor w: shape 2,100,101 is not one of 20000 elements");
+	from[0].shape = "2x10000";
+	assert_refused(save_pass(scene, wf_saved_posix(), 1, 1), WEFT_INVALID, "shape 2x10000");
+	from[0].shape = from[1].shape = ""; /* of a save without shapes */
+	assert_ok(save_pass(scene, wf_saved_posix(), 0, 1));
+	assert_ok(wf_saved_open(&scene->failing.env, wf_saved_posix(), path, &saved));
+	assert_ok(wf_saved_load(saved, to, 2, true));
 	wf_saved_close(saved);
 }
 
@@ -334,6 +373,7 @@ main(void)
 		WITH_SCENE(the_golden_directory_loads),
 		WITH_SCENE(damaged_files_are_refused_by_name),
 		WITH_SCENE(another_models_tensors_are_refused_before_anything_is_written),
+		WITH_SCENE(shapes_are_saved_and_compared_where_both_have_one),
 		WITH_SCENE(texts_and_names_that_cannot_be_saved_are_refused),
 		WITH_SCENE(what_interrupted_saves_left_goes_and_other_names_stay),
 		WITH_SCENE(the_older_save_that_a_dead_process_put_aside_is_found),
