@@ -28,3 +28,9 @@ enum weft_status wf_saved_file_of(const struct wf_saved *saved, uint32_t idx, un
 /* The path of a table's file. `out` is [WF_SAVED_PATH_BYTES]. */
 enum weft_status wf_saved_rows_path(const struct wf_saved *saved, uint32_t idx,
 				    char *out) WEFT_MUST_CHECK;
+
+static inline bool
+wf_saved_has_shape(const struct wf_saved_tensor *tensor)
+{
+	return tensor->shape != NULL && tensor->shape[0] != '\0';
+}
