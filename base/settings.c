@@ -450,13 +450,14 @@ static const struct wf_option session_rows[] = {
 	{.name = "keep_arrays", .type = WF_OPTION_BOOL, AT(keep_arrays)},
 	{.name = "numerics", .type = WF_OPTION_STRING, AT(numerics), .initial = ""},
 
-#define ROW(ctype, field, kind, text, ...)                                                         \
+#define ROW_OF(values, ctype, field, kind, text, ...)                                              \
 	{.name = #field,                                                                           \
 	 .type = (kind),                                                                           \
-	 .offset = offsetof(struct wf_session_values, field),                                      \
+	 .offset = offsetof(struct values, field),                                                 \
 	 .bytes = sizeof(ctype),                                                                   \
 	 .initial = (text),                                                                        \
 	 __VA_ARGS__},
+#define ROW(...) ROW_OF(wf_session_values, __VA_ARGS__)
 	WF_SETTINGS_BY_NAME(ROW)
 #undef ROW
 };
@@ -478,6 +479,10 @@ static const struct wf_option tensor_rows[] = {
 	{AT(staleness), .type = WF_OPTION_U64},
 	{AT(discard_ratio), .type = WF_OPTION_F64, .fmax = 1e6},
 	{AT(priority), .type = WF_OPTION_I32},
+#define ROW(...) ROW_OF(wf_tensor_values, __VA_ARGS__)
+	WF_TENSOR_SETTINGS_BY_NAME(ROW)
+#undef ROW
+#undef ROW_OF
 };
 
 #undef AT

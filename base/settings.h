@@ -33,24 +33,33 @@
 		  "or root's, with mode 0400 or 0600, and no link. Every byte counts, a newline "  \
 		  "at the end, too. Data travels unencrypted: docs/security.md.")
 
+/* The same of a tensor. */
+#define WF_TENSOR_SETTINGS_BY_NAME(X) X(const char *, shape, WF_OPTION_STRING, "", .help = NULL)
+
 /* The values of a session's settings. */
 struct wf_session_values {
 	struct weft_session_opts opts; /* first: a setting has one offset in both */
 #define WF_SETTING_FIELD(type, name, ...) type name;
 	WF_SETTINGS_BY_NAME(WF_SETTING_FIELD)
-#undef WF_SETTING_FIELD
 };
+
+/* The values of a tensor's settings. */
+struct wf_tensor_values {
+	struct weft_tensor_opts opts; /* first */
+	WF_TENSOR_SETTINGS_BY_NAME(WF_SETTING_FIELD)
+};
+#undef WF_SETTING_FIELD
 
 /* The values of any kind. */
 union wf_settings_values {
 	struct wf_session_values session;
-	struct weft_tensor_opts tensor;
+	struct wf_tensor_values tensor;
 	struct weft_table_opts table;
 };
 
-/* The settings of a kind. Offsets are those in struct wf_session_values, in weft_tensor_opts and in
- * weft_table_opts; these two do not grow any more either: a later setting goes into a struct of
- * ours behind them, as it is done for sessions. `*count`: how many. NULL: there is no such kind. */
+/* The settings of a kind. Offsets are those in struct wf_session_values, in wf_tensor_values and in
+ * weft_table_opts, which does not grow any more either: a later setting goes into a struct of ours
+ * behind it, as it is done for the others. `*count`: how many. NULL: there is no such kind. */
 const struct wf_option *wf_settings_rows(enum weft_settings_kind kind, unsigned *count);
 
 /* Appends the settings that programs offer as options to the program's own rows: those that have a

@@ -340,7 +340,10 @@ struct weft_tensor_opts {
 	 * clip_norm, WEFT_DENSE_LOCAL, _ELASTIC, or a dense_wire of 16 bits. Default: 0. */
 	int is_reduced;
 	/* Settings that were set by name (WEFT_SETTINGS_TENSOR), as in weft_session_opts. This
-	 * struct does not grow any more. NULL: none. Default: NULL. */
+	 * struct does not grow any more. What has no field: `shape`, the tensor's dimensions for
+	 * saved passes and their exports, such as "4,3,3,3" or "7", or "()" for a scalar; at most
+	 * 32, of rows * cols elements; "", the default, stands for rows and cols. NULL: none.
+	 * Default: NULL. */
 	const struct weft_settings *settings;
 };
 
@@ -409,7 +412,7 @@ WEFT_API const char *weft_version(void);
 /* Which struct a set of settings belongs to. */
 enum weft_settings_kind {
 	WEFT_SETTINGS_SESSION = 0, /* weft_session_opts */
-	WEFT_SETTINGS_TENSOR = 1,  /* weft_tensor_opts: all but its name, rows and cols */
+	WEFT_SETTINGS_TENSOR = 1,  /* weft_tensor_opts: all but its name, rows and cols; shape */
 	WEFT_SETTINGS_TABLE = 2,   /* weft_table_opts: all but its name and dim */
 };
 

@@ -195,6 +195,7 @@ class Arrays(support.Case):
     def test_what_is_no_whole_number_or_no_name_is_refused(self):
         self.refused("tensor w, shape: 2.5 is no whole", self.session.empty, (2.5, 3), name="w")
         self.refused("tensor w, shape: -1 is no whole", self.session.empty, (-1, 3), name="w")
+        self.refused("tensor w: shape 1,1.* up to 32 dimensions", self.session.empty, (1,) * 33, name="w")
         self.refused("tensor 'a.x00b': its name", self.session.empty, 3, name="a\0b")
         self.refused("samples: -1 is no whole", self.session.step, -1)
         self.refused("samples: 2.0 is no whole", self.session.exchange, samples=2.0)

@@ -12,6 +12,7 @@
 #include "base/pin.h"
 #include "base/ring.h"
 #include "base/settings.h"
+#include "base/shape.h"
 #include "trainer/session/core.h"
 #include "trainer/session/local.h"
 #include "trainer/session/service.h"
@@ -84,6 +85,8 @@ struct wf_progress {
 struct weft_tensor {
 	struct weft_session *session;
 	uint32_t idx;
+	uint64_t rows, cols;             /* as declared */
+	char shape[WF_SHAPE_TEXT_BYTES]; /* "": rows and columns */
 	uint64_t pushed_step; /* last step it was pushed in, of those the trainer counts */
 	uint64_t state_step;  /* the step after which its state was pulled, in synchronous jobs */
 	/* Of local steps: local.c. */

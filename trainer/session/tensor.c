@@ -66,10 +66,34 @@ check_name(const char *name)
 	return WEFT_OK;
 }
 
+/* The setting `shape`. */
 static enum weft_status
-check_tensor(struct weft_session *session, const struct weft_tensor_opts *opts)
+check_shape(const struct wf_tensor_values *values, uint64_t count)
+{
+	struct wf_shape shape;
+	if (values->shape[0] == '\0') {
+		return WEFT_OK;
+	}
+	if (!wf_shape_parse(values->shape, &shape)) {
+		return wf_fail(WEFT_INVALID,
+			       "tensor %s: shape %.100s: must be up to %u dimensions like 4,3,3,3, "
+			       "or () for a scalar",
+			       values->opts.name, values->shape, WF_SHAPE_DIMS_MAX);
+	}
+	if (wf_shape_elements(&shape) != count) {
+		return wf_fail(WEFT_INVALID,
+			       "tensor %s: shape %.100s has %" PRIu64
+			       " elements, rows and cols are %" PRIu64,
+			       values->opts.name, values->shape, wf_shape_elements(&shape), count);
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+check_tensor(struct weft_session *session, const struct wf_tensor_values *values)
 {
 	const struct wf_job *job = &session->core.job;
+	const struct weft_tensor_opts *opts = &values->opts;
 	uint64_t cols = opts->cols == 0 ? 1 : opts->cols;
 	if (session->sealed) {
 		return wf_fail(WEFT_INVALID, "tensor %s is added after weft_session_seal",
@@ -93,8 +117,8 @@ check_tensor(struct weft_session *session, const struct weft_tensor_opts *opts)
 		return wf_fail(WEFT_INVALID, "tensor %s: more than %u tensors", opts->name,
 			       WF_TENSOR_COUNT_MAX);
 	}
-	st = wf_settings_check(WEFT_SETTINGS_TENSOR, opts);
-	return st == WEFT_OK ? WEFT_OK
+	st = wf_settings_check(WEFT_SETTINGS_TENSOR, values);
+	return st == WEFT_OK ? check_shape(values, opts->rows * cols)
 			     : wf_fail(st, "tensor %s: %s", opts->name, weft_last_error());
 }
 
@@ -132,13 +156,14 @@ weft_tensor_add(struct weft_session *session, const struct weft_tensor_opts *giv
 {
 	struct wf_job *job = &session->core.job;
 	struct wf_job_tensor declared;
-	struct weft_tensor_opts opts = *given;
-	enum weft_status st = wf_settings_apply(given->settings, WEFT_SETTINGS_TENSOR, &opts);
+	struct wf_tensor_values values = {.opts = *given, .shape = ""};
+	const struct weft_tensor_opts *opts = &values.opts;
+	enum weft_status st = wf_settings_apply(given->settings, WEFT_SETTINGS_TENSOR, &values);
 	if (st == WEFT_OK) {
-		st = check_tensor(session, &opts);
+		st = check_tensor(session, &values);
 	}
 	if (st == WEFT_OK) {
-		st = describe_tensor(job, &opts, &declared);
+		st = describe_tensor(job, opts, &declared);
 	}
 	if (st == WEFT_OK) {
 		st = wf_tensors_grow(session);
@@ -148,9 +173,15 @@ weft_tensor_add(struct weft_session *session, const struct weft_tensor_opts *giv
 	}
 	struct weft_tensor *tensor = wf_zalloc(session->core.end.env, sizeof(*tensor));
 	if (tensor == NULL) {
-		return wf_fail(WEFT_NOMEM, "tensor %s: %zu bytes", opts.name, sizeof(*tensor));
+		return wf_fail(WEFT_NOMEM, "tensor %s: %zu bytes", opts->name, sizeof(*tensor));
 	}
-	*tensor = (struct weft_tensor){.session = session, .idx = job->tensor_count};
+	*tensor = (struct weft_tensor){
+		.session = session,
+		.idx = job->tensor_count,
+		.rows = opts->rows,
+		.cols = opts->cols == 0 ? 1 : opts->cols,
+	};
+	(void)snprintf(tensor->shape, sizeof(tensor->shape), "%s", values.shape);
 	session->tensor[job->tensor_count] = tensor;
 	job->tensor[job->tensor_count++] = declared;
 	(void)wf_names_add(&session->names, job->tensor[tensor->idx].name);

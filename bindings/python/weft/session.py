@@ -603,7 +603,8 @@ class Session:
         if settings.get("rate_multiplier") == 0:
             raise InvalidError("tensor %s: rate_multiplier=0: static=True is what is never changed" % name)
         try:
-            named = _settings.Named("TENSOR", {"is_static": bool(static), "is_reduced": bool(reduce)})
+            own = {"is_static": bool(static), "is_reduced": bool(reduce), "shape": dims or "()"}
+            named = _settings.Named("TENSOR", own)
             named.fill(_own_or_job(settings))
         except InvalidError as error:
             raise InvalidError("tensor %s: %s" % (name, error)) from None

@@ -35,7 +35,7 @@ create(enum weft_settings_kind kind)
 static void
 set(struct weft_settings *settings, const char *name, const char *value)
 {
-	char text[64]; /* gone when it is used */
+	char text[128]; /* gone when it is used */
 	(void)snprintf(text, sizeof(text), "%s", value);
 	assert_int_equal(weft_settings_set(settings, name, text), WEFT_OK);
 	memset(text, 'x', sizeof(text));
@@ -92,6 +92,44 @@ a_tensor_gets_its_settings_by_name(void **state)
 	assert_true(is(own->discard_ratio, 1.5) && is(own->rate_multiplier, 0.25));
 	assert_true(is(own->decay, 0) && is(own->clip, 4) && is(own->l1, 0.5));
 	assert_false(own->is_static || own->is_reduced);
+	assert_int_equal(weft_session_close(session), WEFT_OK);
+}
+
+static void
+a_tensor_keeps_a_shape_of_its_number_of_elements(void **state)
+{
+	static const struct {
+		const char *shape, *text;
+	} refused[] = {
+		{"4,3,3", "tensor w: shape 4,3,3 has 36 elements, rows and cols are 108"},
+		{"(4,3,3,3)", "tensor w: shape (4,3,3,3): must be up to 32 dimensions like"},
+		{"4, 27", "tensor w: shape 4, 27: must be"},
+		{"()", "tensor w: shape () has 1 elements"},
+		{"4,3,3,3,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1", "must be"},
+		{"108,0", "has 0 elements"},
+	};
+	struct weft_session *session = open_session();
+	struct weft_settings *settings = create(WEFT_SETTINGS_TENSOR);
+	struct weft_tensor_opts w = {.name = "w", .rows = 4, .cols = 27, .settings = settings};
+	struct weft_tensor_opts s = {.name = "s", .rows = 1, .settings = settings};
+	struct weft_tensor *tensor = NULL;
+	(void)state;
+	for (size_t i = 0; i < WF_ARRAY_COUNT(refused); i++) {
+		set(settings, "shape", refused[i].shape);
+		assert_int_equal(weft_tensor_add(session, &w, &tensor), WEFT_INVALID);
+		assert_text(refused[i].text);
+	}
+	set(settings, "shape", "4,3,3,3");
+	assert_int_equal(weft_tensor_add(session, &w, &tensor), WEFT_OK);
+	assert_string_equal(tensor->shape, "4,3,3,3");
+	set(settings, "shape", "()");
+	assert_int_equal(weft_tensor_add(session, &s, &tensor), WEFT_OK);
+	assert_string_equal(tensor->shape, "()");
+	assert_int_equal(weft_settings_set(settings, "shape", NULL), WEFT_OK);
+	s.name = "none";
+	assert_int_equal(weft_tensor_add(session, &s, &tensor), WEFT_OK);
+	assert_string_equal(tensor->shape, "");
+	weft_settings_destroy(settings);
 	assert_int_equal(weft_session_close(session), WEFT_OK);
 }
 
@@ -249,6 +287,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_tensor_gets_its_settings_by_name),
+		cmocka_unit_test(a_tensor_keeps_a_shape_of_its_number_of_elements),
 		cmocka_unit_test(a_table_gets_its_settings_by_name),
 		cmocka_unit_test(an_unknown_name_is_refused_with_the_nearest),
 		cmocka_unit_test(a_value_that_cannot_be_is_refused_with_what_can),
