@@ -36,6 +36,15 @@ enum wf_option_type {
 	WF_OPTION_CHOICE,   /* const char *, one of `choices` ("auto|tcp|sim") */
 	/* An enum whose values are 0, 1, 2 ...: the number of the word in `choices`. */
 	WF_OPTION_ENUM,
+	WF_OPTION_LIST, /* struct wf_option_list: every value that is given, from wherever */
+};
+
+#define WF_OPTION_LIST_MAX 64u
+
+/* Borrowed as a STRING is. */
+struct wf_option_list {
+	unsigned count;
+	const char *text[WF_OPTION_LIST_MAX];
 };
 
 enum wf_option_origin {

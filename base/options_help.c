@@ -32,6 +32,7 @@ metavar(const struct wf_option *option)
 	case WF_OPTION_DURATION:
 		return "TIME";
 	case WF_OPTION_STRING:
+	case WF_OPTION_LIST:
 		return "TEXT";
 	case WF_OPTION_CHOICE:
 	case WF_OPTION_ENUM:

@@ -215,6 +215,8 @@ wf_option_bytes(const struct wf_option *option)
 		return sizeof(uint32_t);
 	case WF_OPTION_I32:
 		return sizeof(int32_t);
+	case WF_OPTION_LIST:
+		return sizeof(struct wf_option_list);
 	}
 	WF_ASSERT(false);
 	return 0;
@@ -328,6 +330,17 @@ store_f64(const struct wf_option *option, const char *text, void *target)
 	return true;
 }
 
+/* Returns false if the list is full. */
+static bool
+append_text(struct wf_option_list *list, const char *text)
+{
+	if (list->count == WF_OPTION_LIST_MAX) {
+		return false;
+	}
+	list->text[list->count++] = text;
+	return true;
+}
+
 bool
 wf_option_store(const struct wf_option *option, const char *text, void *target)
 {
@@ -368,6 +381,8 @@ wf_option_store(const struct wf_option *option, const char *text, void *target)
 	case WF_OPTION_STRING:
 		memcpy(place_of(option, target), &text, sizeof(text));
 		return true;
+	case WF_OPTION_LIST:
+		return append_text(place_of(option, target), text);
 	}
 	WF_ASSERT(false);
 	return false;
@@ -445,6 +460,18 @@ format_choice(const char *choices, uint64_t idx, char *out, size_t bytes)
 	}
 }
 
+/* For people: a text may have a blank. */
+static void
+format_list(const struct wf_option_list *list, char *out, size_t bytes)
+{
+	size_t used = 0;
+	out[0] = '\0';
+	for (unsigned i = 0; i < list->count && used < bytes; i++) {
+		used += (size_t)snprintf(out + used, bytes - used, "%s%s", i > 0 ? " " : "",
+					 list->text[i]);
+	}
+}
+
 void
 wf_option_value(const struct wf_option *option, const void *target, char *out, size_t bytes)
 {
@@ -476,6 +503,9 @@ wf_option_value(const struct wf_option *option, const void *target, char *out, s
 		memcpy(&text, place, sizeof(text));
 		(void)snprintf(out, bytes, "%s", text == NULL ? "" : text);
 		break;
+	case WF_OPTION_LIST:
+		format_list((const void *)place, out, bytes);
+		break;
 	}
 }
 
@@ -500,6 +530,7 @@ is_allowed(const struct wf_option *option, const void *target)
 	case WF_OPTION_I32:
 	case WF_OPTION_STRING:
 	case WF_OPTION_CHOICE:
+	case WF_OPTION_LIST:
 		break;
 	}
 	return true;
@@ -577,6 +608,7 @@ wf_option_range(const struct wf_option *option, char *out, size_t bytes)
 	case WF_OPTION_CHOICE:
 	case WF_OPTION_ENUM:
 	case WF_OPTION_STRING:
+	case WF_OPTION_LIST:
 		break;
 	}
 }
@@ -618,6 +650,9 @@ wf_option_allowed(const struct wf_option *option, char *out, size_t bytes)
 		break;
 	case WF_OPTION_STRING:
 		(void)snprintf(out, bytes, "any text");
+		break;
+	case WF_OPTION_LIST:
+		(void)snprintf(out, bytes, "a text, given at most %u times", WF_OPTION_LIST_MAX);
 		break;
 	}
 }
