@@ -15,6 +15,8 @@ struct import_opts {
 	const char *output;
 	const char *like;
 	uint64_t pass;
+	struct wf_option_list only, skip;
+	bool convert;
 };
 
 #define AT(field) offsetof(struct import_opts, field)
@@ -24,8 +26,8 @@ static const struct wf_option table[] = {
 	 .type = WF_OPTION_CHOICE,
 	 .offset = AT(format),
 	 .initial = "auto",
-	 .choices = "auto|paddle|tar|npz|safetensors",
-	 .help = "The format of the file: NumPy's npz, safetensors, the original's tar of "
+	 .choices = "auto|paddle|tar|npz|npy|safetensors",
+	 .help = "The format of the file: NumPy's npz or npy, safetensors, the original's tar of "
 		 "parameters, or its parameter files, one or a folder of them. auto: decide "
 		 "by its first bytes."},
 	{.name = "output",
@@ -45,16 +47,34 @@ static const struct wf_option table[] = {
 	 .help = "Take the shapes of tensors from this saved pass; values are not "
 		 "reordered. Parameter files do not contain shapes, and become columns "
 		 "without it."},
+	{.name = "only",
+	 .type = WF_OPTION_LIST,
+	 .offset = AT(only),
+	 .metavar = "GLOB",
+	 .help = "Import only arrays of such names, \"conv*\" or \"*.weight\"; may be given "
+		 "more than once."},
+	{.name = "skip",
+	 .type = WF_OPTION_LIST,
+	 .offset = AT(skip),
+	 .metavar = "GLOB",
+	 .help = "Leave out arrays of such names; may be given more than once."},
+	{.name = "convert",
+	 .type = WF_OPTION_BOOL,
+	 .offset = AT(convert),
+	 .help = "Make tensors of floats of 16 and 64 bits too: 16 bits are widened to 32, and "
+		 "64 are rounded. Otherwise they are kept as they are."},
 };
 
 static const struct wf_help help = {
 	.usage = "weft import FILE -o DIR [options]",
 	.about =
 		"Makes a saved pass, DIR/pass-00000, from the arrays in a file of another program. "
-		"All arrays must be floats: 16 bits are widened to 32, and 64 bits are rounded to "
-		"32. The state of an optimizer that weft export wrote beside them is left out. To "
-		"train on from such a file, weft train --init_model_path reads it directly.",
+		"Arrays of floats of 32 bits become tensors, with their shapes. Others are kept in "
+		"the pass as they are, and weft export writes them again, bit for bit. The state "
+		"of an optimizer that weft export wrote beside them is left out. To train on from "
+		"such a file, weft train --init_model_path reads it directly.",
 	.examples = "  weft import mlp.npz -o out\n"
+		    "  weft import resnet.safetensors -o out --skip='*.num_batches_tracked'\n"
 		    "  weft import model.tar -o out --pass=3\n"
 		    "  weft import old/pass-00009 --format=paddle -o out --like=new/pass-00000",
 	.exit_codes = "   0  the pass is saved\n"
@@ -86,6 +106,9 @@ save(struct wf_import *import, struct wf_env *env, const struct import_opts *opt
 		.version = WEFT_PROJECT_VERSION,
 		.pass = opts->pass,
 		.like = opts->like != NULL && opts->like[0] != '\0' ? opts->like : NULL,
+		.only = &opts->only,
+		.skip = &opts->skip,
+		.converts = opts->convert,
 	};
 	struct wf_import_saved saved;
 	char path[WF_SAVED_PATH_BYTES];
@@ -99,6 +122,15 @@ save(struct wf_import *import, struct wf_env *env, const struct import_opts *opt
 	}
 	printf("%s: %" PRIu32 " tensors, %" PRIu64 " values, from %s\n", path, saved.tensor_count,
 	       saved.value_count, wf_import_format_name(wf_import_format_of(import)));
+	if (saved.aside_count > 0) {
+		fprintf(stderr,
+			PROGRAM ": %" PRIu32 " arrays that are not of f32 are kept as they are\n",
+			saved.aside_count);
+	}
+	if (saved.skipped_count > 0) {
+		fprintf(stderr, PROGRAM ": %" PRIu32 " arrays are left out by --only and --skip\n",
+			saved.skipped_count);
+	}
 	if (saved.state_count > 0) {
 		fprintf(stderr,
 			PROGRAM ": %" PRIu32 " arrays of an optimizer's state are left out\n",

@@ -14,7 +14,7 @@
 #include "trainer/saved/import.h"
 
 #define FUZZ_IMPORT_BYTES (192u << 10)     /* whatever the input is */
-#define FUZZ_IMPORT_AMPLIFICATION 24u      /* bytes of the list for one of input */
+#define FUZZ_IMPORT_AMPLIFICATION 48u      /* bytes of the list for one of input */
 #define FUZZ_IMPORT_VALUES_MAX (64u << 20) /* bytes of an array that is read here */
 
 static int fuzz_import_file = -1;
@@ -38,19 +38,24 @@ fuzz_import_read(struct wf_import *import, uint32_t idx, size_t bytes)
 	enum weft_status st = WEFT_OK;
 	float none = 0.0f;
 
+	WF_ASSERT(wf_saved_name_is_file(array->name) || array->objection != NULL);
 	if (array->objection != NULL) {
 		st = wf_import_read(import, idx, &none);
 		WF_ASSERT(st == WEFT_DATA);
 		return;
 	}
-	WF_ASSERT(count > 0 && count <= 1032 * (uint64_t)bytes);
-	if (count * sizeof(float) > FUZZ_IMPORT_VALUES_MAX) {
+	WF_ASSERT(count <= 1032 * (uint64_t)bytes);
+	if (count * sizeof(double) > FUZZ_IMPORT_VALUES_MAX) {
 		return;
 	}
-	float *value = malloc((size_t)count * sizeof(*value));
+	void *value = malloc((size_t)count * sizeof(double) + 1);
 	WF_ASSERT(value != NULL);
-	st = wf_import_read(import, idx, value);
+	st = wf_import_read_raw(import, idx, value);
 	WF_ASSERT(st == WEFT_OK || st == WEFT_DATA);
+	if (wf_array_type_about(array->type)->is_float) {
+		st = wf_import_read(import, idx, value);
+		WF_ASSERT(st == WEFT_OK || st == WEFT_DATA);
+	}
 	free(value);
 }
 

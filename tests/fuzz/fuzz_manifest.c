@@ -41,6 +41,11 @@ check(const char *text, size_t bytes)
 		WF_ASSERT(strchr(manifest.table[i].name, '/') == NULL);
 		WF_ASSERT(manifest.table[i].name[0] != '.');
 	}
+	for (uint32_t i = 0; i < manifest.aside_count; i++) {
+		WF_ASSERT(strchr(manifest.aside[i].name, '/') == NULL);
+		WF_ASSERT(manifest.aside[i].name[0] != '.');
+		WF_ASSERT(wf_manifest_has_file(&manifest, manifest.aside[i].name));
+	}
 	wf_manifest_fini(&heap.env, &manifest);
 	WF_ASSERT(heap.out_bytes == 0);
 }

@@ -54,7 +54,8 @@ next_of_tensor(const struct wf_manifest_tensor *tensor, bool with_state, unsigne
 	if (tensor->shape[0] != '\0') {
 		snprintf(out->shape, sizeof(out->shape), "%s", tensor->shape);
 	}
-	wf_manifest_file_name(tensor->name, field, out->name);
+	const size_t bytes = wf_saved_name_decode(tensor->name, out->name);
+	wf_manifest_file_name("", field, out->name + bytes);
 	return true;
 }
 
@@ -91,8 +92,9 @@ next_of_table(const struct wf_manifest_table *table, bool with_state, unsigned *
 	if (*field == TABLE_FIELDS) {
 		return false;
 	}
-	*out = (struct wf_saved_array){.type = WF_ARRAY_F32, .is_table = true};
-	snprintf(out->name, sizeof(out->name), "%s.%s", table->name, field_names[*field]);
+	*out = (struct wf_saved_array){.type = WF_ARRAY_F32, .source = WF_ARRAY_OF_TABLE};
+	const size_t bytes = wf_saved_name_decode(table->name, out->name);
+	snprintf(out->name + bytes, sizeof(out->name) - bytes, ".%s", field_names[*field]);
 	if (*field == KEYS) {
 		out->type = WF_ARRAY_U64;
 	} else if (*field == STAMP || *field == BORN) {
@@ -105,20 +107,39 @@ next_of_table(const struct wf_manifest_table *table, bool with_state, unsigned *
 	return true;
 }
 
+static bool
+next_aside(const struct wf_manifest_aside *aside, unsigned field, struct wf_saved_array *out)
+{
+	if (field > 0) {
+		return false;
+	}
+	*out = (struct wf_saved_array){.type = aside->type, .source = WF_ARRAY_ASIDE};
+	out->count = aside->bytes / wf_array_type_about(aside->type)->bytes;
+	memcpy(out->shape, aside->shape, sizeof(out->shape));
+	(void)wf_saved_name_decode(aside->name, out->name);
+	return true;
+}
+
 bool
 wf_arrays_next(const struct wf_saved *saved, bool with_state, struct wf_array_cursor *cursor,
 	       struct wf_saved_array *out)
 {
 	const struct wf_manifest *manifest = &saved->manifest;
+	const uint32_t tables_at = manifest->tensor_count;
+	const uint32_t asides_at = tables_at + manifest->table_count;
 
-	for (; cursor->idx < manifest->tensor_count + manifest->table_count; cursor->idx++) {
-		uint32_t idx = cursor->idx;
-		bool is_table = idx >= manifest->tensor_count;
-		idx -= is_table ? manifest->tensor_count : 0;
-		if (is_table ? next_of_table(&manifest->table[idx], with_state, &cursor->field, out)
-			     : next_of_tensor(&manifest->tensor[idx], with_state, cursor->field,
-					      out)) {
-			out->idx = idx;
+	for (; cursor->idx < asides_at + manifest->aside_count; cursor->idx++) {
+		const uint32_t idx = cursor->idx;
+		const uint32_t first = idx < tables_at   ? 0
+				       : idx < asides_at ? tables_at
+							 : asides_at;
+		if (idx < tables_at
+			    ? next_of_tensor(&manifest->tensor[idx], with_state, cursor->field, out)
+		    : idx < asides_at
+			    ? next_of_table(&manifest->table[idx - first], with_state,
+					    &cursor->field, out)
+			    : next_aside(&manifest->aside[idx - first], cursor->field, out)) {
+			out->idx = idx - first;
 			out->field = cursor->field++;
 			return true;
 		}
@@ -128,34 +149,59 @@ wf_arrays_next(const struct wf_saved *saved, bool with_state, struct wf_array_cu
 }
 
 static int
-compare_entry(const void *name, const void *entry)
+compare_names(const void *a, const void *b)
 {
-	return strcmp(name, ((const struct wf_manifest_tensor *)entry)->name);
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Copies the names of all arrays, `WF_ARRAY_NAME_BYTES` each, and lists them in `name`. */
+static void
+list_names(const struct wf_saved *saved, char *text, const char **name)
+{
+	struct wf_array_cursor cursor = {0};
+	struct wf_saved_array array;
+
+	for (size_t i = 0; wf_arrays_next(saved, true, &cursor, &array); i++) {
+		memcpy(text + i * WF_ARRAY_NAME_BYTES, array.name, WF_ARRAY_NAME_BYTES);
+		name[i] = text + i * WF_ARRAY_NAME_BYTES;
+	}
 }
 
 enum weft_status
 wf_arrays_check(const struct wf_saved *saved)
 {
-	const struct wf_manifest *manifest = &saved->manifest;
-	struct wf_array_cursor cursor = {.idx = manifest->tensor_count};
+	struct wf_array_cursor cursor = {0};
 	struct wf_saved_array array;
+	enum weft_status st = WEFT_OK;
+	size_t count = 0;
 
-	while (manifest->tensor_count > 0 && wf_arrays_next(saved, true, &cursor, &array)) {
-		if (bsearch(array.name, manifest->tensor, manifest->tensor_count,
-			    sizeof(*manifest->tensor), compare_entry) != NULL) {
-			return wf_fail(WEFT_DATA,
-				       "%s: tensor %s has the name of an array of a table, so it "
-				       "cannot be exported",
-				       saved->path, array.name);
+	while (wf_arrays_next(saved, true, &cursor, &array)) {
+		count++;
+	}
+	char *text = wf_zalloc_array(saved->env, count, WF_ARRAY_NAME_BYTES);
+	const char **name = wf_zalloc_array(saved->env, count, sizeof(*name));
+	if (text == NULL || name == NULL) {
+		st = wf_fail(WEFT_NOMEM, "names of %zu arrays", count);
+	} else {
+		list_names(saved, text, name);
+		qsort(name, count, sizeof(*name), compare_names);
+	}
+	for (size_t i = 1; st == WEFT_OK && i < count; i++) {
+		if (strcmp(name[i - 1], name[i]) == 0) {
+			st = wf_fail(WEFT_DATA,
+				     "%s: two arrays have the name %s, so it cannot be exported",
+				     saved->path, name[i]);
 		}
 	}
-	return WEFT_OK;
+	wf_free(saved->env, name, count * sizeof(*name));
+	wf_free(saved->env, text, count * WF_ARRAY_NAME_BYTES);
+	return st;
 }
 
 uint64_t
 wf_array_bytes(const struct wf_saved_array *array)
 {
-	return array->count * (array->type == WF_ARRAY_U64 ? 8 : 4);
+	return array->count * wf_array_type_about(array->type)->bytes;
 }
 
 /* Numbers on their way to a file. */
@@ -290,8 +336,11 @@ wf_array_write(const struct wf_saved *saved, const struct wf_saved_array *array,
 {
 	struct wf_saved_file_place place;
 
-	if (array->is_table) {
+	if (array->source == WF_ARRAY_OF_TABLE) {
 		return write_table_array(saved, array, to);
+	}
+	if (array->source == WF_ARRAY_ASIDE) {
+		return wf_saved_read_aside(saved, array->idx, NULL, to);
 	}
 	enum weft_status st = wf_saved_file_of(saved, array->idx, array->field, &place);
 	return st == WEFT_OK ? wf_tensor_copy(saved->calls, &place.file, to) : st;

@@ -4,17 +4,18 @@
  *
  * A tensor is NAME, and NAME.state0, NAME.state1. A table is NAME.keys, NAME.values, and with state
  * NAME.state, NAME.stamp, NAME.born, NAME.show, NAME.click: one row each for a row of the table, in
- * the same order. */
+ * the same order. What a pass keeps aside is an array of its own name. Names are those of tensors,
+ * not of files: any bytes. */
 #pragma once
 
 #include "trainer/saved/internal.h"
 
 #define WF_ARRAY_NAME_BYTES (WF_SAVED_NAME_BYTES + 16u)
 
-enum wf_array_type {
-	WF_ARRAY_F32,
-	WF_ARRAY_U32,
-	WF_ARRAY_U64,
+enum wf_array_source {
+	WF_ARRAY_OF_TENSOR,
+	WF_ARRAY_OF_TABLE,
+	WF_ARRAY_ASIDE,
 };
 
 struct wf_saved_array {
@@ -22,13 +23,13 @@ struct wf_saved_array {
 	enum wf_array_type type;
 	char shape[WF_SHAPE_TEXT_BYTES];
 	uint64_t count; /* of its elements */
-	uint32_t idx;   /* of the tensor or table */
+	enum wf_array_source source;
+	uint32_t idx;   /* of the tensor, table or array aside */
 	unsigned field; /* which of its arrays */
-	bool is_table;
 };
 
 struct wf_array_cursor {
-	uint32_t idx; /* tensors, then tables */
+	uint32_t idx; /* tensors, then tables, then arrays aside */
 	unsigned field;
 };
 

@@ -19,9 +19,13 @@
 #define MAGIC_BYTES 512u
 
 static const char *const format_names[] = {
-	[WF_IMPORT_AUTO] = "auto",     [WF_IMPORT_PASS] = "pass",
-	[WF_IMPORT_PADDLE] = "paddle", [WF_IMPORT_TAR] = "tar",
-	[WF_IMPORT_NPZ] = "npz",       [WF_IMPORT_SAFETENSORS] = "safetensors",
+	[WF_IMPORT_AUTO] = "auto",
+	[WF_IMPORT_PASS] = "pass",
+	[WF_IMPORT_PADDLE] = "paddle",
+	[WF_IMPORT_TAR] = "tar",
+	[WF_IMPORT_NPZ] = "npz",
+	[WF_IMPORT_NPY] = "npy",
+	[WF_IMPORT_SAFETENSORS] = "safetensors",
 };
 
 enum weft_status
@@ -34,7 +38,8 @@ wf_import_format_parse(const char *name, enum wf_import_format *out)
 		}
 	}
 	return wf_fail(WEFT_INVALID,
-		       "format=%.40s: must be auto, pass, paddle, tar, npz or safetensors", name);
+		       "format=%.40s: must be auto, pass, paddle, tar, npz, npy or safetensors",
+		       name);
 }
 
 const char *
@@ -139,6 +144,8 @@ look_at_file(struct wf_import *import)
 	}
 	if (memcmp(head, "PK\x03\x04", 4) == 0 || memcmp(head, "PK\x05\x06", 4) == 0) {
 		import->format = WF_IMPORT_NPZ;
+	} else if (memcmp(head, "\x93NUMPY", 6) == 0) {
+		import->format = WF_IMPORT_NPY;
 	} else if (memcmp(head + 257, "ustar", 5) == 0) {
 		import->format = WF_IMPORT_TAR;
 	} else if (bytes > 8 && head[8] == '{') {
@@ -148,8 +155,8 @@ look_at_file(struct wf_import *import)
 		import->format = WF_IMPORT_PADDLE;
 	} else {
 		return wf_fail(WEFT_DATA,
-			       "%s: is neither npz nor safetensors, nor a parameter file or a tar "
-			       "of them",
+			       "%s: is neither npz nor safetensors nor npy, nor a parameter file "
+			       "or a tar of them",
 			       import->path);
 	}
 	return WEFT_OK;
@@ -204,6 +211,8 @@ list(struct wf_import *import)
 		return wf_import_list_tar(import);
 	case WF_IMPORT_NPZ:
 		return wf_import_list_npz(import);
+	case WF_IMPORT_NPY:
+		return wf_import_list_npy(import);
 	case WF_IMPORT_AUTO:
 	case WF_IMPORT_SAFETENSORS:
 		break;

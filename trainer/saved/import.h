@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* import: models in files of other programs, and saves of weft, as a list of named arrays of
- * floats: the original's parameter files and its tar of them, NumPy's npz, safetensors. Such files
+/* import: models in files of other programs, and saves of weft, as a list of named arrays: the
+ * original's parameter files and its tar of them, NumPy's npy and npz, safetensors. Such files
  * are not trusted: sizes are checked against that of the file, and anything that does not follow
  * the format is refused with file, array and reason.
  *
@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/options.h"
 #include "base/shape.h"
 #include "trainer/saved/saved.h"
 
@@ -21,13 +22,15 @@ enum wf_import_format {
 	WF_IMPORT_PADDLE,
 	WF_IMPORT_TAR,
 	WF_IMPORT_NPZ,
+	WF_IMPORT_NPY,
 	WF_IMPORT_SAFETENSORS,
 };
 
 /* An array of more than two dimensions has its first one as rows, all others together as columns;
- * one of one dimension has one column, and a scalar one row, too. */
+ * one of one dimension has one column, and a scalar one row, too. An empty one has no row. */
 struct wf_import_array {
-	char name[WF_SAVED_NAME_BYTES]; /* printable; a longer one is truncated */
+	char name[WF_SAVED_NAME_BYTES]; /* of its file in a save: trainer/saved/names.h */
+	enum wf_array_type type;
 	uint64_t rows;
 	uint64_t cols; /* 0: the shape is not known, `rows` is the number of values */
 	char shape[WF_SHAPE_TEXT_BYTES]; /* base/shape.h; "": all that is known are rows and cols */
@@ -43,7 +46,7 @@ enum wf_import_missing {
 
 struct wf_import;
 
-/* "auto", "pass", "paddle", "tar", "npz", "safetensors". WEFT_INVALID */
+/* "auto", "pass", "paddle", "tar", "npz", "npy", "safetensors". WEFT_INVALID */
 enum weft_status wf_import_format_parse(const char *name,
 					enum wf_import_format *out) WEFT_MUST_CHECK;
 const char *wf_import_format_name(enum wf_import_format format);
@@ -69,9 +72,13 @@ const struct wf_import_array *wf_import_at(const struct wf_import *import, uint3
 /* The number of tables that a save of weft has beside its arrays. */
 uint32_t wf_import_table_count(const struct wf_import *import);
 /* Reads array `idx` into value [rows, cols], row-major. Floats of 64 bits are rounded to the
- * nearest of 32. WEFT_DATA: array and reason, `value` may have been written; WEFT_IO; WEFT_NOMEM */
+ * nearest of 32. WEFT_DATA: array and reason, as one that is not of floats; `value` may have been
+ * written; WEFT_IO; WEFT_NOMEM */
 enum weft_status wf_import_read(struct wf_import *import, uint32_t idx,
 				float *value) WEFT_MUST_CHECK;
+/* Reads its elements as they are, of its type, little-endian, row-major. As above. */
+enum weft_status wf_import_read_raw(struct wf_import *import, uint32_t idx,
+				    void *bytes) WEFT_MUST_CHECK;
 
 /* The result of a load. */
 struct wf_import_load {
@@ -95,17 +102,24 @@ struct wf_import_save {
 	const char *version; /* of the weft that writes it */
 	uint64_t pass;
 	const char *like; /* a save whose tensors give arrays their shapes; NULL: none */
+	/* Patterns of names, as fnmatch(3) has them, where `*` is any text. Arrays are left out
+	 * that fit none of `only`, if there are any, or one of `skip`. */
+	const struct wf_option_list *only, *skip; /* NULL: none */
+	bool converts; /* floats of 16 and 64 bits become tensors too; else they are kept aside */
 };
 struct wf_import_saved {
 	uint32_t tensor_count;
 	uint64_t value_count;
-	uint32_t state_count; /* arrays NAME.state0 and so on that were left out */
+	uint32_t aside_count;   /* arrays that are kept as they are */
+	uint32_t skipped_count; /* arrays that the patterns leave out */
+	uint32_t state_count;   /* arrays NAME.state0 and so on that were left out */
 };
 
 /**
- * Saves the values: no optimizer's state, step 0. That pass must not exist.
- * @return as of wf_saved_write; WEFT_DATA: an array that cannot be a tensor, or does not have the
- *         shape of its namesake in `like`; WEFT_INVALID: the pass exists
+ * Saves the values: no optimizer's state, step 0. That pass must not exist. Arrays of f32 become
+ * tensors; those of other types, and empty ones, are kept aside, bit for bit.
+ * @return as of wf_saved_write; WEFT_DATA: an array that cannot be read, or does not have the shape
+ *         of its namesake in `like`; WEFT_INVALID: the pass exists, or a pattern fits no name
  */
 enum weft_status wf_import_save(struct wf_import *import, const struct wf_saved_place *place,
 				const struct wf_import_save *opts,

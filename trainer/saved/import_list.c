@@ -11,7 +11,7 @@
 void
 wf_import_shape_add(struct wf_import_shape *shape, uint64_t dim)
 {
-	shape->is_bad = shape->is_bad || dim == 0 || !wf_shape_add(&shape->shape, dim);
+	shape->is_bad = shape->is_bad || !wf_shape_add(&shape->shape, dim);
 }
 
 uint64_t
@@ -23,69 +23,78 @@ wf_import_shape_rows(const struct wf_import_shape *shape)
 uint64_t
 wf_import_shape_cols(const struct wf_import_shape *shape)
 {
-	return wf_shape_elements(&shape->shape) / wf_import_shape_rows(shape);
+	const uint64_t rows = wf_import_shape_rows(shape);
+
+	return rows == 0 ? 1 : wf_shape_elements(&shape->shape) / rows;
 }
 
 void
 wf_import_shape_apply(const struct wf_import_shape *shape, struct wf_import_entry *entry)
 {
-	const struct wf_shape none = {0};
+	struct wf_import_array *array = &entry->array;
 
-	entry->array.rows = shape->is_bad ? 1 : wf_import_shape_rows(shape);
-	entry->array.cols = shape->is_bad ? 1 : wf_import_shape_cols(shape);
-	wf_shape_format(shape->is_bad ? &none : &shape->shape, entry->array.shape);
-	if (shape->is_bad || wf_manifest_file_bytes(entry->array.rows, entry->array.cols) == 0) {
-		entry->array.objection =
-			"has no values, or more than a file can have, or more than 32 dimensions";
+	if (shape->is_bad ||
+	    wf_shape_elements(&shape->shape) > ((uint64_t)INT64_MAX - WF_TENSOR_HEADER_BYTES) / 8) {
+		*array = (struct wf_import_array){.type = array->type, .rows = 1, .cols = 1};
+		array->objection =
+			"has more values than a file can have, or more than 32 dimensions";
+		return;
 	}
+	array->rows = wf_import_shape_rows(shape);
+	array->cols = wf_import_shape_cols(shape);
+	if (array->cols ==
+	    0) { /* 0 rows: that is what an empty array has, whichever dimension it is */
+		array->rows = 0;
+		array->cols = 1;
+	}
+	wf_shape_format(&shape->shape, array->shape);
 }
 
 uint64_t
-wf_value_bytes(enum wf_value_type type)
+wf_import_elements(const struct wf_import_entry *entry)
 {
-	switch (type) {
-	case WF_VALUE_F32:
-		return 4;
-	case WF_VALUE_F16:
-	case WF_VALUE_BF16:
-		return 2;
-	case WF_VALUE_F64:
-		break;
-	}
-	return 8;
+	return entry->array.rows * (entry->array.cols == 0 ? 1 : entry->array.cols);
 }
 
-uint64_t
-wf_import_value_bytes(const struct wf_import_entry *entry)
+bool
+wf_import_takes_bytes(const struct wf_import_entry *entry, uint64_t bytes)
 {
-	const uint64_t cols = entry->array.cols == 0 ? 1 : entry->array.cols;
+	const unsigned each = wf_array_type_about(entry->array.type)->bytes;
 
-	if (entry->array.objection != NULL ||
-	    wf_manifest_file_bytes(entry->array.rows, cols) == 0) {
-		return 0;
-	}
-	return entry->array.rows * cols * wf_value_bytes(entry->type);
+	return entry->array.objection == NULL && bytes % each == 0 &&
+	       wf_import_elements(entry) == bytes / each;
 }
 
-/* Printable, whatever the file has. */
+/* What the file has, as far as it can be shown. */
+static void
+show_name(const char *name, size_t bytes, char *out)
+{
+	const size_t kept = bytes < WF_SAVED_NAME_BYTES ? bytes : WF_SAVED_NAME_BYTES - 1;
+
+	for (size_t i = 0; i < kept; i++) {
+		out[i] = name[i] > ' ' && name[i] <= '~' ? name[i] : '?';
+	}
+	out[kept] = '\0';
+}
+
 static void
 set_name(const char *name, size_t bytes, struct wf_import_entry *entry)
 {
 	struct wf_import_array *out = &entry->array;
-	const size_t kept = bytes < sizeof(out->name) ? bytes : sizeof(out->name) - 1;
-	const char *objection = kept < bytes ? "has too long a name" : NULL;
+	const char *objection = NULL;
 
-	for (size_t i = 0; i < kept; i++) {
-		out->name[i] = name[i] >= ' ' && name[i] <= '~' ? name[i] : '?';
-		if (out->name[i] != name[i]) {
-			objection = "has a name with bytes that are not printable";
-		}
+	if (!wf_saved_name_is_utf8(name, bytes)) {
+		objection = "has a name that is not UTF-8";
+	} else if (wf_saved_name_encode(name, bytes, out->name) != WEFT_OK) {
+		objection = bytes == 0                          ? "has no name"
+			    : memchr(name, '\0', bytes) != NULL ? "has a name with a byte of 0"
+								: "has too long a name";
 	}
-	out->name[kept] = '\0';
+	if (objection != NULL) {
+		show_name(name, bytes, out->name);
+	}
 	entry->is_renamed = objection != NULL;
-	if (out->objection == NULL) {
-		out->objection = objection;
-	}
+	out->objection = out->objection == NULL ? objection : out->objection;
 }
 
 static enum weft_status
@@ -124,4 +133,19 @@ wf_import_add(struct wf_import *import, const struct wf_import_entry *entry, con
 	*at = *entry;
 	set_name(name, name_bytes, at);
 	return WEFT_OK;
+}
+
+enum weft_status
+wf_import_add_file(struct wf_import *import, const struct wf_import_entry *entry, const char *name,
+		   size_t name_bytes)
+{
+	char file[WF_SAVED_NAME_BYTES];
+	char plain[WF_SAVED_NAME_BYTES];
+
+	if (name_bytes >= sizeof(file) || memchr(name, '\0', name_bytes) != NULL) {
+		return wf_import_add(import, entry, name, name_bytes); /* with an objection */
+	}
+	memcpy(file, name, name_bytes);
+	file[name_bytes] = '\0';
+	return wf_import_add(import, entry, plain, wf_saved_name_decode(file, plain));
 }

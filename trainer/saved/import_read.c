@@ -17,8 +17,14 @@
 struct reading {
 	const struct wf_import_entry *entry;
 	struct wf_unpack unpack;
-	float *value; /* [rows, cols] */
+	float *value; /* [rows, cols]; NULL: to raw */
+	uint8_t *raw; /* of the entry's type, little-endian */
 	uint64_t done;
+	/* The place of the next element, if the first index runs fastest. */
+	struct wf_shape shape;
+	uint64_t index[WF_SHAPE_DIMS_MAX];
+	uint64_t stride[WF_SHAPE_DIMS_MAX];
+	uint64_t place;
 	uint8_t chunk[CHUNK_BYTES];
 };
 
@@ -47,20 +53,20 @@ float_of_half(uint16_t half)
 	return float_of_bits(sign | above << 23 | fraction << 13);
 }
 
+/* Of a type of floats. */
 static float
-convert(enum wf_value_type type, const uint8_t *at)
+convert(enum wf_array_type type, const uint8_t *at)
 {
 	uint64_t bits = 0;
 	double value = 0.0;
 
-	switch (type) {
-	case WF_VALUE_F32:
+	switch (wf_array_type_about(type)->bytes) {
+	case 4:
 		return float_of_bits(wf_load_u32(at));
-	case WF_VALUE_F16:
-		return float_of_half(wf_load_u16(at));
-	case WF_VALUE_BF16:
-		return float_of_bits((uint32_t)wf_load_u16(at) << 16);
-	case WF_VALUE_F64:
+	case 2:
+		return type == WF_ARRAY_F16 ? float_of_half(wf_load_u16(at))
+					    : float_of_bits((uint32_t)wf_load_u16(at) << 16);
+	default:
 		break;
 	}
 	bits = wf_load_u64(at);
@@ -68,21 +74,68 @@ convert(enum wf_value_type type, const uint8_t *at)
 	return (float)value;
 }
 
+static void
+begin_places(struct reading *reading)
+{
+	uint64_t stride = 1;
+	const bool is_shape = wf_shape_parse(reading->entry->array.shape, &reading->shape);
+
+	WF_ASSERT(is_shape); /* of an npy file, which has one */
+	for (unsigned i = reading->shape.dims; i > 0; i--) {
+		reading->stride[i - 1] = stride;
+		stride *= reading->shape.dim[i - 1];
+	}
+}
+
+/* The row-major place of the element that comes next. */
+static uint64_t
+next_place(struct reading *reading)
+{
+	const uint64_t place = reading->place;
+	const uint64_t done = reading->done++;
+
+	if (!reading->entry->is_by_columns) {
+		return done;
+	}
+	for (unsigned i = 0; i < reading->shape.dims; i++) {
+		reading->place += reading->stride[i];
+		if (++reading->index[i] < reading->shape.dim[i]) {
+			break;
+		}
+		reading->place -= reading->stride[i] * reading->index[i];
+		reading->index[i] = 0;
+	}
+	return place;
+}
+
+static void
+turn_bytes(uint8_t *at, unsigned bytes)
+{
+	for (unsigned i = 0; i < bytes / 2; i++) {
+		const uint8_t byte = at[i];
+		at[i] = at[bytes - 1 - i];
+		at[bytes - 1 - i] = byte;
+	}
+}
+
 /* Values of the chunk to their places. */
 static void
 place_values(struct reading *reading, size_t count)
 {
-	const struct wf_import_entry *entry = reading->entry;
-	const uint64_t bytes = wf_value_bytes(entry->type);
-	const uint64_t cols = entry->array.cols == 0 ? 1 : entry->array.cols;
+	const enum wf_array_type type = reading->entry->array.type;
+	const unsigned bytes = wf_array_type_about(type)->bytes;
 
-	for (size_t i = 0; i < count; i++, reading->done++) {
-		uint64_t to = reading->done;
-		if (entry->is_by_columns) {
-			to = reading->done % entry->array.rows * cols +
-			     reading->done / entry->array.rows;
+	for (size_t i = 0; i < count; i++) {
+		uint8_t *at = reading->chunk + i * bytes;
+		const uint64_t to = next_place(reading);
+		if (reading->entry->is_big_endian) {
+			turn_bytes(at, bytes);
 		}
-		reading->value[to] = convert(entry->type, reading->chunk + i * bytes);
+		if (reading->value != NULL) {
+			reading->value[to] = convert(type, at);
+		} else {
+			memcpy(reading->raw + to * bytes, at, bytes);
+		}
 	}
 }
 
@@ -90,8 +143,8 @@ static enum weft_status
 read_values(struct reading *reading)
 {
 	const struct wf_import_entry *entry = reading->entry;
-	const uint64_t size = wf_value_bytes(entry->type);
-	const uint64_t count = wf_import_value_bytes(entry) / size;
+	const uint64_t size = wf_array_type_about(entry->array.type)->bytes;
+	const uint64_t count = wf_import_elements(entry);
 	enum weft_status st = WEFT_OK;
 
 	for (uint64_t left = entry->skip_bytes; st == WEFT_OK && left > 0;) {
@@ -111,10 +164,13 @@ read_values(struct reading *reading)
 }
 
 static enum weft_status
-read_from(struct wf_saved_file *file, const struct wf_import_entry *entry, float *value)
+read_from(struct wf_saved_file *file, const struct wf_import_entry *entry, float *value, void *raw)
 {
-	struct reading reading = {.entry = entry, .value = value};
+	struct reading reading = {.entry = entry, .value = value, .raw = raw};
 
+	if (entry->is_by_columns) {
+		begin_places(&reading);
+	}
 	enum weft_status st = wf_unpack_open(&reading.unpack, file, entry->at, entry->stored_bytes,
 					     entry->is_deflated);
 	if (st != WEFT_OK) {
@@ -132,7 +188,8 @@ read_from(struct wf_saved_file *file, const struct wf_import_entry *entry, float
 }
 
 static enum weft_status
-read_from_folder(const struct wf_import *import, const struct wf_import_entry *entry, float *value)
+read_from_folder(const struct wf_import *import, const struct wf_import_entry *entry, float *value,
+		 void *raw)
 {
 	char path[WF_SAVED_PATH_BYTES];
 	struct wf_saved_file file;
@@ -147,42 +204,92 @@ read_from_folder(const struct wf_import *import, const struct wf_import_entry *e
 	if (file.bytes != entry->at + entry->stored_bytes) {
 		st = wf_fail(WEFT_DATA, "%s: has changed meanwhile", path);
 	} else {
-		st = read_from(&file, entry, value);
+		st = read_from(&file, entry, value, raw);
 	}
 	wf_saved_file_close(&file);
 	return st;
 }
 
+/* An array aside as floats. */
 static enum weft_status
-read_from_pass(const struct wf_import *import, const struct wf_import_entry *entry, float *value)
+convert_aside(const struct wf_import *import, const struct wf_import_entry *entry, float *value)
+{
+	const uint64_t count = wf_import_elements(entry);
+	const unsigned each = wf_array_type_about(entry->array.type)->bytes;
+	uint8_t *raw = wf_zalloc_array(import->env, count, each);
+
+	if (raw == NULL) {
+		return wf_fail(WEFT_NOMEM, "%s: %s with %" PRIu64 " values", import->path,
+			       entry->array.name, count);
+	}
+	enum weft_status st = wf_saved_read_aside(import->saved, entry->idx, raw, NULL);
+	for (uint64_t i = 0; st == WEFT_OK && i < count; i++) {
+		value[i] = convert(entry->array.type, raw + i * each);
+	}
+	wf_free(import->env, raw, count * each);
+	return st;
+}
+
+static enum weft_status
+read_from_pass(const struct wf_import *import, const struct wf_import_entry *entry, float *value,
+	       void *raw)
 {
 	struct wf_saved_file_place place;
 
+	if (entry->is_aside) {
+		return value == NULL ? wf_saved_read_aside(import->saved, entry->idx, raw, NULL)
+				     : convert_aside(import, entry, value);
+	}
+	WF_ASSERT(value != NULL); /* a tensor is of f32 */
 	enum weft_status st = wf_saved_file_of(import->saved, entry->idx, 0, &place);
 	return st == WEFT_OK ? wf_tensor_read(import->calls, &place.file, value) : st;
 }
 
-enum weft_status
-wf_import_read(struct wf_import *import, uint32_t idx, float *value)
+static enum weft_status
+check_readable(const struct wf_import *import, const struct wf_import_array *array, bool as_floats)
+{
+	if (array->objection != NULL) {
+		return wf_fail(WEFT_DATA, "%s: %s %s", import->path, array->name, array->objection);
+	}
+	if (as_floats && !wf_array_type_about(array->type)->is_float) {
+		return wf_fail(WEFT_DATA, "%s: %s is not an array of floats, but of %s",
+			       import->path, array->name, wf_array_type_about(array->type)->name);
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+read_entry(struct wf_import *import, uint32_t idx, float *value, void *raw)
 {
 	WF_ASSERT(idx < import->entry_count);
 	const struct wf_import_entry *entry = &import->entry[idx];
-	enum weft_status st = WEFT_OK;
 
-	if (entry->array.objection != NULL) {
-		return wf_fail(WEFT_DATA, "%s: %s %s", import->path, entry->array.name,
-			       entry->array.objection);
+	enum weft_status st = check_readable(import, &entry->array, value != NULL);
+	if (st != WEFT_OK) {
+		return st;
 	}
 	if (import->format == WF_IMPORT_PASS) {
-		return read_from_pass(import, entry, value);
+		return read_from_pass(import, entry, value, raw);
 	}
-	st = import->is_folder ? read_from_folder(import, entry, value)
-			       : read_from(&import->file, entry, value);
+	st = import->is_folder ? read_from_folder(import, entry, value, raw)
+			       : read_from(&import->file, entry, value, raw);
 	if (st == WEFT_DATA) {
 		const struct wf_error why = *wf_error_record();
 		return wf_fail(st, "%.380s (array %.100s)", why.text, entry->array.name);
 	}
 	return st;
+}
+
+enum weft_status
+wf_import_read(struct wf_import *import, uint32_t idx, float *value)
+{
+	return read_entry(import, idx, value, NULL);
+}
+
+enum weft_status
+wf_import_read_raw(struct wf_import *import, uint32_t idx, void *bytes)
+{
+	return read_entry(import, idx, NULL, bytes);
 }
 
 enum weft_status
@@ -212,11 +319,18 @@ compare_name(const void *name, const void *entry)
 const struct wf_import_entry *
 wf_import_find(const struct wf_import *import, const char *name)
 {
+	const struct wf_import_entry *found = NULL;
+	char file[WF_SAVED_NAME_BYTES];
+
 	if (import->entry_count == 0) { /* a save of tables alone */
 		return NULL;
 	}
-	return bsearch(name, import->entry, import->entry_count, sizeof(*import->entry),
-		       compare_name);
+	found = bsearch(name, import->entry, import->entry_count, sizeof(*found), compare_name);
+	if (found == NULL && wf_saved_name_settle(name, file) == WEFT_OK) {
+		found = bsearch(file, import->entry, import->entry_count, sizeof(*found),
+				compare_name);
+	}
+	return found;
 }
 
 static bool
@@ -268,11 +382,9 @@ check_tensors(const struct wf_import *import, const struct wf_saved_tensor *tens
 		if (entry == NULL) {
 			out->missing = out->missing_count == 0 ? tensor[i].name : out->missing;
 			out->missing_count++;
-		} else if (entry->array.objection != NULL) {
-			st = wf_fail(WEFT_DATA, "%s: %s %s", import->path, tensor[i].name,
-				     entry->array.objection);
 		} else {
-			st = check_shape(import, &entry->array, &tensor[i]);
+			st = check_readable(import, &entry->array, true);
+			st = st == WEFT_OK ? check_shape(import, &entry->array, &tensor[i]) : st;
 		}
 		if (st != WEFT_OK) {
 			return st;
@@ -288,7 +400,7 @@ count_unused(const struct wf_import *import, const struct wf_saved_tensor *tenso
 	for (uint32_t e = 0; e < import->entry_count; e++) {
 		uint32_t i = 0;
 		while (i < tensor_count &&
-		       strcmp(tensor[i].name, import->entry[e].array.name) != 0) {
+		       wf_import_find(import, tensor[i].name) != &import->entry[e]) {
 			i++;
 		}
 		if (i == tensor_count) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An import as a save of weft: all values are in memory, then written like any pass. Thread: the
  * caller's. */
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,31 +10,86 @@
 #include "trainer/saved/directory.h"
 #include "trainer/saved/import_internal.h"
 
+struct memory {
+	void *at;
+	size_t bytes;
+};
+
 struct saving {
 	struct wf_import *import;
 	struct wf_env *env;
 	const struct wf_import_save *opts;
 	struct wf_import *like;         /* NULL: none */
 	struct wf_saved_tensor *tensor; /* [count] */
+	struct wf_saved_aside *aside;   /* [count] */
+	struct memory *memory;          /* [count] of what is aside */
 	uint32_t count;                 /* arrays of the import */
-	uint32_t kept;                  /* of them, tensors */
+	uint32_t kept, kept_aside;      /* of them, tensors and others */
 	struct wf_import_saved saved;
 };
 
-/* NAME.state0 of a NAME that exists too. */
+/* NAME.state0 of a NAME that exists too. `name` is that of a file, which has no ".state" in it. */
 static bool
 is_state(const struct wf_import *import, const char *name)
 {
 	static const char mark[] = ".state";
-	const char *at = strstr(name, mark);
+	char plain[WF_SAVED_NAME_BYTES];
 	char owner[WF_SAVED_NAME_BYTES];
 
-	if (at == NULL || at[sizeof(mark) - 1] < '0' || at[sizeof(mark) - 1] > '9' ||
-	    at[sizeof(mark)] != '\0') {
+	const size_t bytes = wf_saved_name_decode(name, plain);
+	const size_t ending = sizeof(mark); /* with the digit */
+	const char *at = bytes > ending ? plain + bytes - ending : plain;
+	if (at == plain || strncmp(at, mark, sizeof(mark) - 1) != 0 || plain[bytes - 1] < '0' ||
+	    plain[bytes - 1] > '9') {
 		return false;
 	}
-	snprintf(owner, sizeof(owner), "%.*s", (int)(at - name), name);
-	return wf_import_find(import, owner) != NULL;
+	return wf_saved_name_encode(plain, bytes - ending, owner) == WEFT_OK &&
+	       wf_import_find(import, owner) != NULL;
+}
+
+/* One of the patterns fits the name. */
+static bool
+fits(const struct wf_option_list *patterns, const char *name)
+{
+	for (unsigned i = 0; patterns != NULL && i < patterns->count; i++) {
+		if (fnmatch(patterns->text[i], name, 0) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool
+is_wanted(const struct wf_import_save *opts, const char *file)
+{
+	char name[WF_SAVED_NAME_BYTES];
+
+	(void)wf_saved_name_decode(file, name);
+	return (opts->only == NULL || opts->only->count == 0 || fits(opts->only, name)) &&
+	       !fits(opts->skip, name);
+}
+
+/* Each pattern fits a name, or it was mistyped. */
+static enum weft_status
+check_patterns(const struct wf_import *import, const char *option,
+	       const struct wf_option_list *patterns)
+{
+	char name[WF_SAVED_NAME_BYTES];
+
+	for (unsigned i = 0; patterns != NULL && i < patterns->count; i++) {
+		uint32_t k = 0;
+		for (; k < import->entry_count; k++) {
+			(void)wf_saved_name_decode(import->entry[k].array.name, name);
+			if (fnmatch(patterns->text[i], name, 0) == 0) {
+				break;
+			}
+		}
+		if (k == import->entry_count) {
+			return wf_fail(WEFT_INVALID, "%s=%.100s: %s has no array of such a name",
+				       option, patterns->text[i], import->path);
+		}
+	}
+	return WEFT_OK;
 }
 
 /* The shape of the namesake in `like`, which must have as many values. */
@@ -61,23 +117,11 @@ apply_like(const struct saving *saving, struct wf_saved_tensor *tensor)
 }
 
 static enum weft_status
-add_array(struct saving *saving, uint32_t idx)
+add_tensor(struct saving *saving, uint32_t idx)
 {
 	const struct wf_import_array *array = wf_import_at(saving->import, idx);
 	struct wf_saved_tensor *tensor = &saving->tensor[saving->kept];
 
-	if (is_state(saving->import, array->name)) {
-		saving->saved.state_count++;
-		return WEFT_OK;
-	}
-	if (array->objection != NULL) {
-		return wf_fail(WEFT_DATA, "%s: %s %s", saving->import->path, array->name,
-			       array->objection);
-	}
-	if (wf_saved_check_name(array->name) != WEFT_OK) {
-		const struct wf_error why = *wf_error_record();
-		return wf_fail(WEFT_DATA, "%.200s: %.300s", saving->import->path, why.text);
-	}
 	*tensor = (struct wf_saved_tensor){
 		.name = array->name,
 		.rows = array->rows,
@@ -99,6 +143,57 @@ add_array(struct saving *saving, uint32_t idx)
 	return wf_import_read(saving->import, idx, tensor->value);
 }
 
+/* An array of another type, or an empty one. The original's files have no shape, but one dimension.
+ */
+static enum weft_status
+add_aside(struct saving *saving, uint32_t idx)
+{
+	const struct wf_import_entry *entry = &saving->import->entry[idx];
+	const uint32_t at = saving->kept_aside;
+	const uint64_t bytes =
+		wf_import_elements(entry) * wf_array_type_about(entry->array.type)->bytes;
+	void *to = wf_zalloc(saving->env, bytes + 1); /* not none */
+
+	if (to == NULL) {
+		return wf_fail(WEFT_NOMEM, "%s: %s with %" PRIu64 " bytes", saving->import->path,
+			       entry->array.name, bytes);
+	}
+	saving->memory[at] = (struct memory){to, bytes + 1};
+	saving->aside[at] = (struct wf_saved_aside){
+		.name = entry->array.name,
+		.type = entry->array.type,
+		.shape = entry->array.shape,
+		.bytes = to,
+	};
+	saving->kept_aside++;
+	return wf_import_read_raw(saving->import, idx, to);
+}
+
+static enum weft_status
+add_array(struct saving *saving, uint32_t idx)
+{
+	const struct wf_import_entry *entry = &saving->import->entry[idx];
+	const struct wf_import_array *array = &entry->array;
+
+	if (!is_wanted(saving->opts, array->name)) {
+		saving->saved.skipped_count++;
+		return WEFT_OK;
+	}
+	if (array->objection != NULL) {
+		return wf_fail(WEFT_DATA, "%s: %s %s; --skip=%s leaves it out",
+			       saving->import->path, array->name, array->objection, array->name);
+	}
+	if (is_state(saving->import, array->name)) {
+		saving->saved.state_count++;
+		return WEFT_OK;
+	}
+	const bool is_float =
+		array->type == WF_ARRAY_F32 || array->shape[0] == '\0' ||
+		(saving->opts->converts && wf_array_type_about(array->type)->is_float);
+	return is_float && wf_import_elements(entry) > 0 ? add_tensor(saving, idx)
+							 : add_aside(saving, idx);
+}
+
 static enum weft_status
 add_arrays(struct saving *saving)
 {
@@ -112,7 +207,9 @@ add_arrays(struct saving *saving)
 		return st;
 	}
 	saving->tensor = wf_zalloc_array(saving->env, saving->count, sizeof(*saving->tensor));
-	if (saving->tensor == NULL) {
+	saving->aside = wf_zalloc_array(saving->env, saving->count, sizeof(*saving->aside));
+	saving->memory = wf_zalloc_array(saving->env, saving->count, sizeof(*saving->memory));
+	if (saving->tensor == NULL || saving->aside == NULL || saving->memory == NULL) {
 		return wf_fail(WEFT_NOMEM, "%s: list of %" PRIu32 " tensors", saving->import->path,
 			       saving->count);
 	}
@@ -129,7 +226,12 @@ saving_fini(struct saving *saving)
 		const struct wf_saved_tensor *tensor = &saving->tensor[i];
 		wf_free(saving->env, tensor->value, tensor->rows * tensor->cols * sizeof(float));
 	}
+	for (uint32_t i = 0; i < saving->kept_aside; i++) {
+		wf_free(saving->env, saving->memory[i].at, saving->memory[i].bytes);
+	}
 	wf_free(saving->env, saving->tensor, saving->count * sizeof(*saving->tensor));
+	wf_free(saving->env, saving->aside, saving->count * sizeof(*saving->aside));
+	wf_free(saving->env, saving->memory, saving->count * sizeof(*saving->memory));
 	wf_import_close(saving->like);
 }
 
@@ -141,7 +243,16 @@ write_pass(struct saving *saving, struct wf_saved_folder *folder)
 	snprintf(about.version, sizeof(about.version), "%s", saving->opts->version);
 	snprintf(about.settings, sizeof(about.settings), "imported from %s",
 		 wf_import_format_name(saving->import->format));
-	return wf_saved_write(folder, &about, saving->tensor, saving->kept);
+	const struct wf_saved_content content = {
+		.tensor = saving->tensor,
+		.tensor_count = saving->kept,
+		.aside = saving->aside,
+		.aside_count = saving->kept_aside,
+	};
+	if (content.tensor_count + content.aside_count == 0) {
+		return wf_fail(WEFT_INVALID, "%s: nothing is left to import", saving->import->path);
+	}
+	return wf_saved_write_all(folder, &about, &content);
 }
 
 /* Opening the folder gives a pass aside its name back, so the name is not taken. */
@@ -153,6 +264,12 @@ save_in(struct saving *saving, struct wf_saved_folder *folder)
 	if (st == WEFT_OK && wf_import_table_count(saving->import) > 0) {
 		st = wf_fail(WEFT_DATA, "%s: has tables, which cannot be imported",
 			     saving->import->path);
+	}
+	if (st == WEFT_OK) {
+		st = check_patterns(saving->import, "only", saving->opts->only);
+	}
+	if (st == WEFT_OK) {
+		st = check_patterns(saving->import, "skip", saving->opts->skip);
 	}
 	if (st == WEFT_OK) {
 		st = add_arrays(saving);
@@ -178,6 +295,7 @@ wf_import_save(struct wf_import *import, const struct wf_saved_place *place,
 		wf_saved_folder_close(folder);
 	}
 	saving.saved.tensor_count = saving.kept;
+	saving.saved.aside_count = saving.kept_aside;
 	saving_fini(&saving);
 	if (st == WEFT_OK) {
 		*out = saving.saved;

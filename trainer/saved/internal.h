@@ -29,6 +29,11 @@ enum weft_status wf_saved_file_of(const struct wf_saved *saved, uint32_t idx, un
 enum weft_status wf_saved_rows_path(const struct wf_saved *saved, uint32_t idx,
 				    char *out) WEFT_MUST_CHECK;
 
+/* Array `idx` that is kept aside, to `out` [bytes] and `to`, each of which may be NULL. WEFT_DATA,
+ * WEFT_IO */
+enum weft_status wf_saved_read_aside(const struct wf_saved *saved, uint32_t idx, void *out,
+				     struct wf_saved_file *to) WEFT_MUST_CHECK;
+
 static inline bool
 wf_saved_has_shape(const struct wf_saved_tensor *tensor)
 {

@@ -57,15 +57,19 @@ put_code_point(struct sink *sink, uint32_t code)
 	} else if (code < 0x800) {
 		put(sink, 0xc0 | code >> 6);
 		put(sink, 0x80 | (code & 0x3f));
-	} else {
+	} else if (code < 0x10000) {
 		put(sink, 0xe0 | code >> 12);
+		put(sink, 0x80 | (code >> 6 & 0x3f));
+		put(sink, 0x80 | (code & 0x3f));
+	} else {
+		put(sink, 0xf0 | code >> 18);
+		put(sink, 0x80 | (code >> 12 & 0x3f));
 		put(sink, 0x80 | (code >> 6 & 0x3f));
 		put(sink, 0x80 | (code & 0x3f));
 	}
 }
 
-/* Four hexadecimal digits. Halves of surrogate pairs are kept as they are: no tensor has such a
- * name. */
+/* Four hexadecimal digits. */
 static uint32_t
 parse_hex(struct wf_json *json)
 {
@@ -85,6 +89,27 @@ parse_hex(struct wf_json *json)
 	return value;
 }
 
+/* After "\\u": a character, or the two halves of a surrogate pair. A half alone is no character,
+ * and becomes bytes that are no UTF-8. */
+static uint32_t
+parse_code_point(struct wf_json *json)
+{
+	const uint32_t first = parse_hex(json);
+
+	if (first < 0xd800 || first >= 0xdc00 || json->end - json->at < 6 || json->at[0] != '\\' ||
+	    json->at[1] != 'u') {
+		return first;
+	}
+	struct wf_json ahead = *json;
+	ahead.at += 2;
+	const uint32_t second = parse_hex(&ahead);
+	if (ahead.is_bad || second < 0xdc00 || second >= 0xe000) {
+		return first;
+	}
+	*json = ahead;
+	return 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00);
+}
+
 /* After a backslash. */
 static void
 parse_escape(struct wf_json *json, struct sink *sink)
@@ -95,7 +120,7 @@ parse_escape(struct wf_json *json, struct sink *sink)
 	const char *at = letter == '\0' ? NULL : strchr(from, letter);
 
 	if (letter == 'u') {
-		put_code_point(sink, parse_hex(json));
+		put_code_point(sink, parse_code_point(json));
 	} else if (at != NULL) {
 		put(sink, (uint8_t)to[at - from]);
 	} else {

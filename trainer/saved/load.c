@@ -13,6 +13,27 @@ compare_entry(const void *name, const void *entry)
 	return strcmp(name, ((const struct wf_manifest_tensor *)entry)->name);
 }
 
+/* The save's tensor of a model's name; NULL: there is none. Saves have names of files, or, older
+ * ones, what looked like one. */
+static const struct wf_manifest_tensor *
+find_tensor(const struct wf_saved *saved, const char *name)
+{
+	const struct wf_manifest *manifest = &saved->manifest;
+	const struct wf_manifest_tensor *found = NULL;
+	char file[WF_SAVED_NAME_BYTES];
+
+	if (manifest->tensor_count == 0) {
+		return NULL;
+	}
+	found = bsearch(name, manifest->tensor, manifest->tensor_count, sizeof(*found),
+			compare_entry);
+	if (found == NULL && wf_saved_name_settle(name, file) == WEFT_OK) {
+		found = bsearch(file, manifest->tensor, manifest->tensor_count, sizeof(*found),
+				compare_entry);
+	}
+	return found;
+}
+
 /* Rows and columns, and shapes where both are known. */
 static enum weft_status
 compare_shapes(const struct wf_saved *saved, const struct wf_manifest_tensor *entry,
@@ -38,13 +59,7 @@ static enum weft_status
 match(const struct wf_saved *saved, const struct wf_saved_tensor *tensor, bool with_state,
       uint32_t *out)
 {
-	const struct wf_manifest *manifest = &saved->manifest;
-	const struct wf_manifest_tensor *entry = NULL;
-
-	if (manifest->tensor_count > 0) {
-		entry = bsearch(tensor->name, manifest->tensor, manifest->tensor_count,
-				sizeof(*entry), compare_entry);
-	}
+	const struct wf_manifest_tensor *entry = find_tensor(saved, tensor->name);
 
 	if (entry == NULL) {
 		return wf_fail(WEFT_DATA, "%s: tensor %s of this model is missing", saved->path,
@@ -59,7 +74,7 @@ match(const struct wf_saved *saved, const struct wf_saved_tensor *tensor, bool w
 			       "%s: tensor %s has %u state arrays; this optimizer has %u",
 			       saved->path, tensor->name, entry->state_count, tensor->state_count);
 	}
-	*out = (uint32_t)(entry - manifest->tensor);
+	*out = (uint32_t)(entry - saved->manifest.tensor);
 	return WEFT_OK;
 }
 
@@ -118,15 +133,25 @@ wf_saved_table_count(const struct wf_saved *saved)
 	return saved->manifest.table_count;
 }
 
+uint32_t
+wf_saved_aside_count(const struct wf_saved *saved)
+{
+	return saved->manifest.aside_count;
+}
+
 /* The index of the table of that name; the number of tables if there is none. */
 static uint32_t
 find_table(const struct wf_saved *saved, const char *name)
 {
+	char file[WF_SAVED_NAME_BYTES];
+	const bool has_file = wf_saved_name_settle(name, file) == WEFT_OK;
 	uint32_t idx = 0;
 
-	while (idx < saved->manifest.table_count &&
-	       strcmp(saved->manifest.table[idx].name, name) != 0) {
-		idx++;
+	for (; idx < saved->manifest.table_count; idx++) {
+		const char *own = saved->manifest.table[idx].name;
+		if (strcmp(own, name) == 0 || (has_file && strcmp(own, file) == 0)) {
+			break;
+		}
 	}
 	return idx;
 }

@@ -20,6 +20,8 @@
 #define TENSOR_TEXT_BYTES_MIN 34u
 /* "table a b 1 0\n" and "file a.rows 0 01234567\n" */
 #define TABLE_TEXT_BYTES_MIN 37u
+/* "aside a i8 0\n" and "file a 0 01234567\n" */
+#define ASIDE_TEXT_BYTES_MIN 31u
 
 struct cursor {
 	const char *text;
@@ -37,35 +39,6 @@ struct text {
 	size_t room, bytes;
 };
 
-static bool
-is_name(const char *name)
-{
-	size_t bytes = strlen(name);
-
-	for (size_t i = 0; i < bytes; i++) {
-		if (name[i] <= 0x20 || name[i] > 0x7e || name[i] == '/') {
-			return false;
-		}
-	}
-	return bytes > 0 && bytes < WF_SAVED_NAME_BYTES && name[0] != '.' &&
-	       strcmp(name, WF_MANIFEST_FILE) != 0 && strstr(name, ".state") == NULL &&
-	       strstr(name, ".rows") == NULL;
-}
-
-enum weft_status
-wf_saved_check_name(const char *name)
-{
-	if (!is_name(name)) {
-		return wf_fail(
-			WEFT_INVALID,
-			"name %.140s: cannot be the name of a file; use 1..%u printable characters "
-			"without blank, '/', a '.' in front, \".state\" or \".rows\", and "
-			"not \"%s\"",
-			name, WF_SAVED_NAME_BYTES - 1, WF_MANIFEST_FILE);
-	}
-	return WEFT_OK;
-}
-
 uint64_t
 wf_manifest_file_bytes(uint64_t rows, uint64_t cols)
 {
@@ -75,6 +48,20 @@ wf_manifest_file_bytes(uint64_t rows, uint64_t cols)
 		return 0;
 	}
 	return WF_TENSOR_HEADER_BYTES + rows * cols * sizeof(float);
+}
+
+bool
+wf_manifest_aside_bytes(enum wf_array_type type, const char *shape, uint64_t *out)
+{
+	const unsigned each = wf_array_type_about(type)->bytes;
+	struct wf_shape dims;
+
+	if (!wf_shape_parse(shape, &dims) ||
+	    wf_shape_elements(&dims) > (uint64_t)INT64_MAX / each) {
+		return false;
+	}
+	*out = wf_shape_elements(&dims) * each;
+	return true;
 }
 
 void
@@ -97,6 +84,20 @@ static int
 compare_tensor(const void *name, const void *entry)
 {
 	return strcmp(name, ((const struct wf_manifest_tensor *)entry)->name);
+}
+
+static int
+compare_aside(const void *name, const void *entry)
+{
+	return strcmp(name, ((const struct wf_manifest_aside *)entry)->name);
+}
+
+static bool
+has_aside(const struct wf_manifest *manifest, const char *name)
+{
+	return manifest->aside_count > 0 &&
+	       bsearch(name, manifest->aside, manifest->aside_count, sizeof(*manifest->aside),
+		       compare_aside) != NULL;
 }
 
 static int
@@ -136,7 +137,7 @@ wf_manifest_has_file(const struct wf_manifest *manifest, const char *file)
 					   : bsearch(owner, manifest->table, manifest->table_count,
 						     sizeof(*table), compare_table);
 	wf_manifest_rows_name(owner, name);
-	return table != NULL && strcmp(file, name) == 0;
+	return (table != NULL && strcmp(file, name) == 0) || has_aside(manifest, file);
 }
 
 static enum weft_status
@@ -342,7 +343,8 @@ parse_tensor(struct cursor *cursor, const char *before, struct wf_manifest_tenso
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (parse_word(cursor, out->name, sizeof(out->name)) == NULL || !is_name(out->name)) {
+	if (parse_word(cursor, out->name, sizeof(out->name)) == NULL ||
+	    !wf_saved_name_is_file(out->name)) {
 		return bad(cursor, "must have a name that a file can have");
 	}
 	if (strcmp(before, out->name) >= 0) {
@@ -448,17 +450,30 @@ parse_count(struct cursor *cursor, const char *key, size_t text_bytes_min, uint3
 }
 
 static enum weft_status
+check_shapes(const struct cursor *cursor)
+{
+	if (cursor->shape_count == 0 && (cursor->has & WF_MANIFEST_FORMAT_SHAPES) != 0) {
+		return bad(cursor, "no tensor has a shape, as a format of this version must");
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
 parse_tensors(struct wf_env *env, struct cursor *cursor, struct wf_manifest *out)
 {
-	const bool may_be_none = (cursor->has & WF_MANIFEST_FORMAT_TABLES) != 0;
+	const bool may_be_none =
+		(cursor->has & (WF_MANIFEST_FORMAT_TABLES | WF_MANIFEST_FORMAT_ASIDES)) != 0;
 	uint32_t count = 0;
 	enum weft_status st = parse_count(cursor, "tensors", TENSOR_TEXT_BYTES_MIN, &count);
 
-	if (st != WEFT_OK || (count == 0 && may_be_none)) {
+	if (st != WEFT_OK) {
 		return st;
 	}
-	if (count == 0) {
+	if (count == 0 && !may_be_none) {
 		return bad(cursor, "must count at least 1");
+	}
+	if (count == 0) {
+		return check_shapes(cursor);
 	}
 	out->tensor = wf_zalloc_array(env, count, sizeof(*out->tensor));
 	if (out->tensor == NULL) {
@@ -468,11 +483,7 @@ parse_tensors(struct wf_env *env, struct cursor *cursor, struct wf_manifest *out
 	for (uint32_t i = 0; st == WEFT_OK && i < out->tensor_count; i++) {
 		st = parse_tensor(cursor, i == 0 ? "" : out->tensor[i - 1].name, &out->tensor[i]);
 	}
-	if (st == WEFT_OK && cursor->shape_count == 0 &&
-	    (cursor->has & WF_MANIFEST_FORMAT_SHAPES) != 0) {
-		return bad(cursor, "no tensor has a shape, as a format of this version must");
-	}
-	return st;
+	return st == WEFT_OK ? check_shapes(cursor) : st;
 }
 
 static enum weft_status
@@ -486,7 +497,8 @@ parse_table(struct cursor *cursor, const char *before, struct wf_manifest_table 
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (parse_word(cursor, out->name, sizeof(out->name)) == NULL || !is_name(out->name)) {
+	if (parse_word(cursor, out->name, sizeof(out->name)) == NULL ||
+	    !wf_saved_name_is_file(out->name)) {
 		return bad(cursor, "must have a name that a file can have");
 	}
 	if (strcmp(before, out->name) >= 0) {
@@ -535,6 +547,70 @@ parse_tables(struct wf_env *env, struct cursor *cursor, struct wf_manifest *out)
 	return st;
 }
 
+static enum weft_status
+parse_aside(struct cursor *cursor, const char *before, struct wf_manifest_aside *out)
+{
+	char word[WF_MANIFEST_NAME_BYTES];
+	uint64_t bytes = 0;
+	enum weft_status st = parse_line(cursor, "aside");
+
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (parse_word(cursor, out->name, sizeof(out->name)) == NULL ||
+	    !wf_saved_name_is_file(out->name)) {
+		return bad(cursor, "must have a name that a file can have");
+	}
+	if (strcmp(before, out->name) >= 0) {
+		return bad(cursor, "names must be in ascending order");
+	}
+	if (parse_word(cursor, word, sizeof(word)) == NULL ||
+	    !wf_array_type_by_name(word, &out->type) ||
+	    parse_word(cursor, out->shape, sizeof(out->shape)) == NULL || !at_end(cursor) ||
+	    !wf_manifest_aside_bytes(out->type, out->shape, &out->bytes)) {
+		return bad(cursor, "must have a type like i64 and a shape like 4,3,3,3");
+	}
+	st = parse_line(cursor, "file");
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (parse_word(cursor, word, sizeof(word)) == NULL || strcmp(word, out->name) != 0 ||
+	    !parse_u64(cursor, &bytes) || bytes != out->bytes || !parse_crc(cursor, &out->crc) ||
+	    !at_end(cursor)) {
+		return bad(cursor, "must have the array's file, the bytes of its elements, and a "
+				   "checksum of 8 digits");
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+parse_asides(struct wf_env *env, struct cursor *cursor, struct wf_manifest *out)
+{
+	uint32_t count = 0;
+	enum weft_status st = parse_count(cursor, "asides", ASIDE_TEXT_BYTES_MIN, &count);
+
+	if (st == WEFT_OK && count == 0) {
+		st = bad(cursor, "must count at least 1");
+	}
+	if (st != WEFT_OK) {
+		return st;
+	}
+	out->aside = wf_zalloc_array(env, count, sizeof(*out->aside));
+	if (out->aside == NULL) {
+		return wf_fail(WEFT_NOMEM, "manifest: %" PRIu32 " arrays aside", count);
+	}
+	out->aside_count = count;
+	for (uint32_t i = 0; st == WEFT_OK && i < count; i++) {
+		st = parse_aside(cursor, i == 0 ? "" : out->aside[i - 1].name, &out->aside[i]);
+		if (st == WEFT_OK && out->tensor_count > 0 &&
+		    bsearch(out->aside[i].name, out->tensor, out->tensor_count,
+			    sizeof(*out->tensor), compare_tensor) != NULL) {
+			st = bad(cursor, "a tensor has the same file");
+		}
+	}
+	return st;
+}
+
 enum weft_status
 wf_manifest_decode(struct wf_env *env, const char *text, size_t bytes, struct wf_manifest *out)
 {
@@ -550,6 +626,9 @@ wf_manifest_decode(struct wf_env *env, const char *text, size_t bytes, struct wf
 	}
 	if (st == WEFT_OK && (cursor.has & WF_MANIFEST_FORMAT_TABLES) != 0) {
 		st = parse_tables(env, &cursor, &manifest);
+	}
+	if (st == WEFT_OK && (cursor.has & WF_MANIFEST_FORMAT_ASIDES) != 0) {
+		st = parse_asides(env, &cursor, &manifest);
 	}
 	if (st == WEFT_OK && cursor.at != cursor.bytes) {
 		st = bad(&cursor, "must be the last line before the checksum");
@@ -567,6 +646,7 @@ wf_manifest_fini(struct wf_env *env, struct wf_manifest *manifest)
 {
 	wf_free(env, manifest->tensor, manifest->tensor_count * sizeof(*manifest->tensor));
 	wf_free(env, manifest->table, manifest->table_count * sizeof(*manifest->table));
+	wf_free(env, manifest->aside, manifest->aside_count * sizeof(*manifest->aside));
 	*manifest = (struct wf_manifest){0};
 }
 
@@ -619,12 +699,28 @@ add_tables(struct text *text, const struct wf_manifest *manifest)
 	}
 }
 
+static void
+add_asides(struct text *text, const struct wf_manifest *manifest)
+{
+	if (manifest->aside_count > 0) {
+		add(text, "asides %u\n", manifest->aside_count);
+	}
+	for (uint32_t i = 0; i < manifest->aside_count; i++) {
+		const struct wf_manifest_aside *aside = &manifest->aside[i];
+		add(text, "aside %s %s %s\n", aside->name, wf_array_type_about(aside->type)->name,
+		    aside->shape);
+		add(text, "file %s %" PRIu64 " %08" PRIx32 "\n", aside->name, aside->bytes,
+		    aside->crc);
+	}
+}
+
 /* What it has besides the least. */
 static uint32_t
 extras_of(const struct wf_manifest *manifest)
 {
 	uint32_t has = manifest->table_count > 0 ? WF_MANIFEST_FORMAT_TABLES : 0;
 
+	has |= manifest->aside_count > 0 ? WF_MANIFEST_FORMAT_ASIDES : 0;
 	has |= manifest->about.batch > 0 ? WF_MANIFEST_FORMAT_BATCH : 0;
 	for (uint32_t i = 0; i < manifest->tensor_count; i++) {
 		has |= manifest->tensor[i].shape[0] != '\0' ? WF_MANIFEST_FORMAT_SHAPES : 0;
@@ -650,6 +746,7 @@ wf_manifest_encode(const struct wf_manifest *manifest, char *out, size_t room)
 		add_tensor(&text, &manifest->tensor[i]);
 	}
 	add_tables(&text, manifest);
+	add_asides(&text, manifest);
 	uint32_t crc = text.bytes < room ? wf_crc32c(0, out, text.bytes) : 0;
 	add(&text, "crc32c %08" PRIx32 "\n", crc);
 	return text.bytes;

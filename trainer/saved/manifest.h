@@ -10,13 +10,13 @@
 /* The manifest of a save that is being written, created first and removed at the end: it names the
  * files without sizes and checksums. */
 #define WF_MANIFEST_DRAFT ".draft"
-/* The version of the format, 1 to 8: 1, and for what it has besides: */
+/* The version of the format, 1 to 16: 1, and for what it has besides: */
 #define WF_MANIFEST_FORMAT 1u
 #define WF_MANIFEST_FORMAT_TABLES 1u /* tables */
 #define WF_MANIFEST_FORMAT_BATCH 2u  /* the batches of a pass that is not complete */
 #define WF_MANIFEST_FORMAT_SHAPES 4u /* shapes of tensors */
-#define WF_MANIFEST_FORMAT_ALL                                                                     \
-	(WF_MANIFEST_FORMAT_TABLES | WF_MANIFEST_FORMAT_BATCH | WF_MANIFEST_FORMAT_SHAPES)
+#define WF_MANIFEST_FORMAT_ASIDES 8u /* arrays that are kept for other programs */
+#define WF_MANIFEST_FORMAT_ALL 15u
 #define WF_MANIFEST_BYTES_MAX (4u << 20)
 #define WF_TENSOR_HEADER_BYTES 16u /* of a parameter file */
 
@@ -40,13 +40,24 @@ struct wf_manifest_table {
 	struct wf_rows_head head;
 };
 
-/* Something is in it: tensors, tables or both. */
+struct wf_manifest_aside {
+	char name[WF_SAVED_NAME_BYTES];
+	enum wf_array_type type;
+	char shape[WF_SHAPE_TEXT_BYTES];
+	uint64_t bytes; /* of the file, and its CRC32C */
+	uint32_t crc;
+};
+
+/* Something is in it: tensors, tables or asides. */
 struct wf_manifest {
 	struct wf_saved_about about;
 	uint32_t tensor_count;
 	struct wf_manifest_tensor *tensor; /* [tensor_count], names ascending */
 	uint32_t table_count;
 	struct wf_manifest_table *table; /* [table_count], names ascending */
+	uint32_t aside_count;
+	struct wf_manifest_aside
+		*aside; /* [aside_count], names ascending, none of them a tensor's */
 };
 
 /* Bytes of each of the tensor's files; 0: more than a file can have. */
@@ -54,6 +65,8 @@ uint64_t wf_manifest_file_bytes(uint64_t rows, uint64_t cols);
 /* Name of file `idx` of a tensor, 0: values. `out` is [WF_SAVED_NAME_BYTES + 16]. */
 #define WF_MANIFEST_NAME_BYTES (WF_SAVED_NAME_BYTES + 16u)
 void wf_manifest_file_name(const char *tensor, unsigned idx, char *out);
+/* Bytes of such an array's file; false: it is no shape, or more than a file can have. */
+bool wf_manifest_aside_bytes(enum wf_array_type type, const char *shape, uint64_t *out);
 /* Name of a table's file. */
 void wf_manifest_rows_name(const char *table, char *out);
 /* Whether a file of that name is one of a tensor or a table; a zeroed manifest has none. */

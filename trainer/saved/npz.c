@@ -19,6 +19,7 @@
 #define ZIP_DATE 0x21u      /* 1980-01-01, so that a file depends on its contents alone */
 #define IN_EXTRA UINT32_MAX /* the size is in the zip64 field */
 #define ZIP64_FIELD 1u
+#define NAME_IS_UTF8 0x800u
 
 struct entry {
 	uint64_t offset; /* of its header in the file */
@@ -36,36 +37,36 @@ struct npz {
 static void
 make_tuple(const char *shape, char *out)
 {
-	const bool is_one = strchr(shape, ',') == NULL;
+	const char *end = strchr(shape, ',') == NULL ? ",)" : ")";
+	size_t used = 1;
 
 	if (strcmp(shape, WF_SHAPE_SCALAR) == 0) {
-		strcpy(out, shape);
+		snprintf(out, 2 * WF_SHAPE_TEXT_BYTES, "%s", shape);
 		return;
 	}
-	*out++ = '(';
+	out[0] = '(';
 	for (; *shape != '\0'; shape++) {
-		*out++ = *shape;
+		out[used++] = *shape;
 		if (*shape == ',') {
-			*out++ = ' ';
+			out[used++] = ' ';
 		}
 	}
-	strcpy(out, is_one ? ",)" : ")");
+	snprintf(out + used, 2 * WF_SHAPE_TEXT_BYTES - used, "%s", end);
 }
 
 /* The header of an npy file. Returns its bytes. */
 static size_t
 make_npy_header(const struct wf_saved_array *array, uint8_t *out)
 {
-	static const char *const types[] = {
-		[WF_ARRAY_F32] = "<f4", [WF_ARRAY_U32] = "<u4", [WF_ARRAY_U64] = "<u8"};
+	const struct wf_array_type_about *type = wf_array_type_about(array->type);
 	char shape[2 * WF_SHAPE_TEXT_BYTES];
 	char *text = (char *)out + NPY_PREFIX_BYTES;
 
 	make_tuple(array->shape, shape);
 	memset(out, ' ', NPY_HEADER_BYTES_MAX);
 	int length = snprintf(text, NPY_HEADER_BYTES_MAX - NPY_PREFIX_BYTES,
-			      "{'descr': '%s', 'fortran_order': False, 'shape': %s, }",
-			      types[array->type], shape);
+			      "{'descr': '%s%s', 'fortran_order': False, 'shape': %s, }",
+			      type->bytes == 1 ? "|" : "<", type->npy, shape);
 	WF_ASSERT(length > 0 && (size_t)length < NPY_HEADER_BYTES_MAX - NPY_PREFIX_BYTES - 1);
 	text[length] = ' ';
 	size_t bytes = NPY_PREFIX_BYTES + (size_t)length + 1;
@@ -108,14 +109,23 @@ sum_up(const struct npz *npz, const struct wf_saved_array *array, struct entry *
 	return st;
 }
 
+static bool
+is_ascii(const char *name)
+{
+	while ((unsigned char)*name >= 1 && (unsigned char)*name < 0x80) {
+		name++;
+	}
+	return *name == '\0';
+}
+
 /* What local and central headers have alike. */
 static void
 put_about(struct wf_writer *w, const struct entry *entry, const char *name, uint16_t extra_bytes)
 {
 	wf_put_u16(w, ZIP_VERSION);
-	wf_put_u16(w, 0); /* flags */
-	wf_put_u16(w, 0); /* stored */
-	wf_put_u16(w, 0); /* time */
+	wf_put_u16(w, is_ascii(name) ? 0 : NAME_IS_UTF8); /* flags */
+	wf_put_u16(w, 0);                                 /* stored */
+	wf_put_u16(w, 0);                                 /* time */
 	wf_put_u16(w, ZIP_DATE);
 	wf_put_u32(w, entry->crc);
 	wf_put_u32(w, IN_EXTRA); /* bytes, stored */
@@ -283,5 +293,15 @@ write_all(const struct wf_saved *saved, bool with_state, struct wf_saved_file *t
 enum weft_status
 wf_saved_export_npz(const struct wf_saved *saved, const char *path, bool with_state)
 {
+	for (uint32_t i = 0; i < saved->manifest.aside_count; i++) {
+		const struct wf_manifest_aside *aside = &saved->manifest.aside[i];
+		if (wf_array_type_about(aside->type)->npy == NULL) {
+			return wf_fail(WEFT_DATA,
+				       "%s: array %s is of %s, which NumPy does not have; use "
+				       "safetensors",
+				       saved->path, aside->name,
+				       wf_array_type_about(aside->type)->name);
+		}
+	}
 	return wf_export(saved, with_state, path, write_all);
 }

@@ -29,6 +29,13 @@ check_values_alone(const struct wf_saved *saved, bool with_state)
 			       "npz or safetensors",
 			       saved->path);
 	}
+	if (saved->manifest.aside_count > 0) {
+		return wf_fail(WEFT_INVALID,
+			       "%s: keeps arrays aside that are not of f32, such as %s, which the "
+			       "formats paddle and tar cannot hold; use npz or safetensors, or "
+			       "import the model without them (--skip)",
+			       saved->path, saved->manifest.aside[0].name);
+	}
 	return WEFT_OK;
 }
 

@@ -176,7 +176,8 @@ wf_parameter_config_decode(const uint8_t *bytes, size_t count, struct wf_paramet
 		wf_import_shape_add(&out->shape, 1);
 		wf_import_shape_add(&out->shape, out->count);
 	}
-	return !out->shape.is_bad && wf_shape_elements(&out->shape.shape) == out->count;
+	return !out->shape.is_bad && out->count > 0 &&
+	       wf_shape_elements(&out->shape.shape) == out->count;
 }
 
 static uint8_t *

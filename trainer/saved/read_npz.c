@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NumPy's npz: a zip file of npy files, stored or deflated, as numpy.savez and savez_compressed
- * write it. An npy file is a magic, a version, a length, a Python dictionary of that length with
- * type, order and shape, and the values. Thread: the caller's. */
+/* NumPy's npy, and npz: a zip file of npy files, stored or deflated, as numpy.savez and
+ * savez_compressed write it. An npy file is a magic, a version, a length, a Python dictionary of
+ * that length with type, order and shape, and the values. Thread: the caller's. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -160,31 +160,28 @@ read_dictionary(const char *text, size_t bytes, struct about *out)
 	return !d.is_bad && d.at == d.end && out->has_type && out->has_order && out->has_shape;
 }
 
+/* "<f4": the byte order, and the type; "|u1" where there is none. */
+static bool
+parse_type(const char *text, struct wf_import_entry *out)
+{
+	if (strchr("<>|", text[0]) == NULL || text[0] == '\0' ||
+	    !wf_array_type_by_npy(text + 1, &out->array.type)) {
+		return false;
+	}
+	out->is_big_endian = text[0] == '>';
+	return text[0] != '|' || wf_array_type_about(out->array.type)->bytes == 1;
+}
+
 static void
 apply_about(const struct about *about, struct wf_import_entry *out)
 {
-	static const struct {
-		const char *name;
-		enum wf_value_type type;
-	} types[] = {{"<f4", WF_VALUE_F32}, {"<f8", WF_VALUE_F64}, {"<f2", WF_VALUE_F16}};
-	size_t i = 0;
-
-	wf_import_shape_apply(&about->shape, out);
-	while (i < sizeof(types) / sizeof(types[0]) && strcmp(types[i].name, about->type) != 0) {
-		i++;
-	}
-	if (i == sizeof(types) / sizeof(types[0])) {
-		out->array.objection =
-			"is not an array of little-endian floats of 16, 32 or 64 bits; convert it "
-			"with astype('<f4')";
+	if (!parse_type(about->type, out)) {
+		out->array.objection = "is not an array of floats of 16, 32 or 64 bits, whole "
+				       "numbers of 8 to 64, or bool";
 		return;
 	}
-	out->type = types[i].type;
 	out->is_by_columns = about->is_by_columns;
-	if (about->is_by_columns && about->shape.shape.dims > 2) {
-		out->array.objection = "has more than two dimensions in Fortran's order; save it "
-				       "with numpy.ascontiguousarray";
-	}
+	wf_import_shape_apply(&about->shape, out);
 }
 
 /* The header of an npy file, from its first byte on. */
@@ -230,21 +227,21 @@ read_header(struct wf_unpack *from, struct wf_import_entry *out)
 	return WEFT_OK;
 }
 
+/* The npy file that takes `bytes` unpacked. */
 static enum weft_status
-look_at(struct wf_import *import, const struct wf_zip_member *member, struct wf_import_entry *out)
+look_at(struct wf_import *import, uint64_t bytes, struct wf_import_entry *out)
 {
 	struct wf_unpack from;
 
-	enum weft_status st = wf_unpack_open(&from, &import->file, member->at, member->stored_bytes,
-					     member->is_deflated);
+	enum weft_status st =
+		wf_unpack_open(&from, &import->file, out->at, out->stored_bytes, out->is_deflated);
 	if (st != WEFT_OK) {
 		return st;
 	}
 	st = read_header(&from, out);
 	wf_unpack_close(&from);
 	if (st == WEFT_OK && out->array.objection == NULL &&
-	    (member->bytes < out->skip_bytes ||
-	     wf_import_value_bytes(out) != member->bytes - out->skip_bytes)) {
+	    (bytes < out->skip_bytes || !wf_import_takes_bytes(out, bytes - out->skip_bytes))) {
 		out->array.objection = "does not have as many values as its shape";
 	}
 	return st;
@@ -263,8 +260,13 @@ add_member(void *arg, const struct wf_zip_member *member)
 		.zip_crc = member->crc,
 	};
 
-	if (member->objection != NULL) {
-		entry.array.objection = member->objection;
+	entry.array.objection = member->objection;
+	for (size_t i = 0; i < name_bytes && !member->is_utf8; i++) {
+		if ((unsigned char)member->name[i] >= 0x80) {
+			entry.array.objection = "has a name that is not marked as UTF-8";
+		}
+	}
+	if (entry.array.objection != NULL) {
 		return wf_import_add(import, &entry, member->name, name_bytes);
 	}
 	if (name_bytes <= ENDING_BYTES ||
@@ -272,7 +274,7 @@ add_member(void *arg, const struct wf_zip_member *member)
 		entry.array.objection = "is not an npy file";
 		return wf_import_add(import, &entry, member->name, name_bytes);
 	}
-	enum weft_status st = look_at(import, member, &entry);
+	enum weft_status st = look_at(import, member->bytes, &entry);
 	return st == WEFT_OK
 		       ? wf_import_add(import, &entry, member->name, name_bytes - ENDING_BYTES)
 		       : st;
@@ -282,4 +284,19 @@ enum weft_status
 wf_import_list_npz(struct wf_import *import)
 {
 	return wf_zip_each(import->env, &import->file, add_member, import);
+}
+
+enum weft_status
+wf_import_list_npy(struct wf_import *import)
+{
+	const char *slash = strrchr(import->path, '/');
+	const char *name = slash == NULL ? import->path : slash + 1;
+	size_t bytes = strlen(name);
+	struct wf_import_entry entry = {.stored_bytes = import->file.bytes};
+
+	if (bytes > ENDING_BYTES && strcmp(name + bytes - ENDING_BYTES, ENDING) == 0) {
+		bytes -= ENDING_BYTES;
+	}
+	enum weft_status st = look_at(import, import->file.bytes, &entry);
+	return st == WEFT_OK ? wf_import_add(import, &entry, name, bytes) : st;
 }

@@ -4,6 +4,7 @@
  * shapes. Also saves of our own. Thread: the caller's. */
 #include <dirent.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -30,17 +31,26 @@ wf_import_parameter(struct wf_saved_file *file, uint64_t at, uint64_t bytes,
 	const uint32_t value_bytes = wf_load_u32(header + 4);
 	const uint64_t count = wf_load_u64(header + 8);
 	out->stored_bytes = bytes - sizeof(header);
-	out->type = value_bytes == 8 ? WF_VALUE_F64 : WF_VALUE_F32;
+	out->array.type = value_bytes == 8 ? WF_ARRAY_F64 : WF_ARRAY_F32;
 	out->array.rows = count;
 	if (wf_load_u32(header) != 0 || (value_bytes != 4 && value_bytes != 8)) {
 		out->array.objection =
 			"is not a parameter file: it does not begin with format 0 and "
 			"4 or 8 bytes a value";
-	} else if (wf_import_value_bytes(out) != out->stored_bytes || out->stored_bytes == 0) {
+	} else if (!wf_import_takes_bytes(out, out->stored_bytes) || out->stored_bytes == 0) {
 		out->array.objection = "does not have as many values as its header gives, or has "
 				       "more bytes after them, as sparse parameters do";
 	}
 	return WEFT_OK;
+}
+
+/* Whether a file is found again by the name that its array gets. */
+static bool
+is_settled(const char *name)
+{
+	char file[WF_SAVED_NAME_BYTES];
+
+	return wf_saved_name_settle(name, file) == WEFT_OK && strcmp(name, file) == 0;
 }
 
 static enum weft_status
@@ -49,7 +59,10 @@ add_file(struct wf_import *import, struct wf_saved_file *file, const char *name)
 	struct wf_import_entry entry;
 
 	enum weft_status st = wf_import_parameter(file, 0, file->bytes, &entry);
-	return st == WEFT_OK ? wf_import_add(import, &entry, name, strlen(name)) : st;
+	if (st == WEFT_OK && !is_settled(name)) {
+		entry.array.objection = "has a name that weft export would write in another way";
+	}
+	return st == WEFT_OK ? wf_import_add_file(import, &entry, name, strlen(name)) : st;
 }
 
 static enum weft_status
@@ -102,6 +115,27 @@ wf_import_list_parameters(struct wf_import *import)
 	return add_file(import, &import->file, slash == NULL ? import->path : slash + 1);
 }
 
+static int
+by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct wf_import_entry *)a)->array.name,
+		      ((const struct wf_import_entry *)b)->array.name);
+}
+
+/* Under the name that its file has, which may be that of an older weft. */
+static enum weft_status
+add_of_pass(struct wf_import *import, const struct wf_import_entry *entry, const char *file)
+{
+	enum weft_status st = wf_import_add_file(import, entry, file, strlen(file));
+
+	if (st == WEFT_OK) {
+		struct wf_import_array *array = &import->entry[import->entry_count - 1].array;
+		memcpy(array->name, file, strlen(file) + 1);
+		array->objection = NULL;
+	}
+	return st;
+}
+
 enum weft_status
 wf_import_list_pass(struct wf_import *import)
 {
@@ -116,7 +150,19 @@ wf_import_list_pass(struct wf_import *import)
 		struct wf_import_entry entry = {
 			.array = {.rows = tensor->rows, .cols = tensor->cols}, .idx = i};
 		memcpy(entry.array.shape, tensor->shape, sizeof(entry.array.shape));
-		st = wf_import_add(import, &entry, tensor->name, strlen(tensor->name));
+		st = add_of_pass(import, &entry, tensor->name);
+	}
+	for (uint32_t i = 0; st == WEFT_OK && i < manifest->aside_count; i++) {
+		const struct wf_manifest_aside *aside = &manifest->aside[i];
+		struct wf_import_entry entry = {
+			.array = {.type = aside->type}, .idx = i, .is_aside = true};
+		struct wf_import_shape shape = {0};
+		shape.is_bad = !wf_shape_parse(aside->shape, &shape.shape);
+		wf_import_shape_apply(&shape, &entry);
+		st = add_of_pass(import, &entry, aside->name);
+	}
+	if (st == WEFT_OK && import->entry_count > 0) {
+		qsort(import->entry, import->entry_count, sizeof(*import->entry), by_name);
 	}
 	return st;
 }

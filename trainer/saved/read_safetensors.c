@@ -90,27 +90,6 @@ pass_metadata(struct wf_json *json)
 	wf_json_need(json, '}');
 }
 
-static void
-parse_type(const char *name, struct wf_import_entry *out)
-{
-	static const struct {
-		const char *name;
-		enum wf_value_type type;
-	} types[] = {
-		{"F32", WF_VALUE_F32},
-		{"F16", WF_VALUE_F16},
-		{"BF16", WF_VALUE_BF16},
-		{"F64", WF_VALUE_F64},
-	};
-	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
-		if (strcmp(types[i].name, name) == 0) {
-			out->type = types[i].type;
-			return;
-		}
-	}
-	out->array.objection = "is not an array of floats of 16, 32 or 64 bits";
-}
-
 static enum weft_status
 add_array(struct wf_import *import, struct wf_json *json, uint64_t data_at)
 {
@@ -135,13 +114,15 @@ add_array(struct wf_import *import, struct wf_json *json, uint64_t data_at)
 			       " of an array are not within the data, which has %" PRIu64,
 			       import->path, about.from, about.to, data_bytes);
 	}
-	parse_type(about.type, &entry);
-	if (entry.array.objection == NULL) {
+	if (wf_array_type_by_safetensors(about.type, &entry.array.type)) {
 		wf_import_shape_apply(&about.shape, &entry);
+	} else {
+		entry.array.objection = "is not an array of floats of 16, 32 or 64 bits, whole "
+					"numbers of 8 to 64, or BOOL";
 	}
 	entry.at = data_at + about.from;
 	entry.stored_bytes = about.to - about.from;
-	if (entry.array.objection == NULL && wf_import_value_bytes(&entry) != entry.stored_bytes) {
+	if (entry.array.objection == NULL && !wf_import_takes_bytes(&entry, entry.stored_bytes)) {
 		entry.array.objection = "does not have as many bytes as its shape";
 	}
 	return wf_import_add(import, &entry, name, name_bytes);

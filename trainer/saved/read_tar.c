@@ -120,7 +120,7 @@ add_config(struct wf_import *import, const struct wf_tar_header *header, uint64_
 	} else {
 		wf_import_shape_apply(&config.shape, &entry);
 	}
-	return wf_import_add(import, &entry, header->name, name_bytes);
+	return wf_import_add_file(import, &entry, header->name, name_bytes);
 }
 
 static enum weft_status
@@ -129,7 +129,8 @@ add_parameter(struct wf_import *import, const struct wf_tar_header *header, uint
 	struct wf_import_entry entry;
 
 	enum weft_status st = wf_import_parameter(&import->file, at, header->bytes, &entry);
-	return st == WEFT_OK ? wf_import_add(import, &entry, header->name, header->name_bytes) : st;
+	return st == WEFT_OK ? wf_import_add_file(import, &entry, header->name, header->name_bytes)
+			     : st;
 }
 
 /* A member as it is called without the folder that a tar of "." has before each. */

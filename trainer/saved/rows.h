@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rows: the rows of one sparse table in one file, partition by partition, by ascending key, each
  * partition with its checksum. The file does not depend on lanes: what any number of them saved,
- * any other number loads. README.md has the format.
+ * any other number loads. rows.md has the format.
  *
  * The writer gets rows from a source that is not trusted (a lane may be far away), so it refuses
  * what the reader would not accept. Thread: the caller's. Blocks on the disk. */

@@ -34,13 +34,18 @@ add(struct json *json, const char *format, ...)
 	json->bytes += (size_t)bytes;
 }
 
-/* Of printable text, as everything from a manifest is. */
+/* Of UTF-8, in which the names of imported arrays are. */
 static void
 add_string(struct json *json, const char *text)
 {
 	add(json, "\"");
 	for (; *text != '\0'; text++) {
-		add(json, *text == '"' || *text == '\\' ? "\\%c" : "%c", *text);
+		const unsigned char byte = (unsigned char)*text;
+		if (byte < ' ' || byte == 0x7f) {
+			add(json, "\\u%04x", byte);
+		} else {
+			add(json, byte == '"' || byte == '\\' ? "\\%c" : "%c", byte);
+		}
 	}
 	add(json, "\"");
 }
@@ -59,13 +64,11 @@ add_metadata(struct json *json, const struct wf_saved_about *about)
 static void
 add_array(struct json *json, const struct wf_saved_array *array, uint64_t at)
 {
-	static const char *const types[] = {
-		[WF_ARRAY_F32] = "F32", [WF_ARRAY_U32] = "U32", [WF_ARRAY_U64] = "U64"};
-
 	add(json, ",");
 	add_string(json, array->name);
 	add(json, ":{\"dtype\":\"%s\",\"shape\":[%s],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}",
-	    types[array->type], strcmp(array->shape, WF_SHAPE_SCALAR) == 0 ? "" : array->shape, at,
+	    wf_array_type_about(array->type)->safetensors,
+	    strcmp(array->shape, WF_SHAPE_SCALAR) == 0 ? "" : array->shape, at,
 	    at + wf_array_bytes(array));
 }
 
@@ -116,8 +119,11 @@ write_header(const struct wf_saved *saved, bool with_state, struct wf_saved_file
 static enum weft_status
 check_reserved(const struct wf_saved *saved)
 {
-	for (uint32_t i = 0; i < saved->manifest.tensor_count; i++) {
-		if (strcmp(saved->manifest.tensor[i].name, RESERVED_NAME) == 0) {
+	struct wf_array_cursor cursor = {0};
+	struct wf_saved_array array;
+
+	while (wf_arrays_next(saved, false, &cursor, &array)) {
+		if (strcmp(array.name, RESERVED_NAME) == 0) {
 			return wf_fail(WEFT_DATA,
 				       "%s: a tensor is named " RESERVED_NAME
 				       ", which is reserved in safetensors",

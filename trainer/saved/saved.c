@@ -8,19 +8,25 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "trainer/saved/aside.h"
 #include "trainer/saved/directory.h"
 #include "trainer/saved/internal.h"
 #include "trainer/saved/tensors.h"
+
+/* Something to save, by the name of its file. */
+struct named {
+	char name[WF_SAVED_NAME_BYTES];
+	const void *from; /* the caller's wf_saved_tensor, _table or _aside */
+};
 
 /* A save being written. */
 struct writer {
 	struct wf_env *env;
 	struct wf_saved_way way;
 	struct wf_manifest manifest;
-	const struct wf_saved_tensor **tensor; /* [tensor_count], names ascending */
-	uint32_t tensor_count;
-	const struct wf_saved_table **table; /* [table_count], names ascending */
-	uint32_t table_count;
+	struct named *tensor; /* [tensor_count] of the manifest, names ascending */
+	struct named *table;  /* [table_count], likewise */
+	struct named *aside;  /* [aside_count], likewise */
 };
 
 /* One word, or as many as one likes, that a line of the manifest can have. */
@@ -40,21 +46,33 @@ check_text(const char *what, const char *text, bool is_word)
 }
 
 static int
-compare_tensors(const void *a, const void *b)
+compare_named(const void *a, const void *b)
 {
-	const struct wf_saved_tensor *const *left = a;
-	const struct wf_saved_tensor *const *right = b;
-
-	return strcmp((*left)->name, (*right)->name);
+	return strcmp(((const struct named *)a)->name, ((const struct named *)b)->name);
 }
 
-static int
-compare_tables(const void *a, const void *b)
+/* `first`: the first of the caller's structs, each of which begins with its name. */
+static enum weft_status
+name_all(const char *what, const void *first, size_t item_bytes, uint32_t count, struct named *out)
 {
-	const struct wf_saved_table *const *left = a;
-	const struct wf_saved_table *const *right = b;
-
-	return strcmp((*left)->name, (*right)->name);
+	for (uint32_t i = 0; i < count; i++) {
+		const char *name = NULL;
+		out[i].from = (const char *)first + i * item_bytes;
+		memcpy(&name, out[i].from, sizeof(name));
+		enum weft_status st = wf_saved_name_settle(name, out[i].name);
+		if (st != WEFT_OK) {
+			return st;
+		}
+	}
+	if (count > 0) {
+		qsort(out, count, sizeof(*out), compare_named);
+	}
+	for (uint32_t i = 1; i < count; i++) {
+		if (strcmp(out[i - 1].name, out[i].name) == 0) {
+			return wf_fail(WEFT_INVALID, "%s %s: occurs twice", what, out[i].name);
+		}
+	}
+	return WEFT_OK;
 }
 
 static enum weft_status
@@ -66,8 +84,9 @@ check_shape(const struct wf_saved_tensor *tensor)
 		return wf_fail(WEFT_INVALID, "tensor %s: %" PRIu64 " x %" PRIu64, tensor->name,
 			       tensor->rows, tensor->cols);
 	}
-	if (wf_saved_has_shape(tensor) && (!wf_shape_parse(tensor->shape, &shape) ||
-				  wf_shape_elements(&shape) != tensor->rows * tensor->cols)) {
+	if (wf_saved_has_shape(tensor) &&
+	    (!wf_shape_parse(tensor->shape, &shape) ||
+	     wf_shape_elements(&shape) != tensor->rows * tensor->cols)) {
 		return wf_fail(WEFT_INVALID,
 			       "tensor %s: shape %.100s is not one of %" PRIu64 " elements",
 			       tensor->name, tensor->shape, tensor->rows * tensor->cols);
@@ -76,45 +95,48 @@ check_shape(const struct wf_saved_tensor *tensor)
 }
 
 static enum weft_status
-check_tensors(const struct writer *writer)
+check_table(const struct wf_saved_table *table)
 {
-	for (uint32_t i = 0; i < writer->tensor_count; i++) {
-		const struct wf_saved_tensor *tensor = writer->tensor[i];
-		enum weft_status st = wf_saved_check_name(tensor->name);
-		if (st != WEFT_OK) {
-			return st;
-		}
-		if (i > 0 && strcmp(writer->tensor[i - 1]->name, tensor->name) == 0) {
-			return wf_fail(WEFT_INVALID, "tensor %s: occurs twice", tensor->name);
-		}
-		st = check_shape(tensor);
-		if (st != WEFT_OK) {
-			return st;
-		}
+	enum weft_status st = check_text("optimizer", table->optimizer, true);
+
+	return st == WEFT_OK ? wf_rows_check_head(&table->head) : st;
+}
+
+/* An array aside has a shape, and a file that no tensor has. */
+static enum weft_status
+check_aside(const struct writer *writer, const struct named *named)
+{
+	const struct wf_saved_aside *aside = named->from;
+	uint64_t bytes = 0;
+
+	if (!wf_manifest_aside_bytes(aside->type, aside->shape, &bytes)) {
+		return wf_fail(WEFT_INVALID, "array %s: %.100s is no shape", aside->name,
+			       aside->shape);
+	}
+	if (writer->manifest.tensor_count > 0 &&
+	    bsearch(named, writer->tensor, writer->manifest.tensor_count, sizeof(*named),
+		    compare_named) != NULL) {
+		return wf_fail(WEFT_INVALID, "array %s: a tensor has its name", aside->name);
 	}
 	return WEFT_OK;
 }
 
 static enum weft_status
-check_tables(const struct writer *writer)
+check_items(const struct writer *writer)
 {
-	for (uint32_t i = 0; i < writer->table_count; i++) {
-		const struct wf_saved_table *table = writer->table[i];
-		enum weft_status st = wf_saved_check_name(table->name);
-		if (st == WEFT_OK) {
-			st = check_text("optimizer", table->optimizer, true);
-		}
-		if (st == WEFT_OK) {
-			st = wf_rows_check_head(&table->head);
-		}
-		if (st != WEFT_OK) {
-			return st;
-		}
-		if (i > 0 && strcmp(writer->table[i - 1]->name, table->name) == 0) {
-			return wf_fail(WEFT_INVALID, "table %s: occurs twice", table->name);
-		}
+	const struct wf_manifest *manifest = &writer->manifest;
+	enum weft_status st = WEFT_OK;
+
+	for (uint32_t i = 0; st == WEFT_OK && i < manifest->tensor_count; i++) {
+		st = check_shape(writer->tensor[i].from);
 	}
-	return WEFT_OK;
+	for (uint32_t i = 0; st == WEFT_OK && i < manifest->table_count; i++) {
+		st = check_table(writer->table[i].from);
+	}
+	for (uint32_t i = 0; st == WEFT_OK && i < manifest->aside_count; i++) {
+		st = check_aside(writer, &writer->aside[i]);
+	}
+	return st;
 }
 
 static enum weft_status
@@ -134,6 +156,12 @@ alloc_list(struct wf_env *env, uint32_t count, size_t item_bytes)
 	return count == 0 ? NULL : wf_zalloc_array(env, count, item_bytes);
 }
 
+static bool
+is_lacking(const void *list, uint32_t count)
+{
+	return list == NULL && count > 0;
+}
+
 static enum weft_status
 writer_init(struct writer *writer, const struct wf_saved_content *content)
 {
@@ -141,43 +169,66 @@ writer_init(struct writer *writer, const struct wf_saved_content *content)
 	struct wf_env *env = writer->env;
 	const uint32_t tensors = content->tensor_count;
 	const uint32_t tables = content->table_count;
+	const uint32_t asides = content->aside_count;
 
-	writer->tensor_count = tensors;
-	writer->table_count = tables;
 	manifest->tensor_count = tensors;
 	manifest->table_count = tables;
+	manifest->aside_count = asides;
 	manifest->tensor = alloc_list(env, tensors, sizeof(*manifest->tensor));
 	manifest->table = alloc_list(env, tables, sizeof(*manifest->table));
-	writer->tensor = alloc_list(env, tensors, sizeof(const void *));
-	writer->table = alloc_list(env, tables, sizeof(const void *));
-	if ((tensors > 0 && (manifest->tensor == NULL || writer->tensor == NULL)) ||
-	    (tables > 0 && (manifest->table == NULL || writer->table == NULL))) {
-		return wf_fail(WEFT_NOMEM, "manifest of %u tensors and %u tables", tensors, tables);
+	manifest->aside = alloc_list(env, asides, sizeof(*manifest->aside));
+	writer->tensor = alloc_list(env, tensors, sizeof(struct named));
+	writer->table = alloc_list(env, tables, sizeof(struct named));
+	writer->aside = alloc_list(env, asides, sizeof(struct named));
+	if (is_lacking(manifest->tensor, tensors) || is_lacking(writer->tensor, tensors) ||
+	    is_lacking(manifest->table, tables) || is_lacking(writer->table, tables) ||
+	    is_lacking(manifest->aside, asides) || is_lacking(writer->aside, asides)) {
+		return wf_fail(WEFT_NOMEM, "manifest of %u tensors, %u tables and %u arrays",
+			       tensors, tables, asides);
 	}
 	return WEFT_OK;
+}
+
+static void
+list_tensor(const struct named *named, struct wf_manifest_tensor *entry)
+{
+	const struct wf_saved_tensor *tensor = named->from;
+
+	WF_ASSERT(tensor->state_count <= WF_SAVED_STATE_MAX);
+	memcpy(entry->name, named->name, sizeof(entry->name));
+	entry->rows = tensor->rows;
+	entry->cols = tensor->cols;
+	entry->state_count = tensor->state_count;
+	if (wf_saved_has_shape(tensor)) {
+		snprintf(entry->shape, sizeof(entry->shape), "%s", tensor->shape);
+	}
 }
 
 /* Writes what is known before any array: the draft of the manifest. */
 static void
 list_files(struct writer *writer)
 {
-	for (uint32_t i = 0; i < writer->tensor_count; i++) {
-		const struct wf_saved_tensor *tensor = writer->tensor[i];
-		struct wf_manifest_tensor *entry = &writer->manifest.tensor[i];
-		entry->rows = tensor->rows;
-		entry->cols = tensor->cols;
-		entry->state_count = tensor->state_count;
-		snprintf(entry->name, sizeof(entry->name), "%s", tensor->name);
-		if (wf_saved_has_shape(tensor)) {
-			snprintf(entry->shape, sizeof(entry->shape), "%s", tensor->shape);
-		}
+	struct wf_manifest *manifest = &writer->manifest;
+
+	for (uint32_t i = 0; i < manifest->tensor_count; i++) {
+		list_tensor(&writer->tensor[i], &manifest->tensor[i]);
 	}
-	for (uint32_t i = 0; i < writer->table_count; i++) {
-		const struct wf_saved_table *table = writer->table[i];
-		struct wf_manifest_table *entry = &writer->manifest.table[i];
-		snprintf(entry->name, sizeof(entry->name), "%s", table->name);
+	for (uint32_t i = 0; i < manifest->table_count; i++) {
+		const struct wf_saved_table *table = writer->table[i].from;
+		struct wf_manifest_table *entry = &manifest->table[i];
+		memcpy(entry->name, writer->table[i].name, sizeof(entry->name));
 		snprintf(entry->optimizer, sizeof(entry->optimizer), "%s", table->optimizer);
 		entry->dim = table->head.shape.dim;
+	}
+	for (uint32_t i = 0; i < manifest->aside_count; i++) {
+		const struct wf_saved_aside *aside = writer->aside[i].from;
+		struct wf_manifest_aside *entry = &manifest->aside[i];
+		memcpy(entry->name, writer->aside[i].name, sizeof(entry->name));
+		entry->type = aside->type;
+		snprintf(entry->shape, sizeof(entry->shape), "%s", aside->shape);
+		const bool is_shape =
+			wf_manifest_aside_bytes(aside->type, aside->shape, &entry->bytes);
+		WF_ASSERT(is_shape); /* check_aside */
 	}
 }
 
@@ -186,25 +237,21 @@ writer_fill(struct writer *writer, const struct wf_saved_about *about,
 	    const struct wf_saved_content *content)
 {
 	writer->manifest.about = *about;
-	for (uint32_t i = 0; i < writer->tensor_count; i++) {
-		WF_ASSERT(content->tensor[i].state_count <= WF_SAVED_STATE_MAX);
-		writer->tensor[i] = &content->tensor[i];
-	}
-	for (uint32_t i = 0; i < writer->table_count; i++) {
-		writer->table[i] = &content->table[i];
-	}
-	if (writer->tensor_count > 0) {
-		qsort(writer->tensor, writer->tensor_count, sizeof(const void *), compare_tensors);
-	}
-	if (writer->table_count > 0) {
-		qsort(writer->table, writer->table_count, sizeof(const void *), compare_tables);
-	}
 	enum weft_status st = check_about(about);
 	if (st == WEFT_OK) {
-		st = check_tensors(writer);
+		st = name_all("tensor", content->tensor, sizeof(*content->tensor),
+			      content->tensor_count, writer->tensor);
 	}
 	if (st == WEFT_OK) {
-		st = check_tables(writer);
+		st = name_all("table", content->table, sizeof(*content->table),
+			      content->table_count, writer->table);
+	}
+	if (st == WEFT_OK) {
+		st = name_all("array", content->aside, sizeof(*content->aside),
+			      content->aside_count, writer->aside);
+	}
+	if (st == WEFT_OK) {
+		st = check_items(writer);
 	}
 	if (st == WEFT_OK) {
 		list_files(writer);
@@ -215,8 +262,11 @@ writer_fill(struct writer *writer, const struct wf_saved_about *about,
 static void
 writer_fini(struct writer *writer)
 {
-	wf_free(writer->env, writer->tensor, writer->tensor_count * sizeof(const void *));
-	wf_free(writer->env, writer->table, writer->table_count * sizeof(const void *));
+	const struct wf_manifest *manifest = &writer->manifest;
+
+	wf_free(writer->env, writer->tensor, manifest->tensor_count * sizeof(struct named));
+	wf_free(writer->env, writer->table, manifest->table_count * sizeof(struct named));
+	wf_free(writer->env, writer->aside, manifest->aside_count * sizeof(struct named));
 	wf_manifest_fini(writer->env, &writer->manifest);
 }
 
@@ -230,14 +280,14 @@ spot_of(const struct writer *writer, const char *path)
 static enum weft_status
 write_tensor(struct writer *writer, uint32_t idx)
 {
-	const struct wf_saved_tensor *tensor = writer->tensor[idx];
+	const struct wf_saved_tensor *tensor = writer->tensor[idx].from;
 	struct wf_manifest_tensor *entry = &writer->manifest.tensor[idx];
 	char name[WF_MANIFEST_NAME_BYTES];
 	char path[WF_SAVED_PATH_BYTES];
 	enum weft_status st = WEFT_OK;
 
 	for (unsigned i = 0; st == WEFT_OK && i < 1 + tensor->state_count; i++) {
-		wf_manifest_file_name(tensor->name, i, name);
+		wf_manifest_file_name(entry->name, i, name);
 		st = wf_saved_join(writer->way.path, name, path);
 		if (st == WEFT_OK) {
 			const struct wf_saved_spot spot = spot_of(writer, path);
@@ -251,14 +301,14 @@ write_tensor(struct writer *writer, uint32_t idx)
 static enum weft_status
 write_table(struct writer *writer, uint32_t idx)
 {
-	const struct wf_saved_table *table = writer->table[idx];
+	const struct wf_saved_table *table = writer->table[idx].from;
 	struct wf_manifest_table *entry = &writer->manifest.table[idx];
 	struct wf_rows_writer *rows = NULL;
 	struct wf_rows_sum sum = {0};
 	char name[WF_MANIFEST_NAME_BYTES];
 	char path[WF_SAVED_PATH_BYTES];
 
-	wf_manifest_rows_name(table->name, name);
+	wf_manifest_rows_name(entry->name, name);
 	enum weft_status st = wf_saved_join(writer->way.path, name, path);
 	if (st == WEFT_OK) {
 		const struct wf_saved_spot spot = spot_of(writer, path);
@@ -270,6 +320,21 @@ write_table(struct writer *writer, uint32_t idx)
 	entry->rows = sum.row_count;
 	entry->bytes = sum.bytes;
 	entry->crc = sum.crc;
+	return st;
+}
+
+static enum weft_status
+write_aside(struct writer *writer, uint32_t idx)
+{
+	const struct wf_saved_aside *aside = writer->aside[idx].from;
+	struct wf_manifest_aside *entry = &writer->manifest.aside[idx];
+	char path[WF_SAVED_PATH_BYTES];
+
+	enum weft_status st = wf_saved_join(writer->way.path, entry->name, path);
+	if (st == WEFT_OK) {
+		const struct wf_saved_spot spot = spot_of(writer, path);
+		st = wf_aside_write(&spot, aside->bytes, entry->bytes, &entry->crc);
+	}
 	return st;
 }
 
@@ -317,11 +382,14 @@ write_all(struct writer *writer)
 {
 	enum weft_status st = write_manifest(writer, WF_MANIFEST_DRAFT);
 
-	for (uint32_t i = 0; st == WEFT_OK && i < writer->tensor_count; i++) {
+	for (uint32_t i = 0; st == WEFT_OK && i < writer->manifest.tensor_count; i++) {
 		st = write_tensor(writer, i);
 	}
-	for (uint32_t i = 0; st == WEFT_OK && i < writer->table_count; i++) {
+	for (uint32_t i = 0; st == WEFT_OK && i < writer->manifest.table_count; i++) {
 		st = write_table(writer, i);
+	}
+	for (uint32_t i = 0; st == WEFT_OK && i < writer->manifest.aside_count; i++) {
+		st = write_aside(writer, i);
 	}
 	return st == WEFT_OK ? write_manifest(writer, WF_MANIFEST_FILE) : st;
 }
@@ -332,7 +400,8 @@ wf_saved_write_all(struct wf_saved_folder *folder, const struct wf_saved_about *
 {
 	struct writer writer = {.env = folder->env};
 
-	WF_ASSERT(content->tensor_count > 0 || content->table_count > 0);
+	WF_ASSERT(content->tensor_count > 0 || content->table_count > 0 ||
+		  content->aside_count > 0);
 	enum weft_status st = writer_init(&writer, content);
 	if (st == WEFT_OK) {
 		st = writer_fill(&writer, about, content);
@@ -379,6 +448,17 @@ wf_saved_file_of(const struct wf_saved *saved, uint32_t idx, unsigned file,
 		.crc = entry->crc[file],
 	};
 	return wf_saved_join(saved->path, name, out->path);
+}
+
+enum weft_status
+wf_saved_read_aside(const struct wf_saved *saved, uint32_t idx, void *out, struct wf_saved_file *to)
+{
+	const struct wf_manifest_aside *entry = &saved->manifest.aside[idx];
+	char path[WF_SAVED_PATH_BYTES];
+	const struct wf_aside_file file = {.path = path, .bytes = entry->bytes, .crc = entry->crc};
+
+	enum weft_status st = wf_saved_join(saved->path, entry->name, path);
+	return st == WEFT_OK ? wf_aside_read(saved->calls, &file, out, to) : st;
 }
 
 static enum weft_status
@@ -481,6 +561,12 @@ check_files(struct wf_saved *saved)
 	}
 	for (uint32_t i = 0; i < saved->manifest.table_count; i++) {
 		enum weft_status st = check_rows(saved, i);
+		if (st != WEFT_OK) {
+			return st;
+		}
+	}
+	for (uint32_t i = 0; i < saved->manifest.aside_count; i++) {
+		enum weft_status st = wf_saved_read_aside(saved, i, NULL, NULL);
 		if (st != WEFT_OK) {
 			return st;
 		}

@@ -11,9 +11,10 @@
 #include <stdint.h>
 
 #include "base/env.h"
+#include "trainer/saved/array_type.h"
+#include "trainer/saved/names.h"
 #include "trainer/saved/rows.h"
 
-#define WF_SAVED_NAME_BYTES 128u
 #define WF_SAVED_STATE_MAX 5u
 
 /* What a save knows of its job. */
@@ -28,7 +29,7 @@ struct wf_saved_about {
 };
 
 struct wf_saved_tensor {
-	const char *name; /* lent; wf_saved_check_name */
+	const char *name; /* lent; wf_saved_name_settle makes it a file's */
 	uint64_t rows, cols;
 	float *value; /* [rows, cols] */
 	uint32_t state_count;
@@ -38,7 +39,7 @@ struct wf_saved_tensor {
 
 /* A sparse table to save. */
 struct wf_saved_table {
-	const char *name;      /* lent; wf_saved_check_name; no tensor has it */
+	const char *name;      /* lent; as a tensor's; no tensor has it */
 	const char *optimizer; /* one word: what the state belongs to */
 	struct wf_rows_head head;
 	/* Puts all partitions and their rows: wf_rows_begin and wf_rows_put. */
@@ -46,11 +47,23 @@ struct wf_saved_table {
 	void *source; /* fill's */
 };
 
+/* An array that is kept as it is, for a program that exports it again: what another program had
+ * beside its tensors of f32. */
+struct wf_saved_aside {
+	const char *name; /* lent; as a tensor's; neither tensor nor table has it */
+	enum wf_array_type type;
+	const char *shape; /* lent; base/shape.h */
+	const void *bytes; /* lent; little-endian, row by row */
+};
+
 struct wf_saved_content {
 	const struct wf_saved_tensor *tensor; /* [tensor_count] */
 	uint32_t tensor_count;
-	const struct wf_saved_table *table; /* [table_count]; something there is of either */
+	const struct wf_saved_table
+		*table; /* [table_count]; something there is of one of the three */
 	uint32_t table_count;
+	const struct wf_saved_aside *aside; /* [aside_count] */
+	uint32_t aside_count;
 };
 
 /* Where passes are saved. */
@@ -60,9 +73,6 @@ struct wf_saved_place {
 	const char *dir;                    /* may be a link to a folder */
 };
 
-/* Checks that a tensor's name can be the name of a file: WEFT_INVALID gives it and what is
- * allowed. */
-enum weft_status wf_saved_check_name(const char *name) WEFT_MUST_CHECK;
 /* "dir/pass-00003". `out` is [WF_SAVED_PATH_BYTES]. WEFT_INVALID: too long. */
 enum weft_status wf_saved_pass_path(const char *dir, uint64_t pass, char *out) WEFT_MUST_CHECK;
 /* The folder, open and locked: no other process saves there while it is open. */
@@ -134,6 +144,8 @@ enum weft_status wf_saved_open_table(const struct wf_saved *saved,
 				     struct wf_rows_reader **out) WEFT_MUST_CHECK;
 /* How many tables it has. */
 uint32_t wf_saved_table_count(const struct wf_saved *saved);
+/* How many arrays it keeps aside. */
+uint32_t wf_saved_aside_count(const struct wf_saved *saved);
 /**
  * Writes the save's tensors as one safetensors file, which appears whole or not at all; a file of
  * that name is replaced. A table is NAME.keys (u64) and NAME.values, by partition and key.
@@ -144,12 +156,14 @@ uint32_t wf_saved_table_count(const struct wf_saved *saved);
  */
 enum weft_status wf_saved_export_safetensors(const struct wf_saved *saved, const char *path,
 					     bool with_state) WEFT_MUST_CHECK;
-/* The same arrays as one npz file: a zip of npy files, as numpy.load reads it. */
+/* The same arrays as one npz file: a zip of npy files, as numpy.load reads it. WEFT_DATA also for
+ * an array of bf16, which NumPy does not have. */
 enum weft_status wf_saved_export_npz(const struct wf_saved *saved, const char *path,
 				     bool with_state) WEFT_MUST_CHECK;
 /* The values as a tar of parameters, as the original's Parameters.to_tar wrote it: for each tensor
  * NAME, a parameter file, and NAME.protobuf, its ParameterConfig with name, size and dims.
- * WEFT_DATA and so on as above; WEFT_INVALID: state is wanted, or it has tables. */
+ * WEFT_DATA and so on as above; WEFT_INVALID: state is wanted, or it has tables or arrays
+ * aside. */
 enum weft_status wf_saved_export_tar(const struct wf_saved *saved, const char *path,
 				     bool with_state) WEFT_MUST_CHECK;
 /* Writes the values as a folder of parameter files with a file `done`, as the original's trainer

@@ -24,6 +24,7 @@
 #define COMMENT_BYTES_MAX 65535u
 #define FIELD64 1u
 #define ENCRYPTED 1u
+#define NAME_IS_UTF8 0x800u
 #define STORED 0u
 #define DEFLATED 8u
 
@@ -214,6 +215,7 @@ read_entry(struct wf_saved_file *file, const struct directory *directory, uint64
 	*out = (struct wf_zip_member){
 		.name_bytes = name_bytes < WF_ZIP_NAME_BYTES ? name_bytes : WF_ZIP_NAME_BYTES,
 		.is_deflated = method == DEFLATED,
+		.is_utf8 = (wf_load_u16(entry + 8) & NAME_IS_UTF8) != 0,
 		.crc = wf_load_u32(entry + 16),
 		.stored_bytes = wf_load_u32(entry + 20),
 		.bytes = wf_load_u32(entry + 24),

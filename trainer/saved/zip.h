@@ -14,6 +14,7 @@ struct wf_zip_member {
 	char name[WF_ZIP_NAME_BYTES]; /* not ended */
 	size_t name_bytes;            /* a longer one is truncated */
 	bool is_deflated;
+	bool is_utf8;          /* the name, by its flag; otherwise it is of the code page 437 */
 	uint32_t crc;          /* of its bytes */
 	uint64_t stored_bytes; /* from byte `at` on, within the file */
 	uint64_t bytes;        /* unpacked: at most what deflate can make of the stored bytes */
