@@ -153,23 +153,6 @@ add_text(struct wf_saved_about *about, const char *format, ...)
 	va_end(args);
 }
 
-/* The session's settings that all trainers have alike, where they are not at their defaults; of
- * these, those that the bits depend on. */
-static void
-describe_session(const struct wf_run *job, struct wf_saved_about *about)
-{
-	struct wf_session_values values = job->opts->values;
-	struct wf_session_values usual;
-
-	wf_session_defaults(&usual);
-	values.opts.optimizer = job->terms.session_optimizer;
-	values.opts.optimizer.method = usual.opts.optimizer.method; /* a separate setting */
-	values.opts.optimizer.first_pass = usual.opts.optimizer.first_pass;
-	values.opts.slice_bytes = usual.opts.slice_bytes;
-	wf_settings_describe(WEFT_SETTINGS_SESSION, &values, ' ', about->settings,
-			     sizeof(about->settings));
-}
-
 /* What the bits depend on besides the data and the tensors: equal texts, equal runs. */
 static void
 describe(const struct wf_run *job, struct wf_saved_about *about)
@@ -177,9 +160,9 @@ describe(const struct wf_run *job, struct wf_saved_about *about)
 	const struct wf_train_opts *opts = job->opts;
 
 	snprintf(about->version, sizeof(about->version), "%s", weft_version());
-	snprintf(about->optimizer, sizeof(about->optimizer), "%s",
-		 job->terms.session_optimizer.method);
-	describe_session(job, about);
+	struct wf_session_values values = opts->values;
+	values.opts.optimizer = job->terms.session_optimizer;
+	wf_saved_describe(&values, about);
 	add_text(about,
 		 "%sseed=%" PRIu64 " batch_size=%" PRIu64 " num_gradient_servers=%" PRIu32
 		 " trainer_count=%" PRIu64,

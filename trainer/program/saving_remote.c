@@ -8,39 +8,14 @@
 
 #include "base/assert.h"
 #include "trainer/program/saving_tables.h"
-
-/* Reading, on its way to a file. */
-
-static enum weft_status
-save_partition(void *arg, const struct weft_table_partition *partition)
-{
-	return wf_rows_begin(arg, partition->record_count, partition->counter);
-}
-
-static enum weft_status
-save_record(void *arg, const struct weft_table_record *record)
-{
-	const struct wf_row_record row = {
-		.key = record->key,
-		.stamp = record->stamp,
-		.born = record->born,
-		.show = record->show,
-		.click = record->click,
-		.floats = record->floats,
-	};
-
-	return wf_rows_put(arg, &row);
-}
+#include "trainer/saved/records.h"
 
 static enum weft_status
 fill(const struct wf_saved_table *about, struct wf_rows_writer *to)
 {
-	const struct weft_table_reader reader = {
-		.partition = save_partition,
-		.record = save_record,
-		.arg = to,
-	};
+	struct weft_table_reader reader;
 
+	wf_records_save(to, &reader);
 	return weft_table_read(about->source, &reader);
 }
 
@@ -103,25 +78,13 @@ static enum weft_status
 load_partition(void *arg, uint32_t partition, struct weft_table_partition *out)
 {
 	const struct loading *loading = arg;
-	struct wf_rows_partition from;
 
-	enum weft_status st = wf_rows_next_partition(loading->from, &from);
-	if (st != WEFT_OK) {
-		return st;
+	enum weft_status st = wf_records_next_partition(loading->from, partition, out);
+	if (st == WEFT_OK && loading->is_init) {
+		out->counter = NULL;
+		out->counter_count = 0;
 	}
-	if (from.partition != partition) {
-		return wf_fail(WEFT_DATA, "partition %" PRIu32 " where %" PRIu32 " is due",
-			       from.partition, partition);
-	}
-	*out = (struct weft_table_partition){
-		.partition = partition,
-		.record_count = from.row_count,
-	};
-	if (from.counter != NULL && !loading->is_init) {
-		out->counter = from.counter;
-		out->counter_count = wf_rows_head(loading->from)->counter_count;
-	}
-	return WEFT_OK;
+	return st;
 }
 
 static enum weft_status
@@ -135,14 +98,7 @@ load_record(void *arg, struct weft_table_record *out)
 		wf_row_initial_apply(&loading->initial, &row);
 	}
 	if (st == WEFT_OK) {
-		*out = (struct weft_table_record){
-			.key = row.key,
-			.stamp = row.stamp,
-			.born = row.born,
-			.show = row.show,
-			.click = row.click,
-			.floats = row.floats,
-		};
+		*out = wf_record_of_row(&row);
 	}
 	return st;
 }

@@ -338,6 +338,33 @@ has_aside(const struct wf_saved_calls *calls, const char *dir, uint64_t pass)
 	return has;
 }
 
+enum weft_status
+wf_saved_find_last(const struct wf_saved_calls *calls, const char *dir, uint64_t *out)
+{
+	const int fd = calls->openat(AT_FDCWD, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	DIR *names = fd < 0 ? NULL : wf_saved_names(calls, fd);
+	bool is_found = false;
+	uint64_t pass = 0;
+
+	if (names == NULL) {
+		enum weft_status st = wf_fail_errno(WEFT_IO, errno, "%s: cannot be listed", dir);
+		if (fd >= 0) {
+			(void)calls->close(fd); /* nothing was written through it */
+		}
+		return st;
+	}
+	for (struct dirent *e = readdir(names); e != NULL; e = readdir(names)) {
+		if ((pass_of(e->d_name, &pass) || hidden_pass_of(e->d_name, ASIDE, &pass, NULL)) &&
+		    (!is_found || pass > *out)) {
+			*out = pass;
+			is_found = true;
+		}
+	}
+	closedir(names);
+	(void)calls->close(fd);
+	return is_found ? WEFT_OK : wf_fail(WEFT_DATA, "%s: has no saved pass", dir);
+}
+
 void
 wf_saved_recover(struct wf_env *env, const struct wf_saved_calls *calls, const char *path)
 {

@@ -11,8 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <zlib.h>
-
 #include "base/assert.h"
 #include "base/crc32c.h"
 
@@ -95,8 +93,8 @@ wf_saved_file_write(struct wf_saved_file *file, const void *bytes, size_t count)
 		left -= (size_t)done;
 	}
 	file->crc = wf_crc32c(file->crc, bytes, count);
-	if (file->has_zip_crc) {
-		file->zip_crc = (uint32_t)crc32_z(file->zip_crc, bytes, count);
+	if (file->sum_zip != NULL) {
+		file->zip_crc = file->sum_zip(file->zip_crc, bytes, count);
 	}
 	file->bytes += count;
 	return WEFT_OK;

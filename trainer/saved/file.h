@@ -41,9 +41,11 @@ struct wf_saved_file {
 	const struct wf_saved_calls *calls;
 	const char *path; /* lent while it is open */
 	int fd;
-	uint64_t bytes;   /* reading: the file's size; writing: written so far */
-	uint32_t crc;     /* of the bytes that have passed */
-	bool has_zip_crc; /* also compute the checksum of zip files over what is written */
+	uint64_t bytes; /* reading: the file's size; writing: written so far */
+	uint32_t crc;   /* of the bytes that have passed */
+	/* The checksum of zip files, which is computed over what is written, too; NULL: none. Only
+	 * who needs it brings it, and zlib with it. */
+	uint32_t (*sum_zip)(uint32_t crc, const void *bytes, size_t count);
 	uint32_t zip_crc;
 };
 

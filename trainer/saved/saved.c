@@ -149,6 +149,21 @@ check_about(const struct wf_saved_about *about)
 	return st == WEFT_OK ? check_text("settings", about->settings, false) : st;
 }
 
+void
+wf_saved_describe(const struct wf_session_values *values, struct wf_saved_about *about)
+{
+	struct wf_session_values own = *values;
+	struct wf_session_values usual;
+
+	snprintf(about->optimizer, sizeof(about->optimizer), "%s", values->opts.optimizer.method);
+	wf_session_defaults(&usual);
+	own.opts.optimizer.method = usual.opts.optimizer.method; /* a separate setting */
+	own.opts.optimizer.first_pass = usual.opts.optimizer.first_pass;
+	own.opts.slice_bytes = usual.opts.slice_bytes;
+	wf_settings_describe(WEFT_SETTINGS_SESSION, &own, ' ', about->settings,
+			     sizeof(about->settings));
+}
+
 /* NULL also where there is nothing to list. */
 static void *
 alloc_list(struct wf_env *env, uint32_t count, size_t item_bytes)

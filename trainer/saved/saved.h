@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/env.h"
+#include "base/settings.h"
 #include "trainer/saved/array_type.h"
 #include "trainer/saved/names.h"
 #include "trainer/saved/rows.h"
@@ -73,6 +74,9 @@ struct wf_saved_place {
 	const char *dir;                    /* may be a link to a folder */
 };
 
+/* Fills in optimizer and settings: those of the session that all trainers have alike, where they
+ * are not at their defaults; of these, those that the bits depend on. */
+void wf_saved_describe(const struct wf_session_values *values, struct wf_saved_about *about);
 /* "dir/pass-00003". `out` is [WF_SAVED_PATH_BYTES]. WEFT_INVALID: too long. */
 enum weft_status wf_saved_pass_path(const char *dir, uint64_t pass, char *out) WEFT_MUST_CHECK;
 /* The folder, open and locked: no other process saves there while it is open. */
@@ -110,6 +114,11 @@ enum weft_status wf_saved_write_all(struct wf_saved_folder *folder,
  * stays. */
 enum weft_status wf_saved_remove_older(struct wf_saved_folder *folder,
 				       uint64_t pass) WEFT_MUST_CHECK;
+
+/* The last pass in a folder, one that an interrupted save put aside included. WEFT_DATA: there is
+ * none; WEFT_IO: the folder and the reason */
+enum weft_status wf_saved_find_last(const struct wf_saved_calls *calls, const char *dir,
+				    uint64_t *out) WEFT_MUST_CHECK;
 
 struct wf_saved;
 
