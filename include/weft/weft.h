@@ -661,6 +661,38 @@ WEFT_API enum weft_status weft_tensor_average(struct weft_tensor *tensor,
 WEFT_API enum weft_status weft_session_restore(struct weft_session *session, uint64_t step,
 					       uint64_t samples) WEFT_MUST_CHECK;
 
+/**
+ * Save the values of all tensors and tables with the optimizer's state as a pass: a folder
+ * `dir`/pass-00000 of the kind that `weft train --save_dir` writes. All trainers call it together,
+ * between weft_pass_end and the next weft_step; trainer 0 writes, and nobody returns before it has.
+ * The number of the pass is that of the passes which this session has ended, and of those before it
+ * by weft_session_load or first_pass, less 1; a pass of that number is replaced. It appears whole
+ * or not at all, and is on the disk at the return. Trainer 0 needs keep_state. Not with
+ * local_steps, where each trainer has its own state. Blocks.
+ * @param dir the folder of passes, which is created if its parent exists; used on trainer 0 alone
+ * @return WEFT_OK; WEFT_INVALID: with local_steps, within a pass, or trainer 0 lacks keep_state;
+ *         WEFT_IO, WEFT_UNAVAILABLE and others: trainer 0 could not save, where the text has the
+ *         path and the reason, and the job can go on; otherwise as weft_wait
+ */
+WEFT_API enum weft_status weft_session_save(struct weft_session *session,
+					    const char *dir) WEFT_MUST_CHECK;
+
+/**
+ * Continue the job of a saved pass: values, state and rows, steps and samples. All trainers call it
+ * between weft_session_seal and weft_session_start. Trainer 0 reads, checks every byte, and fills
+ * its arrays. The start distributes them, writes the rows, and returns everywhere when all of that
+ * is done. Tensors and tables have to be those of the pass, by name, rows, cols and, where both
+ * have one, shape, with the same optimizer. Trainer 0 needs keep_state. Blocks on the disk.
+ * @param dir a saved pass, or a folder of passes, of which the last one counts; used on trainer 0
+ *            alone
+ * @return WEFT_OK; WEFT_DATA: the file, tensor or table, and what differs or is damaged;
+ *         WEFT_MISMATCH: the optimizer; WEFT_IO: file and reason; WEFT_INVALID: not between seal
+ *         and start, with local_steps, or without keep_state; WEFT_NOMEM. After a failure arrays
+ *         may have been written.
+ */
+WEFT_API enum weft_status weft_session_load(struct weft_session *session,
+					    const char *dir) WEFT_MUST_CHECK;
+
 /* The number of steps begun so far. After weft_pass_end it is the same on every trainer. With
  * local_steps it counts exchanges, including the one at the end of a pass. */
 WEFT_API uint64_t weft_steps(const struct weft_session *session);

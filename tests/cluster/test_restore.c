@@ -2,6 +2,7 @@
 /* A job that is saved in the middle and continued by another one, with other numbers of pservers,
  * lanes and slots and under faults, ends with the bits of a job that was never interrupted. Usage:
  * test_restore FIRST COUNT; WEFT_SEED=S runs one seed. */
+#include <ftw.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +41,9 @@ struct job {
 	enum weft_rounding rounding;
 	uint64_t steps;
 	struct kept *from, *to; /* NULL: from the beginning; not saved */
-	uint64_t digest;        /* of trainer 0 at the end */
+	/* The same by weft_session_load and _save, through files; NULL: not by these. */
+	const char *load_dir, *save_dir;
+	uint64_t digest; /* of trainer 0 at the end */
 };
 
 /* The last tensor is static, and the one before it only reduced, where that can be. */
@@ -167,6 +170,9 @@ train(struct job *job, struct weft_session *s, struct weft_tensor **t, uint32_t 
 	if (st == WEFT_OK) {
 		st = weft_pass_end(s);
 	}
+	if (st == WEFT_OK && job->save_dir != NULL) {
+		st = weft_session_save(s, idx == 0 ? job->save_dir : NULL);
+	}
 	if (st != WEFT_OK || idx != 0) {
 		return st;
 	}
@@ -216,6 +222,9 @@ run_trainer(struct wf_env *env, void *arg)
 	}
 	if (st == WEFT_OK && seat->idx == 0) {
 		st = load(job, s, t);
+	}
+	if (st == WEFT_OK && job->load_dir != NULL) {
+		st = weft_session_load(s, seat->idx == 0 ? job->load_dir : NULL);
 	}
 	if (st == WEFT_OK) {
 		st = weft_session_start(s);
@@ -280,23 +289,41 @@ draw(uint64_t seed, uint64_t stream, const char *method)
 	};
 }
 
+static int
+remove_one(const char *path, const struct stat *info, int kind, struct FTW *place)
+{
+	(void)info;
+	(void)kind;
+	(void)place;
+	return remove(path);
+}
+
+/* Every second seed goes through files. */
 static bool
 run_seed(uint64_t seed)
 {
 	static struct kept kept;
+	char dir[] = "/tmp/weft-restore-XXXXXX";
+	const bool has_files = seed / 3 % 2 == 1; /* with every format on the wire */
 	const char *method = methods[seed % (sizeof(methods) / sizeof(methods[0]))];
 	struct job whole = draw(seed, 0, method);
 	struct job first = draw(seed, 1, method);
 	struct job second = draw(seed, 2, method);
 	whole.steps = 2 * STEPS;
-	first.to = &kept;
-	second.from = &kept;
+	first.to = has_files ? NULL : &kept;
+	second.from = has_files ? NULL : &kept;
+	if (has_files && mkdtemp(dir) != NULL) {
+		first.save_dir = second.load_dir = dir;
+	}
 	memset(&kept, 0, sizeof(kept));
 	const struct job *bad = !run(&whole)    ? &whole
 				: !run(&first)  ? &first
 				: !run(&second) ? &second
 						: NULL;
-	if (bad == NULL && whole.digest == second.digest && kept.step == STEPS) {
+	if (first.save_dir != NULL) {
+		(void)nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	}
+	if (bad == NULL && whole.digest == second.digest && (has_files || kept.step == STEPS)) {
 		return true;
 	}
 	(void)printf("FAILED seed %" PRIu64 " (%s): %s; whole %016" PRIx64 ", in two %016" PRIx64

@@ -22,6 +22,19 @@ ARROWS = {
     "pserver": ["include", "base", "wire", "kernels", "transport", "exchange"],
     # libweft: a session and its tensors; it knows nothing of the training programs beside it.
     "trainer/session": ["include", "base", "wire", "kernels", "transport", "exchange"],
+    # Passes of a session as files: the public calls, the declarations behind them, and saved.
+    "trainer/passes": [
+        "include",
+        "base",
+        "wire",
+        "kernels",
+        "transport",
+        "exchange",
+        "trainer/session",
+        "trainer/saved",
+        "sparse/client",
+        "sparse/table",
+    ],
     # The training programs use nothing that the library does not offer; their sequential run keeps
     # tables itself.
     "trainer/program": [

@@ -159,6 +159,7 @@ weft_step(struct weft_session *session, uint64_t samples, double cost)
 		return st;
 	}
 	session->begun = true;
+	session->past.samples += samples;
 	if (wf_local_is_on(&session->core)) {
 		begin_locally(session, samples, cost);
 	} else {
@@ -447,6 +448,7 @@ end_pass(struct weft_session *session)
 	bool early = core->reduce.step > session->step;
 	session->step = early ? core->reduce.step : session->step;
 	session->begun = false; /* nothing is owed for the steps of others */
+	session->past.pass_count++;
 	session->known_step = session->step;
 	wf_progress_command(session,
 			    &(struct wf_command){.kind = WF_COMMAND_NEXT_PASS, .a = session->step});

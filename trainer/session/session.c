@@ -206,6 +206,9 @@ free_session(struct weft_session *session)
 	if (core->service.ops != NULL) {
 		core->service.ops->close(session);
 	}
+	if (session->past.close != NULL) {
+		session->past.close(session->past.state);
+	}
 	release_arrays(session, core->opts.keep_arrays != 0);
 	for (uint32_t i = 0; i < wf_session_tensor_count(session); i++) {
 		wf_free(env, session->tensor[i], sizeof(*session->tensor[i]));
@@ -386,6 +389,9 @@ weft_session_start(struct weft_session *session)
 		st = core->service.ops != NULL ? core->service.ops->start(session) : WEFT_OK;
 	}
 	session->within = st == WEFT_OK ? NULL : session->within;
+	if (st == WEFT_OK && session->past.start != NULL) {
+		st = session->past.start(session);
+	}
 	return st;
 }
 

@@ -103,6 +103,19 @@ struct wf_ring_of_pieces {
 	uint64_t pushed;     /* pieces so far: number n goes through piece n % count */
 };
 
+/* What saving and loading (trainer/passes) keep at a session. */
+struct wf_session_past {
+	uint64_t samples;     /* of this trainer's steps in this session */
+	uint64_t pass_count;  /* passes ended in this session */
+	bool is_loaded;       /* weft_session_load was called; on trainer 0: */
+	uint64_t old_samples; /* of all trainers, before this session */
+	uint64_t next_pass;   /* the number after that of the pass that was loaded */
+	/* Called when weft_session_start has reached all lanes; NULL: nothing is left to do. */
+	enum weft_status (*start)(struct weft_session *session);
+	void (*close)(void *state); /* accepts NULL; NULL: there is no state */
+	void *state;
+};
+
 struct weft_session {
 	bool own_env;
 	struct wf_core core;
@@ -120,8 +133,9 @@ struct weft_session {
 	const char *within;
 	/* Begun by this trainer or, after a pass, by anybody; of local steps: exchanges. */
 	uint64_t step;
-	uint64_t known_step;   /* step that is applied on all lanes, for which a pull asks */
-	bool has_state;        /* a pull of state has ended well */
+	uint64_t known_step; /* step that is applied on all lanes, for which a pull asks */
+	bool has_state;      /* a pull of state has ended well */
+	struct wf_session_past past;
 	struct wf_local local; /* of local steps only */
 	struct wf_ring_of_pieces pieces;
 	char fail_reason[WF_REASON_BYTES];

@@ -12,6 +12,7 @@ import ctypes
 import math
 import operator
 import os
+import re
 import signal
 import sys
 from threading import get_ident
@@ -120,6 +121,16 @@ def _is_float32(dtype: Any) -> bool:
 def _shape_of(what: str, shape: Shape) -> Tuple[int, ...]:
     numbers = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
     return tuple(_whole(what, number) for number in numbers)
+
+
+def _library_name(name: str) -> bytes:
+    """As the library can have it: what is not printable ASCII, and blanks, as %20. In files, and what
+    is exported from them, the name is as it was: trainer/saved/names.h."""
+
+    def escaped(found: "re.Match[bytes]") -> bytes:
+        return b"%%%02X" % found.group()[0]
+
+    return re.sub(rb"[^!-~]|%(?=[0-9A-F]{2})", escaped, name.encode("utf-8", "surrogateescape"))
 
 
 def _check(array: Any, what: str, shape: Tuple[int, ...], written: bool) -> Array:
@@ -609,7 +620,7 @@ class Session:
         except InvalidError as error:
             raise InvalidError("tensor %s: %s" % (name, error)) from None
         opts = self._api.structs["weft_tensor_opts"](
-            name=name.encode(),
+            name=_library_name(name),
             rows=dims[0] if dims else 1,
             cols=math.prod(dims[1:]),
             settings=named.handle,
@@ -636,7 +647,7 @@ class Session:
             raise InvalidError("table %s: %s" % (name, error)) from None
         opts = self._api.structs["weft_table_opts"]()
         self._call.weft_table_opts_init_sized(ctypes.byref(opts), ctypes.sizeof(opts))
-        opts.name = name.encode("utf-8", "replace")
+        opts.name = _library_name(name)
         opts.dim = number
         opts.settings = named.handle
         handle = ctypes.c_void_p()
@@ -651,6 +662,12 @@ class Session:
         self._seal()
         number, seen = _whole("step", step), _whole("samples", samples)
         self._done(self._call.weft_session_restore(self._handle, number, seen))
+
+    def load(self, folder: Any) -> None:
+        """Continue the job of a saved pass, or of the last one in a folder: values, state, rows, steps and
+        samples. All trainers call it before start; trainer 0 reads. It needs keep_state=1."""
+        self._seal()
+        self._done(self._call.weft_session_load(self._handle, os.fsencode(folder)))
 
     def start(self) -> None:
         """Connect, agree with all members, and take trainer 0's values."""
@@ -776,6 +793,13 @@ class Session:
         next step. Needs keep_state=1."""
         self._enter()
         self._wait_once("pull_state", self._call.weft_pull_state, self._handle)
+
+    def save(self, folder: Any) -> None:
+        """Save all tensors and tables with the optimizer's state as the next pass in a folder: a folder
+        pass-00000 of the kind that `weft train --save_dir` writes. All trainers call it together, between
+        pass_end and the next step; trainer 0 writes. It needs keep_state=1."""
+        self._enter()
+        self._wait_once("save", self._call.weft_session_save, self._handle, os.fsencode(folder))
 
     # What there is to know.
 

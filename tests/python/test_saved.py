@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Session.save and Session.load: a job goes on from its files with the bits of one that never stopped,
+and weft train reads them as it reads its own. The files are read here, by their description
+(trainer/saved/README.md)."""
+
+import os
+import subprocess
+import tempfile
+import threading
+
+import support
+
+try:
+    import numpy as np
+    import weft
+except ImportError:  # support.main says so
+    np = None
+
+SETTINGS = dict(optimizer="momentum", momentum=0.9, learning_rate=0.1, keep_state=1, connect_timeout=60)
+TABLE = dict(optimizer="adagrad", learning_rate=0.1, init="uniform", init_a=-1, init_b=1)
+
+
+def values(path):
+    """The floats of a parameter file: i32 0, u32 4, u64 count."""
+    with open(path, "rb") as file:
+        data = file.read()
+    head = np.frombuffer(data[:16], "<u4")
+    assert (head[0], head[1], head[2] + (int(head[3]) << 32)) == (0, 4, (len(data) - 16) // 4)
+    return np.frombuffer(data[16:], "<f4")
+
+
+def lines(path):
+    """The manifest: the values of its lines by their first word."""
+    found = {}
+    with open(path + "/manifest") as file:
+        for line in file:
+            key, _, value = line.rstrip("\n").partition(" ")
+            found.setdefault(key, []).append(value)
+    return found
+
+
+class Trainer(threading.Thread):
+    """A trainer of a job, in a thread of its own, which its session belongs to."""
+
+    def __init__(self, number, where, passes, load=None, save=None, tables=True):
+        super().__init__(daemon=True)
+        self.number, self.where, self.passes, self.tables = number, where, passes, tables
+        self.folders = load, save
+        self.error, self.tried = None, None
+        self.start()
+
+    def run(self):
+        try:
+            self.train()
+        except Exception as error:  # the test looks at it
+            self.error = error
+
+    def declare(self):
+        more = dict(SETTINGS, num_gradient_servers=2, trainer_id=self.number)
+        session = weft.Session(pservers=self.where, ports_num_for_sparse=int(self.tables), **more)
+        self.kernel = session.empty((2, 3, 1, 2), name="conv/kernel.rows")
+        self.scalar = session.empty((), name="sca lär%20")
+        self.fixed = session.empty(4, name="fixed", static=True)
+        self.table = session.table("words", 3, **TABLE) if self.tables else None
+        return session
+
+    def train(self):
+        load, save = self.folders
+        session = self.declare()
+        if load is not None:
+            session.load(load)
+        elif self.number == 0:
+            self.kernel.param[:] = np.arange(12).reshape(2, 3, 1, 2)
+            self.fixed.param[:] = [1, 2, 3, 4]
+        session.start()
+        self.began = session.steps
+        for number in range(self.passes):
+            for _ in range(2):
+                self.step(session)
+            session.pass_end()
+            if save is not None:
+                try:
+                    session.save(save)
+                except weft.Error as error:
+                    self.tried = error
+        self.end = [tensor.param.copy() for tensor in (self.kernel, self.scalar, self.fixed)]
+        if self.table is not None:
+            self.rows = self.table.lookup(np.arange(5), create=False).gather()
+        self.digest = session.digest()
+        session.close()
+
+    def step(self, session):
+        if self.table is not None:
+            rows = self.table.lookup(np.array([session.steps % 5, self.number, 2]))
+        session.step(3 + self.number)
+        for tensor in (self.kernel, self.scalar):
+            tensor.grad[...] = tensor.param * 0.5 + 0.01 * (session.steps + self.number)
+            session.push(tensor)
+        if self.table is not None:
+            self.table.update(rows, rows.gather() * np.float32(0.25) + np.float32(self.number + 1))
+        session.wait()
+
+    def result(self):
+        self.join(support.LIMIT)
+        if self.is_alive():
+            raise AssertionError("trainer %d does not end" % self.number)
+        if self.error is not None:
+            raise self.error
+        return self
+
+
+class Saved(support.Case):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def job(self, passes, tables=True, **more):
+        where = self.pserver(2, int(tables))
+        trainers = [Trainer(number, where, passes, tables=tables, **more) for number in range(2)]
+        found = [trainer.result() for trainer in trainers]
+        self.jobs_end_well()
+        return found
+
+    def test_a_job_goes_on_with_the_bits_of_one_that_never_stopped(self):
+        whole = self.job(4)
+        self.job(2, save=self.folder)
+        self.assertEqual(sorted(os.listdir(self.folder)), [".weft-lock", "pass-00000", "pass-00001"])
+        half = self.job(2, load=self.folder, save=self.folder)
+        for one, other in zip(whole, half):
+            self.assertEqual((other.began, one.digest), (4, other.digest))
+            self.assertEqual([a.tobytes() for a in one.end], [a.tobytes() for a in other.end])
+            self.assertEqual(one.rows.tobytes(), other.rows.tobytes())
+        # Passes are numbered on, and samples summed on: 3 and 4 in each of 8 steps.
+        about = lines(self.folder + "/pass-00003")
+        self.assertEqual((about["pass"], about["step"], about["samples"]), (["3"], ["8"], ["56"]))
+        # An older pass by its own name.
+        again = self.job(3, load=self.folder + "/pass-00000")
+        self.assertEqual(again[0].digest, whole[0].digest)
+
+    def test_the_files_are_those_of_the_description(self):
+        done = self.job(1, save=self.folder, tables=False)[0]
+        path = self.folder + "/pass-00000"
+        about = lines(path)
+        self.assertEqual(about["weft"], ["saved model 5"])
+        self.assertEqual(about["optimizer"], ["momentum"])
+        self.assertEqual(about["settings"], ["learning_rate=0.1 momentum=0.9"])
+        names = ["conv%2Fkernel%2Erows 2 6 1", "fixed 4 1 0", "sca%20l%C3%A4r%2520 1 1 1"]
+        self.assertEqual((about["tensor"], about["shape"]), (names, ["2,3,1,2", "4", "()"]))
+        for tensor, name in zip(done.end, ("conv%2Fkernel%2Erows", "sca%20l%C3%A4r%2520", "fixed")):
+            self.assertEqual(values(path + "/" + name).tobytes(), tensor.tobytes())
+        self.assertEqual(values(path + "/sca%20l%C3%A4r%2520.state0").shape, (1,))
+
+    def test_a_save_that_fails_is_known_to_all_and_ends_no_job(self):
+        first, second = self.job(1, save=self.folder + "/no/such/folder", tables=False)
+        self.assertIn("/no/such/folder", str(first.tried))
+        self.assertIn("trainer 0 could not save", str(second.tried))
+        self.assertIs(type(first.tried), type(second.tried))
+
+    def open(self, **more):
+        session = weft.Session(**dict(dict(SETTINGS, pservers="127.0.0.1"), **more))
+        self.addCleanup(session.abort, "the test is over")
+        return session
+
+    def test_what_does_not_agree_is_refused_by_name(self):
+        self.job(1, save=self.folder, tables=False)
+
+        def refused(kind, pattern, shapes, **more):
+            session = self.open(**more)
+            for name, shape in shapes.items():
+                session.empty(shape, name=name, static=name == "fixed")
+            with self.assertRaisesRegex(kind, pattern):
+                session.load(self.folder)
+
+        good = {"conv/kernel.rows": (2, 3, 1, 2), "sca lär%20": (), "fixed": 4}
+        refused(weft.InvalidError, "load: set keep_state", good, keep_state=0)
+        refused(weft.MismatchError, "optimizer momentum, this session has sgd", good, optimizer="sgd", momentum=0)
+        refused(weft.DataError, "kernel.rows has the shape 2,3,1,2; .* 2,6", dict(good, **{"conv/kernel.rows": (2, 6)}))
+        refused(weft.DataError, "fixed is 4 x 1; this model has it 5 x 1", dict(good, fixed=5))
+        refused(weft.DataError, "tensor more of this model is missing", dict(good, more=1))
+        refused(weft.DataError, "has 3 tensors; this model has 2", {"sca lär%20": (), "fixed": 4})
+        session = self.open()
+        session.empty(4, name="w")
+        os.mkdir(self.folder + "/empty")
+        for name, pattern in (("/pass-00007", "pass-00007/manifest: "), ("", "has no saved pass")):
+            with self.assertRaisesRegex(weft.DataError, pattern):
+                session.load(self.folder + "/empty" + name)
+        with self.assertRaisesRegex(weft.InvalidError, "is empty"):
+            session.load("")
+
+    def test_weft_train_goes_on_from_a_pass_of_a_session_and_the_other_way_round(self):
+        there = subprocess.run([support.WEFT, "train", "--help"], capture_output=True, check=False)
+        if there.returncode != 0:
+            self.skipTest("weft train is not there: built without OpenBLAS")
+
+        def train(*options):
+            command = (support.WEFT, "train", "mlp", "--save_dir=" + self.folder, "--optimizer=adam")
+            said = self.ends_well(self.run_program(*command, "--pservers=" + self.pserver(), *options))
+            self.jobs_end_well()
+            return said
+
+        train("--num_passes=1")
+        first = lines(self.folder + "/pass-00000")
+        session = self.open(pservers=self.pserver(), optimizer="adam", momentum=0)
+        tensors = {}
+        for line in first["tensor"]:
+            name, rows, cols, _ = line.split()
+            tensors[name] = session.empty((int(rows), int(cols)), name=name)
+        session.load(self.folder)
+        session.start()
+        self.assertEqual(session.steps, int(first["step"][0]))
+        for name, tensor in tensors.items():
+            self.assertEqual(tensor.param.tobytes(), values(self.folder + "/pass-00000/" + name).tobytes())
+            state = values(self.folder + "/pass-00000/%s.state1" % name)
+            self.assertEqual(tensor.state[1].tobytes(), state.tobytes())
+        session.exchange(samples=5)
+        session.pass_end()
+        session.save(self.folder)
+        session.close()
+        self.jobs_end_well()
+        second = lines(self.folder + "/pass-00001")
+        self.assertEqual(int(second["step"][0]), int(first["step"][0]) + 1)
+        self.assertEqual(int(second["samples"][0]), int(first["samples"][0]) + 5)
+        said = train("--num_passes=3", "--start_pass=2")
+        self.assertIn("continuing from", said)
+        third = lines(self.folder + "/pass-00002")
+        self.assertEqual(int(third["step"][0]) - int(second["step"][0]), int(first["step"][0]))
+
+    def test_where_a_call_does_not_belong_it_is_refused(self):
+        session = self.open(pservers=self.pserver())
+        w = session.empty(3, name="w")
+        session.start()
+        session.step(1)
+        w.grad[:] = 1
+        session.push(w)
+        session.wait()
+        for pattern, call in (("after weft_pass_end", session.save), ("between weft_session_seal", session.load)):
+            with self.assertRaisesRegex(weft.InvalidError, pattern):
+                call(self.folder)
+        session.pass_end()
+        session.save(self.folder)
+        session.close()
+        self.jobs_end_well()
+        session = self.open(pservers=self.pserver(), keep_state=0)
+        session.empty(3, name="w")
+        session.start()
+        with self.assertRaisesRegex(weft.InvalidError, "save: set keep_state"):
+            session.save(self.folder)
+        session.close()
+        self.jobs_end_well()
+        session = self.open(dense_mode="local", local_steps=2, optimizer="sgd", momentum=0)
+        session.empty(3, name="w")
+        with self.assertRaisesRegex(weft.InvalidError, "load: with local steps"):
+            session.load(self.folder)
+
+
+if __name__ == "__main__":
+    support.main()
