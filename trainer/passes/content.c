@@ -65,7 +65,7 @@ wf_pass_content_init(struct weft_session *session, bool exact, struct wf_pass_co
 
 	*out = (struct wf_pass_content){
 		.env = env,
-		.tensor_count = session->core.job.tensor_count,
+		.tensor_count = wf_session_tensor_count(session),
 		.table_count = client == NULL ? 0 : client->tables.count,
 	};
 	/* One more of each, so that none is empty. */
@@ -74,7 +74,7 @@ wf_pass_content_init(struct weft_session *session, bool exact, struct wf_pass_co
 	if (out->tensor == NULL || out->table == NULL) {
 		wf_pass_content_fini(out);
 		return wf_fail(WEFT_NOMEM, "list of %u tensors and %u tables",
-			       session->core.job.tensor_count,
+			       wf_session_tensor_count(session),
 			       client == NULL ? 0 : client->tables.count);
 	}
 	for (uint32_t i = 0; i < out->tensor_count; i++) {
