@@ -133,7 +133,7 @@ expect 0 "$WEFT" train mlp --sequential --num_passes=1 --save_dir=full
 expect 74 sh -c "ulimit -f 8; exec '$WEFT' train mlp --sequential --num_passes=3 --save_dir=full --start_pass=1"
 says last.out "pass 1 " "pass 2 "
 says last.err "pass 1 is not saved, training goes on: full/" "pass 2 is not saved" \
-	"training has finished, but 2 of its passes could not be saved; first pass 1"
+	"training has finished, but 2 of its saves failed; the first is that of pass 1"
 [ "$(ls -A full)" = ".weft-lock
 pass-00000" ] || fail "a full disk leaves: $(ls -A full)"
 expect 0 "$WEFT" train mlp --sequential --num_passes=2 --save_dir=full --start_pass=1
@@ -144,7 +144,7 @@ until_true 60 test -e kept/average/pass-00002 || fail "no average was saved"
 ln -s nowhere kept/average/pass-00099
 ends "$kept" 60 "the run whose last average is not saved"
 [ "$code" -eq 74 ] || fail "an average that is not saved: exit code $code"
-says kept.err "average of pass 99 is not saved, training goes on: kept/average/" "1 of its passes"
+says kept.err "average of pass 99 is not saved, training goes on: kept/average/" "1 of its saves failed"
 [ -f kept/pass-00099/manifest ] || fail "the pass without an average is not saved"
 # A really full one where it may be mounted: as root, outside of containers that forbid it. In a job
 # the trainer that saves says so; all of it trains to the end.
@@ -163,7 +163,7 @@ if mount -t tmpfs -o size=64k none small 2>/dev/null; then
 	[ "$got" = "74, 74" ] || fail "a full tmpfs: exit codes $got"
 	says last.err "No space left on device"
 	says last.out "pass 3 "
-	says job.err "training goes on: small/dir" "could not be saved"
+	says job.err "training goes on: small/dir" "of its saves failed"
 	says job.out "pass 3 "
 	[ "$(echo "$left" | sed -n 2p)" = pass-00000 ] || fail "a full tmpfs has: $left"
 	case $left in *tmp*) fail "a full tmpfs has: $left" ;; esac

@@ -42,7 +42,7 @@ struct wf_run_saving {
 	/* Open and locked from the checks to the end; NULL: this process does not save there. */
 	struct wf_saved_folder *folder;
 	struct wf_saved_folder *average_folder;
-	uint64_t failures; /* passes that could not be saved */
+	uint64_t failures; /* saves that failed */
 	bool is_last_lost; /* the last save failed */
 	uint64_t first_unsaved_pass;
 	struct wf_error first_failure;

@@ -17,12 +17,48 @@
 #include "trainer/saved/saved.h"
 #include "weft/weft.h"
 
+#define WHERE_BYTES 40u /* " after batch N" */
+
 WF_STATIC_ASSERT(WF_STATE_MAX <= WF_SAVED_STATE_MAX, "every optimizer's state can be saved");
 
 static bool
 is_given(const char *text)
 {
 	return text != NULL && text[0] != '\0';
+}
+
+static bool
+is_continuing(const struct wf_train_opts *opts)
+{
+	return opts->start_pass > 0 || opts->start_batch > 0;
+}
+
+/* The number of the save from which the run continues. */
+static uint64_t
+start_save(const struct wf_train_opts *opts)
+{
+	return opts->start_batch > 0 ? opts->start_pass : opts->start_pass - 1;
+}
+
+/* The folder's check has failed with `st`. If the save that the run continues from is damaged, that
+ * is the reason: without its manifest its files look like those of somebody else. */
+static enum weft_status
+find_damage(const struct wf_run *job, const char *dir, enum weft_status st)
+{
+	const struct wf_error why = *wf_error_record();
+	char path[WF_SAVED_PATH_BYTES];
+	struct wf_saved *saved = NULL;
+
+	enum weft_status found = wf_saved_pass_path(dir, start_save(job->opts), path);
+	if (found == WEFT_OK) {
+		found = wf_saved_open(job->env, wf_saved_posix(), path, &saved);
+	}
+	wf_saved_close(saved);
+	if (found == WEFT_DATA) {
+		return found;
+	}
+	*wf_error_record() = why;
+	return st;
 }
 
 /* Creates the folder or locks the existing one, and checks that the passes to come can be saved. */
@@ -36,9 +72,11 @@ open_folder(const struct wf_run *job, const char *dir, struct wf_saved_folder **
 	};
 
 	enum weft_status st = wf_saved_folder_open(&place, out);
-	return st == WEFT_OK
-		       ? wf_saved_folder_check(*out, job->opts->start_pass, job->opts->num_passes)
-		       : st;
+	if (st != WEFT_OK) {
+		return st;
+	}
+	st = wf_saved_folder_check(*out, job->opts->start_pass, job->opts->num_passes);
+	return st != WEFT_OK && job->opts->start_batch > 0 ? find_damage(job, dir, st) : st;
 }
 
 /* Averages are passes of their own, in "save_dir/average". */
@@ -220,19 +258,6 @@ list_tensors(const struct wf_run *job, const struct wf_run_arrays *arrays,
 		}
 	}
 	return model->tensor_count;
-}
-
-static bool
-is_continuing(const struct wf_train_opts *opts)
-{
-	return opts->start_pass > 0 || opts->start_batch > 0;
-}
-
-/* The number of the save from which the run continues. */
-static uint64_t
-start_save(const struct wf_train_opts *opts)
-{
-	return opts->start_batch > 0 ? opts->start_pass : opts->start_pass - 1;
 }
 
 static enum weft_status
@@ -450,12 +475,18 @@ save_averages(const struct wf_run *job, float *const *average, struct wf_run_pas
 	return st;
 }
 
-/* `what` of this pass is not saved: reported now, and at the end of the run. */
+/* `what` of this pass, after so many batches of it (0: all), is not saved: reported now, and at the
+ * end of the run. */
 static void
-note_failure(struct wf_run *job, const char *what)
+note_failure(struct wf_run *job, const char *what, uint64_t batch)
 {
-	wf_log(job->env, WF_LOG_WARN, "%s %" PRIu64 " is not saved, training %s: %s", what,
-	       job->pass, job->border.end == WF_RUN_GOES_ON ? "goes on" : "ends",
+	char where[WHERE_BYTES] = "";
+
+	if (batch > 0) {
+		snprintf(where, sizeof(where), " after batch %" PRIu64, batch);
+	}
+	wf_log(job->env, WF_LOG_WARN, "%s %" PRIu64 "%s is not saved, training %s: %s", what,
+	       job->pass, where, job->border.end == WF_RUN_GOES_ON ? "goes on" : "ends",
 	       weft_last_error());
 	if (job->saving.failures++ == 0) {
 		job->saving.first_failure = *wf_error_record();
@@ -468,7 +499,7 @@ wf_run_save(struct wf_run *job, const struct wf_run_arrays *arrays, struct wf_ru
 {
 	job->saving.is_last_lost = save(job, arrays, past) != WEFT_OK;
 	if (job->saving.is_last_lost) {
-		note_failure(job, "pass");
+		note_failure(job, "pass", past.batch);
 		return;
 	}
 	if (job->opts->save_only_one &&
@@ -476,7 +507,7 @@ wf_run_save(struct wf_run *job, const struct wf_run_arrays *arrays, struct wf_ru
 		wf_log(job->env, WF_LOG_WARN, "save_only_one: %s", weft_last_error());
 	}
 	if (arrays->average != NULL && save_averages(job, arrays->average, past) != WEFT_OK) {
-		note_failure(job, "average of pass");
+		note_failure(job, "average of pass", 0);
 	}
 }
 
@@ -487,8 +518,8 @@ wf_run_saving_result(const struct wf_run *job)
 		return WEFT_OK;
 	}
 	return wf_fail(WEFT_IO,
-		       "training has finished, but %" PRIu64 " of its passes could not be saved; "
-		       "first pass %" PRIu64 ": %.400s",
+		       "training has finished, but %" PRIu64 " of its saves failed; the first is "
+		       "that of pass %" PRIu64 ": %.400s",
 		       job->saving.failures, job->saving.first_unsaved_pass,
 		       job->saving.first_failure.text);
 }
