@@ -55,6 +55,7 @@ struct job {
 	sigset_t mask_before;
 
 	enum phase phase;
+	uint64_t phase_ns;            /* how long the phase may last, or WF_NEVER */
 	uint64_t deadline_ns;         /* of the phase */
 	uint64_t tick_ns;             /* the next one of the sites; WF_NEVER: there are none */
 	int signal_number;            /* signal that asked to stop, or 0 */
@@ -175,6 +176,7 @@ static void
 enter(struct job *job, enum phase phase, uint64_t after_ns)
 {
 	job->phase = phase;
+	job->phase_ns = after_ns;
 	job->deadline_ns = after_ns == WF_NEVER ? WF_NEVER : wf_now_ns(job->opts->env) + after_ns;
 	if (phase == PHASE_TERM) {
 		signal_all(job, SIGTERM);
@@ -297,6 +299,27 @@ give_up(struct job *job)
 	reap(job);
 }
 
+/* Names those that have not ended on SIGTERM. A pid is one of the host where the process runs. */
+static void
+name_killed(const struct job *job)
+{
+	char text[SAY_BYTES - 64];
+
+	for (unsigned i = 0; i < job->opts->count; i++) {
+		const struct wf_child *child = &job->child[i];
+		const struct wf_site *site = child->spec->site;
+		if (!child->ended) {
+			snprintf(text, sizeof(text),
+				 "%.100s (pid %d%s%.200s) has not ended within %.3f s of SIGTERM "
+				 "and is killed",
+				 child->spec->name, (int)child->pid, site != NULL ? " on " : "",
+				 site != NULL ? site->name : "",
+				 (double)job->phase_ns / (double)WF_NS_PER_S);
+			print_line(job, text);
+		}
+	}
+}
+
 static void
 on_deadline(struct job *job)
 {
@@ -314,7 +337,7 @@ on_deadline(struct job *job)
 		enter(job, PHASE_TERM, job->opts->grace_ns);
 		break;
 	case PHASE_TERM:
-		print_line(job, "some processes have not ended on SIGTERM and are killed");
+		name_killed(job);
 		kill_all(job);
 		break;
 	}
