@@ -27,6 +27,7 @@ import sys
 import tempfile
 import time
 
+import numpy as np
 import weft
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -70,6 +71,14 @@ int wait(struct weft_tensor *tensor, int times)
         int status = 0;
         for (int i = 0; i < times; i++) {
                 status |= (int)weft_wait(tensor);
+        }
+        return status;
+}
+int all_reduce(struct weft_session *session, float *array, int count, int times)
+{
+        int status = 0;
+        for (int i = 0; i < times; i++) {
+                status |= (int)weft_all_reduce(session, array, (uint64_t)count, WEFT_TYPE_F32, WEFT_REDUCE_SUM);
         }
         return status;
 }
@@ -118,7 +127,7 @@ def in_c(folder):
 
 def bench_calls(_):
     server, where = pserver(1, 1)
-    session = weft.Session(pservers=where)
+    session = weft.Session(pservers=where, all_reduce_ring="1MiB")
     tensors = [session.empty(16, name="t%d" % i) for i in range(256)]
     session.start()
     with tempfile.TemporaryDirectory() as folder:
@@ -126,6 +135,21 @@ def bench_calls(_):
     handles = (ctypes.c_void_p * 256)(*[tensor._handle for tensor in tensors])
     first, handle, several = tensors[0], ctypes.c_void_p(session._handle), range(1000)
     failed = []
+    some, none = np.zeros(16, np.float32), np.zeros(0, np.float32)
+
+    def reduces(array):
+        def run():
+            for _ in range(100):
+                session.all_reduce(array)
+
+        return run
+
+    def reduces_in_c(array):
+        def run():
+            address = ctypes.c_void_p(array.ctypes.data)
+            failed.append(library.all_reduce(handle, address, array.size, 100))
+
+        return run
 
     def step():
         session.step(1)
@@ -150,6 +174,10 @@ def bench_calls(_):
     print("step, 256 pushes, wait           %7.1f us from Python, %.1f from C" % (python, c))
     print("  so Python adds                 %7.3f us to a call" % ((python - c) / 258))
     print("the same as one call, exchange   %7.1f us from Python" % one)
+    for array in (none, some):
+        python, c = by_turns(400, reduces(array), reduces_in_c(array))
+        print("all_reduce of %2d values          %7.3f us from Python, %.3f from C" % (array.size, python / 100, c / 100))
+        print("  so Python adds                 %7.3f us to a call" % ((python - c) / 100))
     if any(failed):
         raise SystemExit("a call from C failed")
     session.close()

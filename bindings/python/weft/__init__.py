@@ -70,6 +70,7 @@ __all__ = [
     "UnavailableError",
     "UnsupportedError",
     "abort",
+    "all_reduce",
     "barrier",
     "close",
     "digest",
@@ -227,6 +228,24 @@ def barrier() -> None:
 def reduce(values: Any) -> Array:
     """Sum up to 256 numbers over all trainers, in trainer order: the same bits everywhere."""
     return session().reduce(values)
+
+
+def all_reduce(array: Array, op: str = "sum") -> None:
+    """Sum an array over all trainers, in place, whether or not weft has it. Waits.
+
+    array  C-contiguous, aligned and writable, of any shape, () and empty ones too; float32, float64,
+           float16, int32 or int64. In: this trainer's; out: the result, the same bits on all trainers
+    op     "sum": ((a0 + a1) + a2) + ... in the order of the trainers' numbers, each addition rounded to
+           the dtype as NumPy does it; integers wrap, NaN and Inf pass. "mean": that divided by the
+           number of trainers (in float32, of float64 in float64), then rounded; not for integers
+
+    Needs weft.init(all_reduce_ring="4MiB"), on all trainers the same: the bytes that are under way at a
+    time. No tensor has to be declared. All trainers make the same calls in the same order, after
+    weft.start; pushes may be under way, but not of this array.
+    Raises InvalidError, and nothing has happened: dtype, layout, op, no ring. MismatchError and others
+    as weft.wait, and the array may be summed in part: trainers whose calls differ in bytes or dtype get
+    a text with both. After a handler of a signal has raised, the session can only be closed."""
+    session().all_reduce(array, op)
 
 
 def digest() -> int:
