@@ -31,6 +31,7 @@ import torch
 import torch.distributed
 
 import weft
+from weft import _reduction, _tensors
 from weft.errors import InternalError, InvalidError, UnsupportedError
 from weft.session import Session, Tensor, _window
 
@@ -49,6 +50,24 @@ def rank() -> int:
 def size() -> int:
     """The number of trainers."""
     return weft.num_gradient_servers()
+
+
+def all_reduce(tensor: torch.Tensor, op: str = "sum") -> None:
+    """Sum a tensor over all trainers, in place: weft.all_reduce for tensors on the CPU. Waits.
+
+    tensor  of any shape, contiguous or in channels_last (which is copied, so that trainers may differ
+            in this); float32, float64, float16, bfloat16, int32 or int64. Autograd sees nothing of it
+    op      "sum" or "mean": as weft.all_reduce
+
+    Needs weft.init(all_reduce_ring="4MiB"). Raises what weft.all_reduce does."""
+    session = weft.session()._enter()
+    _tensors.check("all_reduce", tensor)
+    kind = _tensors.element_types().get(tensor.dtype)
+    if kind is None:
+        names = ", ".join(str(dtype) for dtype in _tensors.element_types())
+        raise InvalidError("all_reduce: the tensor's dtype is %s; %s are summed" % (tensor.dtype, names))
+    _reduction.check_operation(op, not tensor.dtype.is_floating_point, tensor.dtype)
+    _tensors.all_reduce(session, tensor, kind, session._operations[op])
 
 
 class _Slot:
@@ -659,4 +678,12 @@ def _answer(state: HookState) -> None:
         future.set_result(means)
 
 
-__all__ = ["DistributedOptimizer", "HookState", "broadcast_parameters", "push_pull_hook", "rank", "size"]
+__all__ = [
+    "DistributedOptimizer",
+    "HookState",
+    "all_reduce",
+    "broadcast_parameters",
+    "push_pull_hook",
+    "rank",
+    "size",
+]
