@@ -213,6 +213,16 @@ class Arrays(support.Case):
         self.refused("is_reduced: it is static", self.session.empty, 3, name="w", reduce=True, static=True)
         self.session.empty(3, name="w", decay=0, l1=0, clip=0.5, rate_multiplier=2, mode="async", priority=-3)
 
+    def test_tables_are_declared_again_when_a_session_is_opened_again(self):
+        session = weft.Session(ports_num_for_sparse=1)
+        table = session.table("t", 8, admit_count=3)
+        session._open_again({"optimizer": "adam"})
+        self.refused("learning_rate=nonsense", session._open_again, {"learning_rate": "nonsense"})
+        self.refused("table t", session.table, "t", 8)  # it is there
+        self.assertEqual((table.key_lane(5), session.setting("optimizer")), (0, "adam"))
+        session.empty(3)
+        self.refused("the session has tensors already", session._open_again, {})
+
     def test_bad_settings_of_a_table_name_it(self):
         session = weft.Session(ports_num_for_sparse=1)
         self.addCleanup(session.close)

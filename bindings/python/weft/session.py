@@ -332,12 +332,13 @@ class Rows:
 class Table:
     """Rows of `dim` values found by keys of 64 bits, on the pservers' sparse lanes."""
 
-    def __init__(self, session: "Session", name: str, dim: int, batch_keys: int, handle: int) -> None:
+    def __init__(self, session: "Session", name: str, dim: int, named: _settings.Named) -> None:
         self.session = session
         self.name = name
         self.dim = dim
-        self._batch_keys = batch_keys
-        self._handle = handle
+        self._named = named
+        self._batch_keys = int(named.get("batch_keys_max"))
+        self._handle: Optional[int] = None  # once it is declared
         self._seen: Set[int] = set()  # where batches land: two places
 
     def __repr__(self) -> str:
@@ -475,12 +476,15 @@ class Session:
         self._handle = handle.value
         self._trainer_id = int(named.get("trainer_id"))
         self._trainers = int(named.get("num_gradient_servers"))
+        for table in self._tables:  # of a session that is opened again
+            self._declare(table)
 
     def _open_again(self, settings: Mapping[str, Any]) -> None:
-        """With more settings, while nothing is declared; the caller's own may not say otherwise."""
+        """With more settings, while no tensor is declared; the caller's own may not say otherwise.
+        Tables are declared again."""
         self._enter()
-        if self._tensors or self._tables:
-            raise InvalidError("the session has tensors or tables already")
+        if self._tensors or self._sealed:
+            raise InvalidError("the session has tensors already, or its arrays were looked at")
         for name, value in settings.items():
             own = self._settings.get(name)
             if own is not None and own != value:
@@ -647,16 +651,20 @@ class Session:
             named.fill(settings)
         except InvalidError as error:
             raise InvalidError("table %s: %s" % (name, error)) from None
+        table = Table(self, name, number, named)
+        self._declare(table)
+        self._tables.append(table)
+        return table
+
+    def _declare(self, table: Table) -> None:
         opts = self._api.structs["weft_table_opts"]()
         self._call.weft_table_opts_init_sized(ctypes.byref(opts), ctypes.sizeof(opts))
-        opts.name = _library_name(name)
-        opts.dim = number
-        opts.settings = named.handle
+        opts.name = _library_name(table.name)
+        opts.dim = table.dim
+        opts.settings = table._named.handle
         handle = ctypes.c_void_p()
         self._done(self._call.weft_table_add(self._handle, ctypes.byref(opts), ctypes.byref(handle)))
-        assert handle.value is not None
-        self._tables.append(Table(self, name, number, int(named.get("batch_keys_max")), handle.value))
-        return self._tables[-1]
+        table._handle = handle.value
 
     def restore(self, step: int, samples: int) -> None:
         """Trainer 0, before start: `param` and `state` of its tensors are those of a job that had applied
