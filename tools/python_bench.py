@@ -4,10 +4,13 @@
 on a quiet machine, from a checkout that is built.
 
     PYTHONPATH=bindings/python tools/python_bench.py calls
+    PYTHONPATH=bindings/python tools/python_bench.py rows
     PYTHONPATH=bindings/python tools/python_bench.py ddp [--mebibytes=100 --steps=20 --lanes=2 --rounds=3]
 
 calls  microseconds that Python adds to a call: the same steps of the same session, by turns from
        Python and from ten lines of C that call the library (compiled for it: cc is needed)
+rows   a step of 4,096 distinct keys, rows of 64 values: pull, push, wait, by turns from C, from
+       Python, and by weft.torch.Embedding with autograd; medians, and rows per second beside C
 ddp    milliseconds of a step of two trainers, a model of so many MiB, median of the slower one:
        DistributedDataParallel's all-reduce over Gloo, weft's hook and weft's optimizers, over shared
        memory and TCP. All of them in turn, so many rounds of it; ratios are taken within a round,
@@ -57,7 +60,24 @@ RATIOS = [
 UNDER_DDP = ("hook", "gloo", "nothing")
 # What the binding is measured against: the same calls of the library, from C.
 IN_C = """
+#include <weft/sparse.h>
 #include <weft/weft.h>
+int rows(struct weft_session *session, struct weft_table *table, const uint64_t *key, uint32_t count,
+         const float *grad)
+{
+        struct weft_rows *rows = NULL;
+        enum weft_status status = weft_rows_pull(table, key, count, WEFT_ROWS_CREATE, &rows);
+        if (status == WEFT_OK) {
+                status = weft_rows_wait(rows);
+        }
+        if (status == WEFT_OK) {
+                status = weft_step(session, 1, 0);
+        }
+        if (status == WEFT_OK) {
+                status = weft_rows_push(rows, grad, NULL, NULL);
+        }
+        return status == WEFT_OK ? (int)weft_wait_all(session) : (int)status;
+}
 int run(struct weft_session *session, struct weft_tensor **tensor, int count)
 {
         enum weft_status status = weft_step(session, 1, 0);
@@ -97,10 +117,11 @@ def free_ports(count):
             base += count
 
 
-def pserver(trainers, lanes, transport="auto"):
-    port = free_ports(lanes)
+def pserver(trainers, lanes, transport="auto", sparse=0):
+    port = free_ports(lanes + sparse)
     command = [WEFT, "pserver", "--once", "--port=%d" % port, "--ports_num=%d" % lanes]
     command += ["--num_gradient_servers=%d" % trainers, "--transport=" + transport]
+    command += ["--ports_num_for_sparse=%d" % sparse]
     return subprocess.Popen(command, stderr=subprocess.DEVNULL), "127.0.0.1:%d" % port
 
 
@@ -181,6 +202,61 @@ def bench_calls(_):
     if any(failed):
         raise SystemExit("a call from C failed")
     session.close()
+    server.wait()
+
+
+def bench_rows(options):
+    import numpy as np
+    import torch
+
+    import weft.torch
+
+    torch.set_num_threads(1)
+    count, dim = 4096, 64
+    server, where = pserver(1, 1, options.transport or "auto", sparse=1)
+    session = weft.init(pservers=where, ports_num_for_sparse=1)
+    table = weft.table("rows", dim, init="uniform", init_a=-1, init_b=1)
+    module, bias = weft.torch.Embedding(table), torch.nn.Parameter(torch.zeros(1))
+    optimizer = weft.torch.DistributedOptimizer(torch.optim.SGD([bias], lr=0.1), [], on="ddp")
+    weft.torch.broadcast_parameters({})
+    chance = np.random.default_rng(1)
+    batches = [chance.choice(1 << 20, count, replace=False).astype(np.int64) for _ in range(16)]
+    grad = chance.standard_normal((count, dim)).astype(np.float32)
+    tensor, given = torch.from_numpy(grad), [torch.from_numpy(keys) for keys in batches]
+    with tempfile.TemporaryDirectory() as folder:
+        library = in_c(folder)
+    failed, at = [], [0, 0, 0]
+
+    def turn(place):
+        at[place] += 1
+        return at[place] % len(batches)
+
+    def from_c():
+        pointers = [ctypes.c_void_p(array.ctypes.data) for array in (batches[turn(0)], grad)]
+        handles = ctypes.c_void_p(session._handle), ctypes.c_void_p(table._handle)
+        failed.append(library.rows(*handles, pointers[0], count, pointers[1]))
+
+    def from_python():
+        rows = table.lookup(batches[turn(1)])
+        session.step(1)
+        table.update(rows, grad)
+        session.wait()
+
+    def by_module():
+        optimizer.zero_grad()
+        module(given[turn(2)]).backward(tensor)
+        optimizer.step()
+
+    calls = (from_c, from_python, by_module)
+    for call in calls * len(batches):  # every row exists
+        call()
+    found = [[microseconds(call) for call in calls] for _ in range(options.steps * 20)]
+    medians = [statistics.median(each) for each in zip(*found)]
+    for name, median in zip(("C", "Python", "weft.torch.Embedding"), medians):
+        print("%-22s %8.1f us, %5.2f million rows/s, %.2f of C" % (name, median, count / median, medians[0] / median))
+    if any(failed):
+        raise SystemExit("a call from C failed")
+    weft.close()
     server.wait()
 
 
@@ -294,7 +370,7 @@ def bench_ddp(options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("calls", "ddp", "rank"))
+    parser.add_argument("what", choices=("calls", "rows", "ddp", "rank"))
     parser.add_argument("--mebibytes", type=float, default=100)
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--lanes", type=int, default=2)
@@ -306,7 +382,7 @@ def main():
         parser.add_argument(name, type=int, default=0, help=argparse.SUPPRESS)
     parser.add_argument("--optimizer", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    {"calls": bench_calls, "ddp": bench_ddp, "rank": rank_main}[options.what](options)
+    {"calls": bench_calls, "rows": bench_rows, "ddp": bench_ddp, "rank": rank_main}[options.what](options)
 
 
 if __name__ == "__main__":

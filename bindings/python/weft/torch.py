@@ -32,6 +32,7 @@ import torch.distributed
 
 import weft
 from weft import _reduction, _tensors
+from weft.embedding import Embedding, EmbeddingBag, embeddings_of, lookahead
 from weft.errors import InternalError, InvalidError, UnsupportedError
 from weft.session import Session, Tensor, _window
 
@@ -104,7 +105,11 @@ class _Exchange:
 
     A step begins with its first push. At the workers it is `ready` when all means are in `.grad`,
     and over when the optimizer has taken them: `forget`. While a gradient is pushed and not answered
-    it is lent, and who changes it ends the job, for pservers may have read anything."""
+    it is lent, and who changes it ends the job, for pservers may have read anything. Rows of
+    embeddings are pushed last, in the optimizer's step, which ends the session's."""
+
+    pushes_rows = True
+    pushes_tensors = True
 
     def __init__(self, named: Iterable[Tuple[str, torch.Tensor]], settings: Mapping[str, Any]) -> None:
         self.session: Session = weft.session()
@@ -118,7 +123,7 @@ class _Exchange:
         self.ready = False
         self.pushed = 0  # slots that are not open
         self.pairs = [(name, parameter) for name, parameter in named if parameter.requires_grad]
-        if not self.pairs:
+        if not self.pairs and self.pushes_tensors:
             raise InvalidError("no parameter of the model requires a gradient")
         self.session._torch = self  # type: ignore[attr-defined]
 
@@ -209,6 +214,7 @@ class _Exchange:
 
     def finish(self) -> None:
         """Push what no gradient came for, wait, and have the results in place."""
+        self.begin()
         for slot in self.slots:
             if slot.state == _PUSHED and not slot.is_as_pushed():
                 self.spoil(
@@ -219,14 +225,26 @@ class _Exchange:
         for slot in reversed(self.slots):
             if slot.state == _OPEN:
                 self.push(slot)
-        if not self.on_pservers:
-            self.take_means()
-        self.session.wait()
-        self.begun = False
         if self.on_pservers:
+            self.end()
             self.forget()
-        else:
-            self.ready = True
+            return
+        self.take_means()
+        if embeddings_of(self.session) is None:
+            self.end()
+        self.ready = True
+
+    def end(self) -> None:
+        """The rows' gradients go, and with them the session's step."""
+        embeddings = embeddings_of(self.session)
+        if self.begun and embeddings is not None:
+            embeddings.push()
+        self.end_without_rows()
+
+    def end_without_rows(self) -> None:
+        if self.begun:
+            self.session.wait()
+            self.begun = False
 
     def take_means(self) -> None:
         """As they were pushed, mostly: what has come is in the cache."""
@@ -238,7 +256,8 @@ class _Exchange:
                     slot.state = _ANSWERED
 
     def forget(self) -> None:
-        """The next push begins another step."""
+        """The next push begins another step. One that was given up before its rows were pushed has none."""
+        self.end_without_rows()
         self.ready, self.pushed = False, 0
         for slot in self.slots:
             slot.state, slot.passes = _OPEN, 0
@@ -300,7 +319,7 @@ def broadcast_parameters(
     exchange = _exchange()
     if exchange.started:
         raise InvalidError("broadcast_parameters a second time: the job has started")
-    named = dict(state)
+    named = {name: value for name, value in dict(state).items() if isinstance(value, torch.Tensor)}
     known = {parameter.data_ptr() for _, parameter in exchange.pairs}
     others = {n: t for n, t in named.items() if t.data_ptr() not in known and t.numel() > 0}
     exchange.start({n: t for n, t in others.items() if t.dtype == torch.float32})
@@ -344,6 +363,7 @@ class _Distributed:
             self._weft.finish()
         else:
             self.synchronize()
+            self._weft.end()
             super().step()  # type: ignore[misc]
             self._weft.forget()
         return loss
@@ -354,6 +374,11 @@ class _Distributed:
         exchange = self._weft
         if exchange.ready:
             exchange.forget()
+        embeddings = embeddings_of(exchange.session)
+        if embeddings is not None:
+            embeddings.zero()
+        if not exchange.pushes_tensors:
+            super().zero_grad(set_to_none)  # type: ignore[misc]
         for slot in exchange.slots:
             if slot.state != _OPEN:
                 raise InvalidError(
@@ -431,17 +456,22 @@ def DistributedOptimizer(
     not is told so, and the job ends. on="pservers": gradients are pushed in step, as they are then,
     the pservers apply them, and the model's parameters, which lie in weft's memory then, are fresh;
     that is for SGD, Adam and AdamW. The state of these stays on the pservers, with the settings that
-    the job began with: what would change them is refused. To be called after weft.init and before
+    the job began with: what would change them is refused. on="ddp": for a model with weft.torch.Embedding
+    whose other parameters DistributedDataParallel exchanges, or nobody does: step pushes the rows'
+    gradients alone, and then makes the optimizer's own step. To be called after weft.init and before
     broadcast_parameters, with the same model on all trainers.
 
     backward_passes_per_step: gradients of so many backward passes are added up before they go."""
-    if on not in ("workers", "pservers"):
-        raise InvalidError("on=%r: 'workers' or 'pservers' is needed" % on)
+    if on not in ("workers", "pservers", "ddp"):
+        raise InvalidError("on=%r: 'workers', 'pservers' or 'ddp' is needed" % on)
     if backward_passes_per_step < 1:
         raise InvalidError("backward_passes_per_step=%d: at least 1" % backward_passes_per_step)
-    settings, of_parameter = (_MEAN, lambda _: {}) if on == "workers" else _on_pservers(optimizer)
-    exchange = _Exchange(named_parameters, settings)
-    _check_groups(optimizer, exchange)
+    settings, of_parameter = _on_pservers(optimizer) if on == "pservers" else (_MEAN, lambda _: {})
+    if on == "ddp":
+        exchange: _Exchange = _RowsAlone((), _MEAN)
+    else:
+        exchange = _Exchange(named_parameters, settings)
+        _check_groups(optimizer, exchange)
     exchange.declare(of_parameter)
     kind = type(optimizer.__class__.__name__, (_Distributed, optimizer.__class__), {})
     optimizer.__class__ = kind
@@ -526,13 +556,28 @@ def _sgd_method(group: Mapping[str, Any]) -> str:
     return "nesterov" if group["nesterov"] else "momentum"
 
 
+class _RowsAlone(_Exchange):
+    """The rows of embeddings, where gradients of parameters are none of weft's business."""
+
+    pushes_tensors = False
+
+    def declare(self, settings_of: Callable[[torch.Tensor], Dict[str, float]]) -> None:
+        if embeddings_of(self.session) is None:
+            raise InvalidError(
+                "on='ddp': weft has only the rows of weft.torch.Embedding and EmbeddingBag, and there is none: "
+                "make the model first, or use another value"
+            )
+
+
 class _Run(_Exchange):
     """Gradients of a model one behind the other, in the order in which buckets bring them.
 
     Which parameter a place belongs to changes when DistributedDataParallel builds its buckets anew;
     nothing is kept from one step to the next, so it does not matter. The run is cut into tensors
     of a megabyte, so that each can leave when it is full. They follow one another in memory, so
-    that a bucket's means can be had as one array."""
+    that a bucket's means can be had as one array. Its step ends in backward, too early for rows."""
+
+    pushes_rows = False
 
     def declare(self, settings_of: Callable[[torch.Tensor], Dict[str, float]]) -> None:
         for name, parameter in self.pairs:
@@ -680,9 +725,12 @@ def _answer(state: HookState) -> None:
 
 __all__ = [
     "DistributedOptimizer",
+    "Embedding",
+    "EmbeddingBag",
     "HookState",
     "all_reduce",
     "broadcast_parameters",
+    "lookahead",
     "push_pull_hook",
     "rank",
     "size",

@@ -1,0 +1,491 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch.nn.Embedding and EmbeddingBag whose rows are those of a table, on the pservers.
+
+    words = weft.table("words", 64, optimizer="adagrad", learning_rate=0.05, init="normal", init_b=0.1)
+    model = Model(weft.torch.EmbeddingBag(words))
+    optimizer = weft.torch.DistributedOptimizer(torch.optim.Adam(model.parameters()), model.named_parameters())
+
+A forward pass in training pulls each distinct row once, and autograd adds up the gradients of the
+rows. optimizer.step() pushes them: one batch of a table in a step, however many modules and forward
+passes use the table. The names here are those of weft.torch."""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NoReturn, Optional, Tuple, Union
+
+import numpy as np
+import torch
+
+from weft.errors import ClosedError, InvalidError, UnsupportedError
+from weft.session import Array, Rows, Session, Table
+
+_END = object()
+_numbers = itertools.count()
+
+
+class _Batch:
+    """The rows of a step's keys, as the session has them: pulled once each, and pushed once."""
+
+    def __init__(self, table: Table, parts: List[Array], create: bool) -> None:
+        self.parts = parts  # keys of forward passes, one after the other
+        self.flat = np.concatenate(parts)
+        self.steps = table.session.steps  # they are as of this step
+        self.rows: Rows = table.prefetch(self.flat, create)
+
+    def values(self, where: "_Where") -> torch.Tensor:
+        """A copy, one row for each key: autograd, or the caller, may write to it."""
+        whole = torch.from_numpy(self.rows.gather())
+        return whole if _is_all(where, self.flat.size) else whole[where].clone()
+
+    def find(self, flat: Array) -> Optional["_Where"]:
+        """Where these keys are, most often as a part, or None if one is not here."""
+        begin = 0
+        for part in self.parts:
+            if np.array_equal(part, flat):
+                return slice(begin, begin + part.size)
+            begin += part.size
+        order = np.argsort(self.flat, kind="stable")
+        place = np.searchsorted(self.flat, flat, sorter=order)
+        if place.max(initial=0) == self.flat.size or (self.flat[order[place]] != flat).any():
+            return None
+        return order[place]
+
+    def sum(self, uses: List["_Use"]) -> Array:
+        """[keys, dim], as a push has it: of several forward passes the sum of each row, in their order,
+        where its key is first, and zeros elsewhere."""
+        if len(uses) == 1 and _is_all(uses[0].where, self.flat.size):
+            return np.ascontiguousarray(uses[0].total().numpy())
+        place = self.rows.place.astype(np.int64)
+        total = torch.zeros(self.rows.row_count, self.rows.table.dim)
+        for use in uses:
+            total.index_add_(0, torch.from_numpy(place[use.where]), use.total())
+        first = np.empty(self.rows.row_count, np.int64)
+        first[place[::-1]] = np.arange(place.size)[::-1]
+        out = np.zeros((place.size, self.rows.table.dim), np.float32)
+        out[first] = total.numpy()
+        return out
+
+
+_Where = Union[slice, Array]  # of the keys of a batch
+
+
+def _is_all(where: _Where, count: int) -> bool:
+    return isinstance(where, slice) and where.stop - where.start == count
+
+
+class _Use:
+    """One forward pass: the gradients of its rows. It lives as long as the graph that has it, and from
+    the first gradient on until the step."""
+
+    def __init__(self, rows: "_TableRows", where: _Where) -> None:
+        self.rows = rows
+        self.where = where
+        self.number = next(_numbers)  # forward passes are added up in their order
+        self.grad: Optional[torch.Tensor] = None
+        self.spent = False
+
+    def add(self, grad: torch.Tensor) -> None:
+        if self.spent:
+            raise InvalidError(
+                "table %s: backward after the step of its forward pass, which has pushed the gradients of the "
+                "rows: call forward again" % self.rows.table.name
+            )
+        self.grad = grad.detach() if self.grad is None else self.grad + grad.detach()
+        self.rows.kept[self.number] = self
+
+    def total(self) -> torch.Tensor:
+        assert self.grad is not None
+        return self.grad
+
+
+class _Values(torch.autograd.Function):
+    """The values of a forward pass, whose gradient is kept for the step."""
+
+    @staticmethod
+    def forward(ctx: Any, anchor: torch.Tensor, batch: _Batch, use: _Use) -> torch.Tensor:
+        ctx.use = use
+        return batch.values(use.where)
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> Tuple[None, None, None]:  # type: ignore[override]
+        ctx.use.add(grad)
+        return None, None, None
+
+
+class _TableRows:
+    """What a step needs of a table: one batch that has all keys of its forward passes, and their uses."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self.batch: Optional[_Batch] = None
+        self.uses: "weakref.WeakSet[_Use]" = weakref.WeakSet()  # whose gradients may come
+        self.kept: Dict[int, _Use] = {}  # whose gradients have come
+        self.anchor = torch.zeros(0, requires_grad=True)  # so that autograd comes
+        self.following: Optional[_Batch] = None  # under way for the step after this one
+        self.then: Optional[List[Array]] = None  # its keys, when it is not under way yet
+        self.is_ahead = False  # a loader of lookahead names the keys
+
+    def look_up(self, flat: Array, is_begun: bool) -> torch.Tensor:
+        """Rows as they are; keys without one get none."""
+        self.refuse_in_step(is_begun)
+        rows = self.table.lookup(flat, create=False)
+        try:
+            return torch.from_numpy(rows.gather())
+        finally:
+            rows.free()
+
+    def use(self, flat: Array, is_begun: bool) -> torch.Tensor:
+        """Rows with a gradient."""
+        self.forget_unused()
+        where = None if self.batch is None else self.batch.find(flat)
+        if where is None:
+            self.refuse_other_keys(flat, is_begun)
+            where = self.pull(flat)
+        use = _Use(self, where)
+        values: torch.Tensor = _Values.apply(self.anchor, self.batch, use)
+        self.uses.add(use)
+        return values
+
+    def pull(self, flat: Array) -> slice:
+        """A batch with these keys and those that the step has already."""
+        before = self.batch
+        self.batch = _Batch(self.table, [*(before.parts if before else ()), flat], create=True)
+        if before is not None:
+            before.rows.free()
+        return slice(self.batch.flat.size - flat.size, self.batch.flat.size)
+
+    def refuse_other_keys(self, flat: Array, is_begun: bool) -> None:
+        if self.is_ahead and self.batch is not None:
+            others = np.setdiff1d(flat, self.batch.flat)
+            raise InvalidError(
+                "table %s: key %d is not one of those that lookahead was given for this batch: its function has "
+                "to name all keys of the forward pass" % (self.table.name, others[0])
+            )
+        self.refuse_in_step(is_begun)
+
+    def refuse_in_step(self, is_begun: bool) -> None:
+        if is_begun and self.table.session.setting("sparse_mode") == "sync":
+            raise InvalidError(
+                "table %s: the step has begun, and rows arrive when it has ended: call optimizer.step() before "
+                "another forward pass, or zero_grad to give the step up" % self.table.name
+            )
+
+    def forget_unused(self) -> None:
+        """Forward passes whose results are gone can bring no gradient."""
+        if not self.uses and self.batch is not None and not self.is_ahead:
+            self.free()
+
+    def free(self) -> None:
+        if self.batch is not None:
+            self.batch.rows.free()
+            self.batch = None
+
+    def push(self) -> None:
+        """Once in a step; again, there is nothing."""
+        uses = [use for _, use in sorted(self.kept.items())]
+        if uses and self.batch is not None:
+            self.table.update(self.batch.rows, self.batch.sum(uses))
+            self.batch = None
+        self.free()
+        for use in self.uses:
+            use.spent = True
+        self.uses.clear()
+        self.kept.clear()
+
+    def zero(self) -> None:
+        for use in self.kept.values():
+            use.grad = None
+        self.kept.clear()
+
+    # With lookahead.
+
+    def on_batch(self, now: List[Array], then: Optional[List[Array]]) -> None:
+        """The loader gives a batch with the keys `now`, and will give one with `then`: of each module."""
+        self.forget_unused()
+        self.free()
+        self.is_ahead = True
+        found, self.following = self.following, None
+        if found is not None and (found.parts is not now or found.steps != self.table.session.steps):
+            found.rows.free()  # there was another step since
+            found = None
+        self.batch = found or _Batch(self.table, now, create=True)
+        self.then = then
+
+    def pull_following(self) -> None:
+        """The step has begun: what is asked for now arrives when it has been applied."""
+        if self.then is not None:
+            self.following, self.then = _Batch(self.table, self.then, create=True), None
+
+    def end_ahead(self) -> None:
+        """The loader has ended, or was left; a step that has begun can still end."""
+        self.is_ahead, self.then = False, None
+        if self.following is not None:
+            self.following.rows.free()
+            self.following = None
+        self.forget_unused()
+
+
+class Embeddings:
+    """Tables of a session that have modules, and the step that they share with its tensors."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.tables: Dict[Table, _TableRows] = {}
+        self.steps = 0  # when rows were pushed last
+
+    def of(self, table: Table) -> _TableRows:
+        if table not in self.tables:
+            self.tables[table] = _TableRows(table)
+        return self.tables[table]
+
+    def trainer(self, table: Table) -> Any:
+        """What begins and ends the step: that of weft.torch.DistributedOptimizer."""
+        found = _exchange_of(self.session)
+        if found is None or not found.pushes_rows:
+            raise InvalidError(
+                "table %s: no optimizer would push the gradients of its rows: make a "
+                "weft.torch.DistributedOptimizer; under DistributedDataParallel one with on='ddp', and no "
+                "HookState. Call eval(), or use torch.no_grad(), to look rows up" % table.name
+            )
+        if not found.started:
+            raise InvalidError("call weft.torch.broadcast_parameters(model.state_dict()) before the first step")
+        return found
+
+    def rows(self, table: Table, flat: Array, trains: bool) -> torch.Tensor:
+        """[keys, dim]"""
+        rows = self.of(table)
+        if not trains:
+            return rows.look_up(flat, _is_begun(self.session))
+        exchange = self.trainer(table)
+        found = rows.use(flat, exchange.begun)
+        if rows.is_ahead:
+            exchange.begin()
+            for other in self.tables.values():
+                other.pull_following()
+        return found
+
+    def push(self) -> None:
+        """In a step that has begun."""
+        self.steps = self.session.steps
+        for rows in self.tables.values():
+            rows.push()
+
+    def zero(self) -> None:
+        for rows in self.tables.values():
+            rows.zero()
+
+
+def _exchange_of(session: Session) -> Any:
+    return getattr(session, "_torch", None)
+
+
+def _is_begun(session: Session) -> bool:
+    found = _exchange_of(session)
+    return found is not None and bool(found.begun)
+
+
+def embeddings_of(session: Session) -> Optional[Embeddings]:
+    """None for a session without modules."""
+    return getattr(session, "_embeddings", None)
+
+
+class _Module(torch.nn.Module):
+    """What Embedding and EmbeddingBag share."""
+
+    def __init__(self, table: Table, padding_idx: Optional[int]) -> None:
+        super().__init__()
+        if not isinstance(table, Table):
+            raise InvalidError("%s: a weft.Table is needed, not %s" % (self._name(), type(table).__name__))
+        if padding_idx is not None and padding_idx < 0:
+            raise InvalidError("table %s: padding_idx=%d: a key is at least 0" % (table.name, padding_idx))
+        self.table = table
+        self.embedding_dim = table.dim
+        self.padding_idx = padding_idx
+        if embeddings_of(table.session) is None:
+            table.session._embeddings = Embeddings(table.session)  # type: ignore[attr-defined]
+
+    def _name(self) -> str:
+        return "weft.torch." + type(self).__name__
+
+    def _keys(self, indices: Any) -> Tuple[Array, Optional[Array]]:
+        """int64, one after the other, those of padding left out; and which these are, if there may be."""
+        given = torch.as_tensor(indices)
+        if given.dtype not in (torch.int64, torch.int32) or given.device.type != "cpu":
+            raise InvalidError(
+                "table %s: indices are %s on %s; int64 on the CPU is needed"
+                % (self.table.name, given.dtype, given.device)
+            )
+        flat = given.detach().reshape(-1).to(torch.int64).numpy()
+        if self.padding_idx is None:
+            return flat.copy(), None
+        is_padding = flat == self.padding_idx
+        return flat[~is_padding], is_padding
+
+    def _rows(self, indices: torch.Tensor) -> Tuple[torch.Tensor, Optional[torch.Tensor]]:
+        """The row of each index, [indices, dim]. With padding, and where there are none: of each that is
+        not padding, a row of zeros behind them, and the row of each index."""
+        flat, is_padding = self._keys(indices)
+        embeddings = embeddings_of(self.table.session)
+        assert embeddings is not None
+        values = embeddings.rows(self.table, flat, self.training and torch.is_grad_enabled())
+        if is_padding is None and flat.size > 0:
+            return values, None
+        place = np.full(indices.numel(), flat.size, np.int64)
+        place[~is_padding if is_padding is not None else slice(0)] = np.arange(flat.size)
+        return torch.cat((values, torch.zeros(1, self.table.dim))), torch.from_numpy(place)
+
+    def get_extra_state(self) -> Dict[str, Any]:
+        """In state_dict: which rows they are, and of which step. They are saved where they are."""
+        embeddings = embeddings_of(self.table.session)
+        assert embeddings is not None
+        try:
+            steps = self.table.session.steps
+        except ClosedError:
+            steps = embeddings.steps
+        return {"table": self.table.name, "dim": self.table.dim, "steps": steps}
+
+    def set_extra_state(self, state: Any) -> None:
+        now = self.get_extra_state()
+        if state != now:
+            raise UnsupportedError(
+                "load_state_dict: this holds no rows, it refers to those of table %s (rows of %s) after step %s, "
+                "and the pservers have those of table %s (rows of %d) after step %d: restore the job at that step "
+                "first, or load the other modules alone"
+                % (state.get("table"), state.get("dim"), state.get("steps"), now["table"], now["dim"], now["steps"])
+            )
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise UnsupportedError(
+            "%s of table %s cannot be copied or pickled: its rows are on the pservers; make another module of "
+            "the same table, and save state_dict() of the others" % (self._name(), self.table.name)
+        )
+
+    def extra_repr(self) -> str:
+        padding = "" if self.padding_idx is None else ", padding_idx=%d" % self.padding_idx
+        return "%s, %d%s" % (self.table.name, self.table.dim, padding)
+
+
+class Embedding(_Module):
+    """torch.nn.Embedding with the rows of a table: int64 indices of any shape [...] are keys, and the
+    result is float32 [..., dim].
+
+    In training with gradients keys without a row get one, and the gradients of the step are pushed by
+    optimizer.step() of weft.torch.DistributedOptimizer. After eval(), and under torch.no_grad(), rows
+    are looked up, none is created, and the result requires no gradient. Indices that are padding_idx
+    give zeros and have no row. The rows are no parameters of the module: the table's optimizer applies
+    their gradients, and clip_grad_norm_ and others do not see them."""
+
+    def __init__(self, table: Table, padding_idx: Optional[int] = None) -> None:
+        super().__init__(table, padding_idx)
+
+    def forward(self, indices: torch.Tensor) -> torch.Tensor:
+        values, place = self._rows(indices)
+        if place is not None:
+            values = torch.nn.functional.embedding(place, values, len(values) - 1)
+        return values.view(*indices.shape, self.embedding_dim)
+
+
+class EmbeddingBag(_Module):
+    """torch.nn.EmbeddingBag with the rows of a table: the sum, mean or maximum of the rows of each bag,
+    float32 [bags, dim]. Bags are the rows of int64 indices [bags, keys], or begin at `offsets` of
+    indices [keys]; an empty one gives zeros. per_sample_weights, of the shape of the indices, need
+    mode="sum" and may require a gradient. What else there is to know: Embedding."""
+
+    def __init__(
+        self,
+        table: Table,
+        mode: str = "sum",
+        include_last_offset: bool = False,
+        padding_idx: Optional[int] = None,
+    ) -> None:
+        super().__init__(table, padding_idx)
+        if mode not in ("sum", "mean", "max"):
+            raise InvalidError("table %s: mode=%r: 'sum', 'mean' or 'max' is needed" % (table.name, mode))
+        self.mode = mode
+        self.include_last_offset = include_last_offset
+
+    def forward(
+        self,
+        indices: torch.Tensor,
+        offsets: Optional[torch.Tensor] = None,
+        per_sample_weights: Optional[torch.Tensor] = None,
+    ) -> torch.Tensor:
+        values, place = self._rows(indices)
+        padding = None if place is None else len(values) - 1
+        place = torch.arange(len(values)) if place is None else place
+        return torch.nn.functional.embedding_bag(
+            place.view(indices.shape),
+            values,
+            None if offsets is None else offsets.to(torch.int64),
+            mode=self.mode,
+            per_sample_weights=per_sample_weights,
+            include_last_offset=self.include_last_offset,
+            padding_idx=padding,
+        )
+
+    def extra_repr(self) -> str:
+        return "%s, mode=%s" % (super().extra_repr(), self.mode)
+
+
+class _LookAhead:
+    """What lookahead gives: the loader's batches, each pass anew."""
+
+    def __init__(self, loader: Iterable[Any], keys_of: Mapping[_Module, Callable[[Any], Any]]) -> None:
+        self.loader = loader
+        self.keys_of = dict(keys_of)
+        for module in self.keys_of:
+            if not isinstance(module, _Module):
+                raise InvalidError("lookahead: a weft.torch.Embedding or EmbeddingBag is needed, not %r" % (module,))
+
+    def __len__(self) -> int:
+        return len(self.loader)  # type: ignore[arg-type]
+
+    def keys(self, batch: Any) -> Dict[_TableRows, List[Array]]:
+        found: Dict[_TableRows, List[Array]] = {}
+        for module, function in self.keys_of.items():
+            found.setdefault(_rows_of(module.table), []).append(module._keys(function(batch))[0])
+        return found
+
+    def __iter__(self) -> Iterator[Any]:
+        source = iter(self.loader)
+        batch = next(source, _END)
+        keys = {} if batch is _END else self.keys(batch)
+        tables = list(keys)
+        try:
+            while batch is not _END:
+                following = next(source, _END)
+                then = {} if following is _END else self.keys(following)
+                for rows in tables:
+                    _check_step(rows.table)
+                    rows.on_batch(keys[rows], then.get(rows))
+                yield batch
+                batch, keys = following, then
+        finally:
+            for rows in tables:
+                rows.end_ahead()
+
+
+def _rows_of(table: Table) -> _TableRows:
+    embeddings = embeddings_of(table.session)
+    assert embeddings is not None
+    return embeddings.of(table)
+
+
+def _check_step(table: Table) -> None:
+    if _is_begun(table.session):
+        raise InvalidError(
+            "lookahead: the step of the batch before has begun and not ended: call optimizer.step() for each batch; "
+            "what adds up gradients of several batches cannot look ahead"
+        )
+
+
+def lookahead(loader: Iterable[Any], keys_of: Mapping[Any, Callable[[Any], Any]]) -> _LookAhead:
+    """The batches of a loader, whose rows come while the step before them computes.
+
+    keys_of: for each weft.torch.Embedding or EmbeddingBag a function of a batch that returns all
+    indices of it that the module will be given, of any shape. Each batch has to have its step. A batch
+    is taken from the loader one earlier than without. With a synchronous sparse_mode the results have
+    the same bits; with others the rows are those at the beginning of the step before."""
+    return _LookAhead(loader, keys_of)

@@ -1,0 +1,466 @@
+# SPDX-License-Identifier: Apache-2.0
+"""weft.torch.Embedding and EmbeddingBag: beside torch's own, and beside a list of rows in NumPy."""
+
+import copy
+import os
+import pickle
+import sys
+import tempfile
+from unittest import mock
+
+import support
+
+try:
+    import torch
+except ImportError:
+    torch = None
+else:
+    import numpy as np
+    import torch_embedding_member as member
+    import weft
+    import weft.torch
+
+    functional = torch.nn.functional
+
+DIM, KEYS = 5, 40
+
+
+class Here(support.Case):
+    """A job of one trainer, with two sparse lanes."""
+
+    def setUp(self):
+        self.open()
+        self.addCleanup(weft.close)
+
+    def open(self, **settings):
+        weft.init(pservers=self.pserver(sparse=2), ports_num_for_sparse=2, **settings)
+        self.table = self.declare("words")
+
+    def declare(self, name, **settings):
+        return weft.table(name, DIM, init="uniform", init_a=-1, init_b=1, learning_rate=0.5, **settings)
+
+    def start(self, *modules, on="ddp", **settings):
+        """A model of these and a parameter, and its optimizer."""
+        self.model = torch.nn.ModuleList(modules)
+        self.model.register_parameter("scale", torch.nn.Parameter(torch.ones(DIM)))
+        optimizer = torch.optim.SGD(self.model.parameters(), 0.5)
+        optimizer = weft.torch.DistributedOptimizer(optimizer, self.model.named_parameters(), on=on, **settings)
+        weft.torch.broadcast_parameters(self.model.state_dict())
+        return optimizer
+
+    def weight(self, module=None):
+        """All rows."""
+        module = module or self.model[0]
+        keys = torch.arange(KEYS)
+        with torch.no_grad():
+            return module(keys) if isinstance(module, weft.torch.Embedding) else module(keys[:, None])
+
+    def refused(self, kind, text):
+        return self.assertRaisesRegex(kind, text)
+
+    def test_embedding_has_the_bits_of_torch_for_any_shape(self):
+        module = weft.torch.Embedding(self.table)
+        optimizer = self.start(module)
+        for indices in (torch.tensor(7), torch.tensor([[3, 9, 3], [0, 39, 3]]), torch.zeros(2, 0, 3, dtype=torch.int64)):
+            weight = self.weight().requires_grad_()
+            wanted, got = functional.embedding(indices, weight), module(indices)
+            self.assertTrue(torch.equal(wanted, got))
+            given = torch.randn(got.shape, generator=torch.Generator().manual_seed(1))
+            for out in (wanted, got):
+                out.backward(given)
+            optimizer.step()
+            self.assertTrue(torch.equal(self.weight(), weight.detach() - 0.5 * weight.grad))
+        self.assertTrue(torch.equal(module(torch.tensor([3], dtype=torch.int32)), self.weight()[3:4]))
+        weft.close()
+        self.jobs_end_well()
+
+    def bag(self, mode, indices, offsets=None, weights=None, last=False, padding=None):
+        """One forward and backward pass and a step, beside torch's own."""
+        module = weft.torch.EmbeddingBag(self.table, mode, include_last_offset=last, padding_idx=padding)
+        if not hasattr(self, "optimizer"):
+            self.optimizer = self.start(module)
+        before = self.weight()
+        if padding is not None:
+            before[padding] = 0
+        weight = before.clone().requires_grad_()
+        own = [None if weights is None else weights.clone().requires_grad_() for _ in range(2)]
+        wanted = functional.embedding_bag(
+            indices, weight, offsets, mode=mode, per_sample_weights=own[0], include_last_offset=last, padding_idx=padding
+        )
+        got = module(indices, offsets, own[1])
+        self.assertTrue(torch.equal(wanted, got), (mode, wanted, got))
+        given = torch.randn(got.shape, generator=torch.Generator().manual_seed(2))
+        for out in (wanted, got):
+            out.backward(given)
+        if weights is not None:
+            self.assertTrue(torch.equal(own[0].grad, own[1].grad))
+        self.optimizer.step()
+        keys = torch.arange(KEYS) != padding
+        moved = torch.zeros(KEYS, DIM) if weight.grad is None else 0.5 * weight.grad
+        self.assertTrue(torch.allclose(self.weight()[keys], (before - moved)[keys], rtol=0, atol=1e-6))
+        self.assertGreaterEqual(indices.numel(), moved.any(1).sum().item())
+
+    def test_bags_have_the_bits_of_torch(self):
+        two = torch.tensor([[3, 9, 3, 1], [0, 39, 3, 3]])
+        flat, offsets = torch.tensor([3, 3, 8, 1, 3, 9]), torch.tensor([0, 2, 2, 5])
+        for mode in ("sum", "mean", "max"):
+            self.bag(mode, two)
+            self.bag(mode, flat, offsets)  # the second is empty
+            self.bag(mode, flat, torch.tensor([0, 2, 2, 6]), last=True)
+            self.bag(mode, flat, offsets.to(torch.int32).to(torch.int64), padding=3)
+            self.bag(mode, torch.zeros(0, dtype=torch.int64), torch.tensor([0, 0, 0]))
+        self.bag("sum", two, weights=torch.randn(two.shape))
+        self.bag("sum", flat, offsets, weights=torch.randn(6))
+        self.bag("sum", flat, offsets, weights=torch.randn(6), padding=3)
+        weft.close()
+        self.jobs_end_well()
+
+    def test_padding_is_zeros_and_has_no_row(self):
+        module = weft.torch.Embedding(self.table, padding_idx=0)
+        optimizer = self.start(module, weft.torch.Embedding(self.table))
+        before = self.weight(self.model[1])
+        indices = torch.tensor([[0, 4], [4, 0]])
+        out = module(indices)
+        self.assertTrue(torch.equal(out[:, 0][0], torch.zeros(DIM)))
+        self.assertTrue(torch.equal(out[0, 1], before[4]))
+        out.sum().backward()
+        optimizer.step()
+        self.assertEqual(self.table.stats()["keys_pushed"], 2)
+        before[4] -= 1
+        self.assertTrue(torch.equal(self.weight(self.model[1]), before))
+        self.assertFalse(module(torch.tensor([0, 0])).any())
+
+    def test_forward_passes_of_a_step_are_pushed_as_one_batch(self):
+        """Two modules of a table, one of another, and a pass whose result is not used."""
+        others = self.declare("others")
+        first, second = weft.torch.Embedding(self.table), weft.torch.EmbeddingBag(self.table)
+        third = weft.torch.Embedding(others)
+        optimizer = self.start(first, second, third)
+        rows, its = self.weight().numpy(), self.weight(third).numpy()
+        passes = [(first, [3, 9, 3]), (second, [[9, 5], [3, 3]]), (first, [3, 9, 3]), (third, [1]), (first, [9])]
+        chance = np.random.RandomState(3)
+        unused = first(torch.tensor([7, 8]))
+        for _ in range(3):
+            total, other = np.zeros((KEYS, DIM), np.float32), np.zeros((KEYS, DIM), np.float32)
+            loss = 0
+            for module, keys in passes:
+                out = module(torch.tensor(keys))
+                given = chance.standard_normal(out.shape).astype(np.float32)
+                loss = loss + (out * torch.from_numpy(given)).sum()
+                flat, each = np.ravel(keys), given if module is not second else given.repeat(2, 0)
+                for key, grad in zip(flat, each):
+                    (other if module is third else total)[key] += grad
+            loss.backward()
+            optimizer.step()
+            rows, its = rows - np.float32(0.5) * total, its - np.float32(0.5) * other
+            self.assertTrue(np.array_equal(self.weight().numpy(), rows))
+            self.assertTrue(np.array_equal(self.weight(third).numpy(), its))
+        self.assertEqual([table.stats()["batches_pushed"] for table in (self.table, others)], [3, 3])
+        del unused
+        weft.close()
+        self.jobs_end_well()
+
+    def test_a_pass_may_be_a_part_of_what_the_step_has(self):
+        """Its result may be written to, its graph used twice; keys of lookahead may come in another order."""
+        module = weft.torch.Embedding(self.table)
+        optimizer = self.start(module)
+        wanted = self.weight()
+        unused = module(torch.tensor([7, 8]))
+        out = module(torch.tensor([8, 9, 8])).mul_(2)
+        self.assertTrue(torch.equal(out.detach(), 2 * wanted[[8, 9, 8]]))
+        for _ in range(2):
+            out.sum().backward(retain_graph=True)
+        optimizer.step()
+        wanted[8:10] -= torch.tensor([[4.0], [2]])
+        self.assertTrue(torch.equal(self.weight(), wanted))
+        del unused, out
+        for batch in weft.torch.lookahead([torch.tensor([4, 1, 3])], {module: lambda batch: batch}):
+            out = module(batch[[2, 0, 2]])
+            self.assertTrue(torch.equal(out.detach(), wanted[[3, 4, 3]]))
+            (out * torch.tensor([[1.0], [2], [4]])).sum().backward()
+            optimizer.step()
+        wanted[3:5] -= 0.5 * torch.tensor([[5.0], [2]])
+        self.assertTrue(torch.equal(self.weight(), wanted))
+
+    def test_gradients_are_added_up_until_the_step_and_zero_grad_drops_them(self):
+        for on in ("workers", "pservers", "ddp"):
+            more = {"backward_passes_per_step": 2} if on == "workers" else {}
+            module = weft.torch.Embedding(self.table)
+            optimizer = self.start(module, on=on, **more)
+            wanted = self.weight()
+            if on != "workers":
+                (module(torch.tensor([1])).sum() * 100 * self.model.scale.sum()).backward()
+            optimizer.zero_grad()
+            for keys in ([1, 2], [2, 3]):
+                ((module(torch.tensor(keys)) * self.model.scale.detach()).sum() + self.model.scale.sum()).backward()
+            optimizer.step()
+            wanted[1:4] -= 0.5 * torch.tensor([[1.0], [2], [1]])
+            self.assertTrue(torch.equal(self.weight(), wanted), on)
+            self.assertTrue(torch.equal(self.model.scale.detach(), torch.zeros(DIM)), on)  # 1 - 0.5 * 2
+            weft.close()
+            self.jobs_end_well()
+            self.open()
+
+    def test_a_step_that_is_given_up_leaves_rows_and_parameters(self):
+        module = weft.torch.Embedding(self.table)
+        optimizer = self.start(module, on="workers")
+        before = self.weight()
+        for _ in range(2):
+            loss = (module(torch.tensor([1, 2])) * self.model.scale).sum()
+            loss.backward()  # the means are here: the step has begun
+            for context in (torch.enable_grad(), torch.no_grad()):
+                with context, self.refused(weft.InvalidError, "table words: the step has begun.*zero_grad"):
+                    module(torch.tensor([5]))
+            optimizer.zero_grad()
+        self.assertTrue(torch.equal(self.weight(), before))
+        self.assertTrue(torch.equal(self.model.scale.detach(), torch.ones(DIM)))
+        (module(torch.tensor([1])) * self.model.scale).sum().backward()
+        optimizer.step()
+        before[1] -= 0.5
+        self.assertTrue(torch.equal(self.weight(), before))
+        weft.close()
+        self.jobs_end_well()
+
+    def test_evaluation_creates_no_rows(self):
+        module = weft.torch.Embedding(self.table)
+        self.start(module)
+        created = []
+        pull = type(self.table).prefetch
+
+        def noted(table, keys, create=True, in_order=False):
+            created.append(create)
+            return pull(table, keys, create, in_order)
+
+        with mock.patch.object(type(self.table), "prefetch", noted):
+            self.assertTrue(module(torch.tensor([1])).requires_grad)
+            with torch.no_grad():
+                module(torch.tensor([2]))
+            self.assertFalse(module.eval()(torch.tensor([3])).requires_grad)
+        self.assertEqual(created, [True, False, False])
+
+    def test_passes_without_a_step_keep_nothing(self):
+        module = weft.torch.Embedding(self.table)
+        self.start(module)
+        for number in range(0, KEYS, 2):
+            module(torch.tensor([number, number + 1])).sum().item()
+            rows = weft.session()._embeddings.of(self.table)
+            self.assertEqual((rows.batch.flat.size, len(rows.uses)), (2, 0))
+
+    def test_the_result_is_the_callers_own(self):
+        """It may be written to, and does not change when another batch lands in weft's memory."""
+        module = weft.torch.Embedding(self.table)
+        optimizer = self.start(module)
+        keys, wanted = torch.tensor([1, 2]), self.weight()
+        for out in (module(keys), module(keys)):
+            kept = out.detach().clone()
+            self.assertTrue(torch.equal(kept, wanted[1:3]))
+            out.mul_(2)
+        out.sum().backward()  # of the second alone
+        optimizer.step()
+        self.assertTrue(torch.equal(out.detach(), kept * 2))
+        self.assertTrue(torch.equal(self.weight()[1:3], wanted[1:3] - 1))
+
+    def test_what_is_wrong_is_refused_by_name(self):
+        module, bags = weft.torch.Embedding(self.table), weft.torch.EmbeddingBag(self.table)
+        weft.start()
+        with self.refused(weft.InvalidError, "table words: no optimizer would push.*on='ddp'.*eval"):
+            module(torch.tensor([1]))
+        self.assertEqual(module.eval()(torch.tensor([1])).shape, (1, DIM))
+        weft.close()
+        self.open(grad_reduce="mean")
+        for text, call in (
+            ("on='ddp': weft has only the rows", lambda: self.start(on="ddp")),
+            ("Embedding: a weft.Table is needed, not str", lambda: weft.torch.Embedding("words")),
+            ("padding_idx=-1: a key is at least 0", lambda: weft.torch.Embedding(self.table, padding_idx=-1)),
+            ("mode='min': 'sum', 'mean' or 'max'", lambda: weft.torch.EmbeddingBag(self.table, "min")),
+            ("lookahead: a weft.torch.Embedding or EmbeddingBag", lambda: weft.torch.lookahead([], {torch.nn.ReLU(): len})),
+        ):
+            with self.refused(weft.InvalidError, text):
+                call()
+        weft.close()
+        self.open()
+        module, bags = weft.torch.Embedding(self.table), weft.torch.EmbeddingBag(self.table)
+        optimizer = self.start(module, bags)
+        for text, call in (
+            ("table words: key -1 is below 0", lambda: module(torch.tensor([3, -1]))),
+            ("table words: indices are torch.float32 on cpu; int64", lambda: module(torch.ones(2))),
+        ):
+            with self.refused(weft.InvalidError, text):
+                call()
+        with self.refused(ValueError, "offsets has to be a 1D Tensor"):
+            bags(torch.tensor([1, 2]))
+        out = module(torch.tensor([1]))
+        out.sum().backward(retain_graph=True)
+        optimizer.step()
+        with self.refused(weft.InvalidError, "table words: backward after the step of its forward pass"):
+            out.sum().backward()
+        weft.close()
+        self.jobs_end_well()
+
+    def test_a_key_outside_the_vocabulary_is_named(self):
+        table = self.declare("few", vocabulary=10)
+        module = weft.torch.Embedding(table)
+        self.start(module)
+        with self.refused(weft.InvalidError, "few.*10"):
+            module(torch.tensor([3, 10]))
+
+    def test_the_hook_cannot_push_rows_and_says_so(self):
+        module = weft.torch.Embedding(self.table)
+        model = torch.nn.Linear(2, 2)
+        weft.torch.HookState(model)
+        with self.refused(weft.InvalidError, "under DistributedDataParallel one with on='ddp', and no HookState"):
+            module(torch.tensor([1]))
+
+    def test_a_state_dict_refers_to_the_rows_of_a_step(self):
+        module = weft.torch.Embedding(self.table)
+        optimizer = self.start(module)
+        at_first = self.model.state_dict()
+        self.assertEqual(at_first["0._extra_state"], {"table": "words", "dim": DIM, "steps": 0})
+        self.model.load_state_dict(at_first)
+        module(torch.tensor([1])).sum().backward()
+        optimizer.step()
+        with self.refused(weft.UnsupportedError, r"holds no rows.*table words \(rows of 5\) after step 0.*after step 1"):
+            self.model.load_state_dict(at_first)
+        self.model.load_state_dict(self.model.state_dict())
+        for call in (copy.deepcopy, pickle.dumps):
+            with self.refused(weft.UnsupportedError, "weft.torch.Embedding of table words cannot be copied or pickled"):
+                call(module)
+        weft.close()
+        self.assertEqual(self.model.state_dict()["0._extra_state"]["steps"], 1)
+
+    def test_lookahead_asks_for_rows_of_the_next_batch_while_a_step_computes(self):
+        module = weft.torch.Embedding(self.table)
+        optimizer = self.start(module)
+        batches = [torch.tensor(keys) for keys in ([1, 2], [2, 3], [3, 4])]
+        ahead = weft.torch.lookahead(batches, {module: lambda batch: batch})
+        self.assertEqual(len(ahead), 3)
+        for _ in range(2):
+            pulled = self.table.stats()["batches_pulled"]
+            for number, batch in enumerate(ahead):
+                self.assertEqual(self.table.stats()["batches_pulled"] - pulled, number + 1)
+                out = module(batch)
+                self.assertEqual(self.table.stats()["batches_pulled"] - pulled, min(number + 2, 3))
+                out.sum().backward()
+                optimizer.step()
+                with torch.no_grad():  # nothing is in its way
+                    module(torch.tensor([9]))
+                pulled += 1
+        for batch in ahead:  # a loop may be left anywhere
+            break
+        for batch in ahead:
+            module(batch).sum().backward()
+            optimizer.step()
+            break
+        wanted = self.weight()
+        module(torch.tensor([5])).sum().backward()
+        optimizer.step()
+        wanted[5] -= 0.5
+        self.assertTrue(torch.equal(self.weight(), wanted))
+        weft.close()
+        self.jobs_end_well()
+
+    def test_a_second_step_with_a_batch_of_lookahead_is_exact(self):
+        module = weft.torch.Embedding(self.table)
+        optimizer = self.start(module)
+        wanted = self.weight()
+        batches = [torch.tensor(keys) for keys in ([1, 2], [1, 3])]
+        for batch in weft.torch.lookahead(batches, {module: lambda batch: batch}):
+            for _ in range(2):
+                out = module(batch)
+                self.assertTrue(torch.equal(out.detach(), wanted[batch]))
+                out.sum().backward()
+                optimizer.step()
+                wanted[batch] -= 0.5
+        self.assertTrue(torch.equal(self.weight(), wanted))
+
+    def test_what_cannot_look_ahead_is_refused_by_name(self):
+        module = weft.torch.Embedding(self.table)
+        self.start(module)
+        batches = iter(weft.torch.lookahead([torch.tensor([1, 2])] * 3, {module: lambda batch: batch}))
+        next(batches)
+        with self.refused(weft.InvalidError, "table words: key 7 is not one of those that lookahead was given"):
+            module(torch.tensor([1, 7]))
+        module(torch.tensor([2, 1, 1])).sum().backward()
+        with self.refused(weft.InvalidError, "lookahead: the step of the batch before has begun and not ended"):
+            next(batches)
+        weft.abort("the test is over")
+
+
+class Several(support.Case):
+    """Trainers of tests/python/torch_embedding_member.py, against a list of rows."""
+
+    def members(self, on, ahead, trainers):
+        where = self.pserver(trainers=trainers, sparse=2)
+        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_embedding_member.py")
+        with tempfile.TemporaryDirectory() as folder:
+            files = [os.path.join(folder, "trainer_%d" % number) for number in range(trainers)]
+            started = [
+                self.run_program(*support.python(script, on, str(ahead), where, str(number), str(trainers), file))
+                for number, file in enumerate(files)
+            ]
+            for each in started:
+                self.ends_well(each)
+            self.jobs_end_well()
+            return [torch.load(file) for file in files]
+
+    @staticmethod
+    def mean_of(trainers, grads_of):
+        """Of rows: each trainer's in its order, then trainers in theirs, divided once."""
+        total = np.zeros((member.KEYS, member.DIM), np.float32)
+        for number in range(trainers):
+            own = np.zeros_like(total)
+            for key, grad in grads_of(number):
+                own[key] += grad
+            total = total + own
+        return total / np.float32(trainers)
+
+    def oracle(self, found, trainers, on):
+        words, places = (rows.numpy() for rows in found["first"])
+        squares, scale = np.zeros_like(places), [np.zeros(member.DIM, np.float32)] * trainers
+        rate = np.float32(member.RATE)
+        for step in range(member.STEPS):
+            given = [member.batch(step, number) for number in range(trainers)]
+
+            def of_bags(number):
+                _, _, keys, offsets, grads, _ = given[number]
+                return zip(keys, grads[np.searchsorted(offsets, np.arange(keys.size), "right") - 1])
+
+            words = words - rate * self.mean_of(trainers, lambda number: zip(*given[number][:2]))
+            grad = self.mean_of(trainers, of_bags)
+            squares = squares + grad * grad
+            places = places - (rate * grad) / np.sqrt(squares + np.float32(1e-6))
+            own = [each[5] for each in given]
+            mean = [sum(own[1:], own[0]) / np.float32(trainers)] * trainers if on != "ddp" else own
+            scale = [value - rate * grad for value, grad in zip(scale, mean)]
+        return words, places, scale
+
+    def check(self, on, ahead, trainers):
+        members = self.members(on, ahead, trainers)
+        words, places, scale = self.oracle(members[0], trainers, on)
+        for number, found in enumerate(members):
+            for name, got, wanted in zip(("words", "places"), found["last"], (words, places)):
+                self.assertTrue(np.array_equal(got.numpy(), wanted), (on, ahead, name, got.numpy() - wanted))
+            self.assertTrue(np.array_equal(found["scale"].numpy(), scale[number]), (on, ahead))
+
+    def test_one_trainer_has_the_bits_of_numpy(self):
+        self.check("workers", 0, 1)
+        self.check("ddp", 1, 1)
+
+    def test_two_trainers_have_the_bits_of_numpy_with_the_optimizer_at_the_workers(self):
+        self.check("workers", 0, 2)
+        self.check("workers", 1, 2)
+
+    def test_two_trainers_have_the_bits_of_numpy_with_the_optimizer_on_the_pservers(self):
+        self.check("pservers", 0, 2)
+        self.check("pservers", 1, 2)
+
+    def test_two_trainers_have_the_bits_of_numpy_beside_other_exchanges(self):
+        self.check("ddp", 0, 2)
+        self.check("ddp", 1, 2)
+
+
+if __name__ == "__main__":
+    if torch is None:
+        print("SKIPPED: PyTorch is not there: apt-get install python3-torch")
+        sys.exit(77)
+    support.main()
