@@ -4,6 +4,7 @@
 import copy
 import os
 import pickle
+import re
 import sys
 import tempfile
 from unittest import mock
@@ -311,6 +312,24 @@ class Here(support.Case):
         with self.refused(weft.InvalidError, "under DistributedDataParallel one with on='ddp', and no HookState"):
             module(torch.tensor([1]))
 
+    def test_a_model_under_distributed_data_parallel_pushes_its_rows(self):
+        module, plain = weft.torch.Embedding(self.table), torch.nn.Linear(DIM, 2)
+        optimizer = self.start(module, plain)
+        sequence = torch.nn.Sequential(module, plain)
+        wanted, alone = self.weight().requires_grad_(), copy.deepcopy(plain)
+        with tempfile.NamedTemporaryFile() as file:
+            torch.distributed.init_process_group("gloo", init_method="file://" + file.name, rank=0, world_size=1)
+            self.addCleanup(torch.distributed.destroy_process_group)
+            whole = torch.nn.parallel.DistributedDataParallel(sequence)
+            optimizer.zero_grad()
+            keys = torch.tensor([[1, 2], [2, 3]])
+            for out in (whole(keys), alone(functional.embedding(keys, wanted))):
+                out.square().sum().backward()
+            optimizer.step()
+        self.assertTrue(torch.allclose(self.weight(), wanted.detach() - 0.5 * wanted.grad, atol=1e-6))
+        moved = alone.weight.detach() - 0.5 * alone.weight.grad
+        self.assertTrue(torch.allclose(plain.weight.detach(), moved, atol=1e-6))
+
     def test_a_state_dict_refers_to_the_rows_of_a_step(self):
         module = weft.torch.Embedding(self.table)
         optimizer = self.start(module)
@@ -457,6 +476,32 @@ class Several(support.Case):
     def test_two_trainers_have_the_bits_of_numpy_beside_other_exchanges(self):
         self.check("ddp", 0, 2)
         self.check("ddp", 1, 2)
+
+
+class Example(support.Case):
+    """examples/python/ctr.py: two passes of data/birdstrikes.csv."""
+
+    def passes(self, trainers, *options):
+        where = self.pserver(trainers=trainers, sparse=1)
+        command = support.python(os.path.join(support.TOP, "examples/python/ctr.py"), "--pservers=" + where)
+        command += ("--num_gradient_servers=%d" % trainers, *options)
+        members = [self.run_program(*command, "--trainer_id=%d" % number) for number in range(trainers)]
+        said = [self.ends_well(member) for member in members]
+        self.jobs_end_well()
+        found = re.findall(r"^pass \d+ cost (\S+) ordered (\S+)$", said[0], re.MULTILINE)
+        self.assertEqual(len(found), 2, said[0])
+        return [tuple(map(float, each)) for each in found]
+
+    def test_it_learns_alike_with_one_trainer_and_two_and_looking_ahead_or_not(self):
+        wanted = self.passes(1)
+        self.assertGreater(wanted[0][0] - wanted[1][0], 0.01)
+        self.assertGreater(wanted[1][1], 75)
+        two = self.passes(2)
+        self.assertEqual(two, self.passes(2, "--no_lookahead"))
+        for got in (two, self.passes(2, "--on=pservers")):
+            for (cost, _), (other, _) in zip(got, wanted):
+                print("cost %.6f of %.6f" % (cost, other))
+                self.assertLess(abs(cost - other) / other, 1e-3)
 
 
 if __name__ == "__main__":
