@@ -51,7 +51,7 @@ handle_goodbye(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event
 	lane->peers.gone_count++;
 	bool owes = lane->job.owed != NULL && peer->trainer == 0;
 	if (owes || wf_order_others_need(&lane->order, &peer->member) ||
-	    wf_reduce_lacks(lane, peer)) {
+	    (wf_reduce_since(lane) != 0 && wf_reduce_lacks(lane, peer))) {
 		wf_lane_fail(
 			lane, WEFT_LOST, lane->order.sum.step,
 			"trainer %u left in good order while others wait for it in step %" PRIu64,

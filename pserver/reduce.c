@@ -34,7 +34,8 @@ complete(struct wf_lane *lane)
 bool
 wf_reduce_fail_if_left(struct wf_lane *lane)
 {
-	for (uint32_t t = 0; t < lane->peers.count && lane->peers.gone_count > 0; t++) {
+	const bool waits = wf_reduce_since(lane) != 0 && lane->peers.gone_count > 0;
+	for (uint32_t t = 0; waits && t < lane->peers.count; t++) {
 		const struct wf_peer *other = &lane->peers.all[t];
 		if (other->state == WF_PEER_GONE && wf_reduce_lacks(lane, other)) {
 			wf_lane_fail(

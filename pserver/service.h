@@ -540,13 +540,15 @@ enum weft_status wf_reduce_on_message(struct wf_lane *lane, struct wf_peer *peer
 bool wf_reduce_flush(struct wf_lane *lane, struct wf_peer *peer);
 /* DOWN: an answer that is due goes with the path. */
 void wf_reduce_path_ends(struct wf_peer *peer);
-/* What is under way waits for this trainer: a reduce, or pieces of an array. */
+/* The reduce, or the pieces of an array, that are under way wait for this trainer; if nothing is,
+ * the next reduce. */
 static inline bool
 wf_reduce_lacks(const struct wf_lane *lane, const struct wf_peer *peer)
 {
 	const struct wf_reduction *reduction = &lane->reduction;
-	bool asked = reduction->since_ns == 0 || peer->reduce.id != reduction->id;
-	return !asked || peer->reduce.pieces < reduction->pieces;
+	bool reduces = reduction->since_ns != 0 || reduction->pieces_since_ns == 0;
+	return (reduces && peer->reduce.id == reduction->id) ||
+	       peer->reduce.pieces < reduction->pieces;
 }
 /* Since when; 0: nothing is under way. */
 static inline uint64_t

@@ -366,7 +366,7 @@ a_wait_beside_many_short_ones_is_told_ever_more_rarely(void **state)
 	for (unsigned i = 0; i < 5; i++) {
 		char text[64];
 		(void)snprintf(text, sizeof(text), "waits for trainer 1, for %s s now", ages[i]);
-		expect(&job, 1, "lane 0: a barrier, reduce or pass end ", text);
+		expect(&job, 1, "lane 0: a barrier, reduce, all_reduce or pass end ", text);
 		(void)snprintf(text, sizeof(text), "waits, %s s of at most", ages[i]);
 		expect(&job, 1, "trainer 0 ", text);
 	}

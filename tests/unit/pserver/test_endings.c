@@ -326,7 +326,7 @@ reduce_after_a_goodbye(struct stage *stage)
 	stage_settle(stage);
 	puppet_reduce(&stage->puppet[0], 1, 0, 0);
 	stage_settle(stage);
-	check_told(stage, 0, WEFT_LOST, "a barrier, reduce or pass end waits for it");
+	check_told(stage, 0, WEFT_LOST, "a barrier, reduce, all_reduce or pass end waits for it");
 }
 
 static void

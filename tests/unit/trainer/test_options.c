@@ -333,7 +333,7 @@ bad_lists_of_pservers_are_refused(void **state)
 	struct weft_session_opts opts = good_opts();
 	(void)state;
 	opts.pservers = "";
-	refuses(&opts, "address list \"\"", "empty", "host:port");
+	refuses(&opts, "the address list", "empty", "host:port");
 	opts.pservers = "a,,b";
 	refuses(&opts, "a,,b", "empty", "");
 	opts.pservers = "a:99999";
