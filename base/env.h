@@ -45,6 +45,9 @@ struct wf_slab {
 	void *base;   /* page aligned, zero-filled */
 	size_t bytes; /* as requested, rounded up to whole pages */
 	int memfd;    /* backing memfd, -1 where the env has none */
+	/* Its entry in the list that a child of fork finds (base/forked.h); owned. NULL without a
+	 * memfd. */
+	struct wf_forked_map *forked;
 };
 
 struct epoll_event;

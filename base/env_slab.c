@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* env_slab: memory behind a memfd, so that it can be passed to another process; its size is sealed,
- * so that no holder of the descriptor can truncate it under a mapping. A guard page follows it.
+ * so that no holder of the descriptor can truncate it under a mapping. A guard page follows it. A
+ * child of fork gets a private copy (base/forked.h).
  * Thread: any. */
 #include "base/env_slab.h"
 
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/forked.h"
 #include "base/guard.h"
 
 #define SHMEM_ENABLED "/sys/kernel/mm/transparent_hugepage/shmem_enabled"
@@ -125,7 +127,20 @@ forget(struct wf_env_slabs *slabs, int memfd)
 /* ---- memory ---- */
 
 static enum weft_status
-map(struct wf_slab *slab)
+list_for_forks(struct wf_env *env, struct wf_slab *slab)
+{
+	slab->forked = wf_zalloc(env, sizeof(*slab->forked));
+	if (slab->forked == NULL) {
+		return wf_fail(WEFT_NOMEM, "slab: %zu bytes", sizeof(*slab->forked));
+	}
+	slab->forked->base = slab->base;
+	slab->forked->bytes = slab->bytes;
+	slab->forked->memfd = slab->memfd;
+	return wf_forked_add(slab->forked);
+}
+
+static enum weft_status
+map(struct wf_env *env, struct wf_slab *slab)
 {
 	WF_ASSERT(slab->bytes > 0);
 	slab->memfd = memfd_create("weft-slab", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -139,7 +154,20 @@ map(struct wf_slab *slab)
 		return fail_open("sealing its size", slab->bytes, errno);
 	}
 	slab->base = wf_guard_map(slab->memfd, slab->bytes, PROT_READ | PROT_WRITE);
-	return slab->base != NULL ? WEFT_OK : fail_open("mmap", slab->bytes, errno);
+	return slab->base != NULL ? list_for_forks(env, slab)
+				  : fail_open("mmap", slab->bytes, errno);
+}
+
+static void
+undo_map(struct wf_env *env, struct wf_slab *slab)
+{
+	wf_free(env, slab->forked, sizeof(*slab->forked));
+	if (slab->base != NULL) {
+		wf_guard_unmap(slab->base, slab->bytes);
+	}
+	if (slab->memfd >= 0) {
+		(void)close(slab->memfd);
+	}
 }
 
 /* "always within_size [advise] never": the word in brackets. */
@@ -188,11 +216,9 @@ wf_env_slab_open(struct wf_env_slabs *slabs, struct wf_env *env, size_t bytes, i
 			       WF_NUMA_NODE_MAX - 1);
 	}
 	struct wf_slab slab = {.bytes = (bytes + page - 1) / page * page, .memfd = -1};
-	enum weft_status st = map(&slab);
+	enum weft_status st = map(env, &slab);
 	if (st != WEFT_OK) {
-		if (slab.memfd >= 0) {
-			(void)close(slab.memfd);
-		}
+		undo_map(env, &slab);
 		return st;
 	}
 	if (slab.bytes >= WF_SLAB_HUGE_BYTES) {
@@ -206,21 +232,30 @@ wf_env_slab_open(struct wf_env_slabs *slabs, struct wf_env *env, size_t bytes, i
 	return WEFT_OK;
 }
 
-void
-wf_env_slab_keep(struct wf_env_slabs *slabs, struct wf_slab *slab)
+static void
+let_go(struct wf_env_slabs *slabs, struct wf_env *env, struct wf_slab *slab)
 {
-	if (slab->base != NULL) {
-		forget(slabs, slab->memfd);
-		(void)close(slab->memfd);
-	}
+	forget(slabs, slab->memfd);
+	(void)close(slab->memfd);
+	wf_free(env, slab->forked, sizeof(*slab->forked));
 	*slab = (struct wf_slab){.memfd = -1};
 }
 
 void
-wf_env_slab_close(struct wf_env_slabs *slabs, struct wf_slab *slab)
+wf_env_slab_keep(struct wf_env_slabs *slabs, struct wf_env *env, struct wf_slab *slab)
 {
 	if (slab->base != NULL) {
-		wf_guard_unmap(slab->base, slab->bytes);
+		wf_forked_keep(slab->forked);
+		let_go(slabs, env, slab);
 	}
-	wf_env_slab_keep(slabs, slab);
+}
+
+void
+wf_env_slab_close(struct wf_env_slabs *slabs, struct wf_env *env, struct wf_slab *slab)
+{
+	if (slab->base != NULL) {
+		wf_forked_remove(slab->forked);
+		wf_guard_unmap(slab->base, slab->bytes);
+		let_go(slabs, env, slab);
+	}
 }

@@ -29,9 +29,9 @@ void wf_env_slabs_fini(struct wf_env_slabs *slabs);
  * ("never"; "": unknown). Pages of the hugetlb pool cannot be used: a peer that receives such a
  * memfd may find pages missing, and refuses it (transport/shm). */
 bool wf_env_slab_is_huge(char *word, size_t bytes);
-/* As the ops slab_open, slab_close and slab_keep of struct wf_env_ops. `env` is used for log lines
- * only. */
+/* As the ops slab_open, slab_close and slab_keep of struct wf_env_ops. `env` gets log
+ * lines, and gives the list's entry. */
 enum weft_status wf_env_slab_open(struct wf_env_slabs *slabs, struct wf_env *env, size_t bytes,
 				  int numa_node, struct wf_slab *out) WEFT_MUST_CHECK;
-void wf_env_slab_close(struct wf_env_slabs *slabs, struct wf_slab *slab);
-void wf_env_slab_keep(struct wf_env_slabs *slabs, struct wf_slab *slab);
+void wf_env_slab_close(struct wf_env_slabs *slabs, struct wf_env *env, struct wf_slab *slab);
+void wf_env_slab_keep(struct wf_env_slabs *slabs, struct wf_env *env, struct wf_slab *slab);

@@ -187,13 +187,13 @@ system_slab_open(struct wf_env *env, size_t bytes, int numa_node, struct wf_slab
 static void
 system_slab_close(struct wf_env *env, struct wf_slab *slab)
 {
-	wf_env_slab_close(&self_of(env)->slabs, slab);
+	wf_env_slab_close(&self_of(env)->slabs, env, slab);
 }
 
 static void
 system_slab_keep(struct wf_env *env, struct wf_slab *slab)
 {
-	wf_env_slab_keep(&self_of(env)->slabs, slab);
+	wf_env_slab_keep(&self_of(env)->slabs, env, slab);
 }
 
 static enum weft_status

@@ -20,8 +20,12 @@
  * that the session owns. With WEFT_PROGRESS_CALLER there is no such thread: data is transferred
  * only inside the calls that wait (weft_wait*, weft_exchange, weft_pull*, weft_barrier,
  * weft_reduce, weft_pass_end) and in weft_poll. Between those calls such a caller may be away for
- * as long as it likes; the other trainers then wait for it. Do not use the library in a child
- * process after fork.
+ * as long as it likes; the other trainers then wait for it.
+ *
+ * In a child of fork do not use the library. The arrays of the parent's sessions are private there:
+ * the child reads and writes them as its own memory, and the parent does not see what it writes.
+ * What the child has not written shows the parent's values of the moment: a child that is to work
+ * with the values of the fork while the parent goes on copies them before.
  *
  * No call waits for ever. Each ends in success or in a status whose text (weft_last_error) names
  * the peer, what was waited for, and why it did not arrive. */
