@@ -126,11 +126,14 @@ def _around() -> Iterator[str]:
 
 
 def _find_library() -> str:
-    """WEFT_LIBRARY; of a checkout, what was built in build/; of a prefix, what is installed in it;
-    else what the dynamic linker finds."""
+    """WEFT_LIBRARY; of a wheel, what was packed with it; of a checkout, what was built in build/; of a
+    prefix, what is installed in it; else what the dynamic linker finds."""
     named = os.environ.get("WEFT_LIBRARY")
     if named:
         return named
+    packed = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_library", _SONAME)
+    if os.path.exists(packed):
+        return packed
     for folder in _around():
         for pattern in ("build/trainer", "lib", "lib64", "lib/*"):
             found = glob.glob(os.path.join(folder, pattern, _SONAME))
