@@ -252,6 +252,22 @@ class Job(support.Case):
         session.close()
         self.jobs_end_well()
 
+    def test_keys_are_exact_or_refused(self):
+        session = self.open(sparse=1)
+        table = session.table("words", 2)
+        session.start()
+        keys = [1, 2**63, 2**63 + 1, 2**64 - 1, 2**53 + 1]  # NumPy makes float64 of the list
+        for given in (keys, tuple(keys), np.array(keys, object), np.array(keys, np.uint64)):
+            rows = table.lookup(given)
+            self.assertEqual([int(rows.keys[at]) for at in rows.place], keys)
+            rows.free()
+        for given in ([1.0, 2.0], np.array([1.0, 2.0]), [1, 2**64], [-1, 2**63], [-1], ["a"], [None]):
+            with self.assertRaisesRegex(weft.InvalidError, "table words"):
+                table.lookup(given)
+        self.assertEqual(table.lookup([]).row_count, 0)
+        session.close()
+        self.jobs_end_well()
+
     def test_rows_of_ordered_keys_are_in_order(self):
         session = self.open(sparse=1)
         table = session.table("words", 2, init="uniform", init_a=1, init_b=2)

@@ -359,6 +359,9 @@ class Table:
         needed: with one sparse lane, or keys grouped by key_lane."""
         session = self.session._enter()
         array = np.ascontiguousarray(keys)
+        if array.ndim == 1 and (array.dtype.kind == "O" or (array.dtype.kind == "f" and array is not keys)):
+            # NumPy has no type for lists with numbers on both sides of 2^63.
+            array = np.array([_whole("table %s, key" % self.name, key) for key in keys], np.uint64)
         if array.size == 0:
             array = array.astype(np.uint64)
         if array.ndim != 1 or array.dtype.kind not in "iu":
