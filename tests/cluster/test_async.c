@@ -227,7 +227,8 @@ ask(struct member *m)
 		run->told_discarded += stats.slices_discarded;
 	}
 	uint64_t samples = 0;
-	if (st == WEFT_OK && weft_samples(m->session, &samples) != WEFT_INVALID) {
+	if (st == WEFT_OK && bound_of_all(run, false) > 0 &&
+	    weft_samples(m->session, &samples) != WEFT_INVALID) {
 		st = wf_fail(WEFT_DATA, "trainers with steps of their own have common samples");
 	}
 	return st;

@@ -30,8 +30,7 @@ find_packer(const uint8_t *head, size_t count)
 		const struct packer *packer = &packers[i];
 		size_t same = 0;
 		while (same < packer->magic_bytes && same < count &&
-		       (packer->magic[same] == '?' ||
-			(uint8_t)packer->magic[same] == head[same])) {
+		       (packer->magic[same] == '?' || (uint8_t)packer->magic[same] == head[same])) {
 			same++;
 		}
 		if (same == packer->magic_bytes) {
