@@ -9,12 +9,15 @@
 #include "trainer/readers/input.h"
 
 #define FIRST_PIECES 16u
+#define FIRST_BYTES ((size_t)16 << 10)
+#define GROWTH 4u
 #define SCAN_BYTES (256u << 10)
 
 struct wf_lines {
 	struct wf_env *env;
 	size_t window_bytes;
-	char *bytes; /* [window_bytes + 2]: a line feed and a zero byte may follow */
+	char *bytes; /* [room + 2]: a line feed and a zero byte may follow */
+	size_t room; /* what the texts so far have needed; window_bytes at most */
 
 	const struct wf_span *span; /* [span_count] lent */
 	size_t span_count;
@@ -32,6 +35,25 @@ struct wf_lines {
 	size_t piece_count, piece_alloc;
 };
 
+/* Room for so many bytes, or for a window, which most texts are smaller than. */
+static enum weft_status
+make_room(struct wf_lines *lines, size_t wanted)
+{
+	const size_t room = wanted < lines->window_bytes ? wanted : lines->window_bytes;
+	char *bytes = wf_zalloc(lines->env, room + 2);
+
+	if (bytes == NULL) {
+		return wf_fail(WEFT_NOMEM, "window of %zu bytes", room);
+	}
+	if (lines->bytes != NULL) {
+		memcpy(bytes, lines->bytes, lines->used);
+		wf_free(lines->env, lines->bytes, lines->room + 2);
+	}
+	lines->bytes = bytes;
+	lines->room = room;
+	return WEFT_OK;
+}
+
 enum weft_status
 wf_lines_open(struct wf_env *env, size_t window_bytes, struct wf_lines **out)
 {
@@ -43,10 +65,10 @@ wf_lines_open(struct wf_env *env, size_t window_bytes, struct wf_lines **out)
 	}
 	lines->env = env;
 	lines->window_bytes = window_bytes;
-	lines->bytes = wf_zalloc(env, window_bytes + 2);
-	if (lines->bytes == NULL) {
+	enum weft_status st = make_room(lines, FIRST_BYTES);
+	if (st != WEFT_OK) {
 		wf_lines_close(lines);
-		return wf_fail(WEFT_NOMEM, "window of %zu bytes", window_bytes);
+		return st;
 	}
 	*out = lines;
 	return WEFT_OK;
@@ -60,7 +82,7 @@ wf_lines_close(struct wf_lines *lines)
 	}
 	wf_input_close(lines->input);
 	wf_free(lines->env, lines->piece, lines->piece_alloc * sizeof(*lines->piece));
-	wf_free(lines->env, lines->bytes, lines->window_bytes + 2);
+	wf_free(lines->env, lines->bytes, lines->bytes == NULL ? 0 : lines->room + 2);
 	wf_free(lines->env, lines, sizeof(*lines));
 }
 
@@ -191,8 +213,14 @@ read_more(struct wf_lines *lines)
 			return st;
 		}
 	}
-	enum weft_status st = wf_input_read(lines->input, lines->bytes + lines->used,
-					    lines->window_bytes - lines->used, &got);
+	enum weft_status st = WEFT_OK;
+	if (lines->used >= lines->room) { /* one more after the line feed that ended a file */
+		st = make_room(lines, GROWTH * lines->room);
+	}
+	if (st == WEFT_OK) {
+		st = wf_input_read(lines->input, lines->bytes + lines->used,
+				   lines->room - lines->used, &got);
+	}
 	if (st != WEFT_OK) {
 		return st;
 	}
