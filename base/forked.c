@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* forked: the list of mappings, and the handlers of pthread_atfork(3). The thread that forks has
- * the lock while it forks, so that the child finds a list that no thread was changing. In the child
- * nothing runs but system calls. */
+/* forked: the list of mappings, the set of descriptors, and the handlers of pthread_atfork(3). The
+ * thread that forks has the lock while it forks, so that the child finds a list that no thread was
+ * changing. In the child nothing runs but system calls. */
 #include "base/forked.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/assert.h"
 
@@ -19,6 +21,9 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int once_err;               /* of pthread_atfork */
 static struct wf_forked_map *maps; /* guarded by the lock */
+/* A bit of each descriptor that children close. Relaxed: a bit is set after the descriptor was
+ * opened and cleared before it is closed, so a child that misses a change keeps a copy too many. */
+static _Atomic uint64_t fds[WF_FORKED_FDS / 64];
 static _Atomic unsigned depth;     /* relaxed: written where there is one thread only */
 
 static void
@@ -85,8 +90,21 @@ separate(const struct wf_forked_map *map)
 }
 
 static void
+close_fds(void)
+{
+	for (int i = 0; i < WF_FORKED_FDS / 64; i++) {
+		uint64_t word = atomic_load_explicit(&fds[i], memory_order_relaxed);
+		atomic_store_explicit(&fds[i], 0, memory_order_relaxed);
+		for (; word != 0; word &= word - 1) {
+			(void)close(64 * i + __builtin_ctzll(word));
+		}
+	}
+}
+
+static void
 in_child(void)
 {
+	close_fds();
 	while (maps != NULL) {
 		struct wf_forked_map *map = maps;
 		separate(map);
@@ -103,13 +121,20 @@ register_handlers(void)
 	once_err = pthread_atfork(claim_list, release_list, in_child);
 }
 
-enum weft_status
-wf_forked_add(struct wf_forked_map *map)
+static enum weft_status
+have_handlers(void)
 {
 	int err = pthread_once(&once, register_handlers);
 	WF_ASSERT(err == 0);
-	if (once_err != 0) {
-		return wf_fail_errno(WEFT_NOMEM, once_err, "pthread_atfork");
+	return once_err == 0 ? WEFT_OK : wf_fail_errno(WEFT_NOMEM, once_err, "pthread_atfork");
+}
+
+enum weft_status
+wf_forked_add(struct wf_forked_map *map)
+{
+	enum weft_status st = have_handlers();
+	if (st != WEFT_OK) {
+		return st;
 	}
 	claim_list();
 	map->listed = true;
@@ -153,6 +178,24 @@ wf_forked_keep(struct wf_forked_map *map)
 		unlist(map);
 	}
 	release_list();
+}
+
+enum weft_status
+wf_forked_add_fd(int fd)
+{
+	enum weft_status st = have_handlers();
+	if (st == WEFT_OK && fd >= 0 && fd < WF_FORKED_FDS) {
+		atomic_fetch_or_explicit(&fds[fd / 64], 1ull << fd % 64, memory_order_relaxed);
+	}
+	return st;
+}
+
+void
+wf_forked_remove_fd(int fd)
+{
+	if (fd >= 0 && fd < WF_FORKED_FDS) {
+		atomic_fetch_and_explicit(&fds[fd / 64], ~(1ull << fd % 64), memory_order_relaxed);
+	}
 }
 
 unsigned

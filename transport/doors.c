@@ -36,6 +36,7 @@ add_one(struct wf_doors *doors, int fd, const struct wf_host *at)
 enum weft_status
 wf_doors_add(struct wf_doors *doors, const int *fd, unsigned fd_count, const struct wf_host *at)
 {
+	struct wf_loop *loop = &doors->medium->loop;
 	unsigned before = doors->count;
 	enum weft_status st = WEFT_OK;
 	if (fd_count > WF_DOORS_MAX - before) {
@@ -48,7 +49,8 @@ wf_doors_add(struct wf_doors *doors, const int *fd, unsigned fd_count, const str
 	if (st != WEFT_OK) {
 		doors->count = before;
 		for (unsigned i = 0; i < fd_count; i++) {
-			(void)close(fd[i]); /* closing it removes it from epoll */
+			int unused = fd[i];
+			wf_loop_close_fd(loop, &unused);
 		}
 	}
 	return st;
@@ -58,7 +60,7 @@ void
 wf_doors_close(struct wf_doors *doors)
 {
 	while (doors->count > 0) {
-		(void)close(doors->door[--doors->count].fd);
+		wf_loop_close_fd(&doors->medium->loop, &doors->door[--doors->count].fd);
 	}
 }
 

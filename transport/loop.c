@@ -7,6 +7,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/forked.h"
+
 static void
 wake(struct wf_loop *loop)
 {
@@ -80,15 +82,14 @@ wf_loop_close(struct wf_loop *loop)
 	WF_ASSERT(loop->member.first == NULL);
 	if (loop->owner != NULL) {
 		leave(loop, loop->owner);
-		wf_loop_unwatch(loop, loop->wake_fd); /* a task may have a duplicate of it */
-	} else if (loop->epoll_fd >= 0) {
-		(void)close(loop->epoll_fd);
 	}
 	if (loop->wake_fd >= 0) {
-		(void)close(loop->wake_fd); /* closing it removes it from epoll */
+		wf_loop_close_fd(loop, &loop->wake_fd);
+	}
+	if (loop->owner == NULL && loop->epoll_fd >= 0) {
+		(void)close(loop->epoll_fd);
 	}
 	loop->epoll_fd = -1;
-	loop->wake_fd = -1;
 }
 
 enum weft_status
@@ -99,7 +100,7 @@ wf_loop_watch(struct wf_loop *loop, int fd, uint32_t mask, struct wf_loop_source
 	if (epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
 		return wf_fail_errno(WEFT_IO, errno, "epoll_ctl");
 	}
-	return WEFT_OK;
+	return wf_forked_add_fd(fd);
 }
 
 void
@@ -113,7 +114,16 @@ wf_loop_watch_change(struct wf_loop *loop, int fd, uint32_t mask, struct wf_loop
 void
 wf_loop_unwatch(struct wf_loop *loop, int fd)
 {
+	wf_forked_remove_fd(fd);
 	(void)epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+}
+
+void
+wf_loop_close_fd(struct wf_loop *loop, int *fd)
+{
+	wf_loop_unwatch(loop, *fd);
+	(void)close(*fd);
+	*fd = -1;
 }
 
 /* A look of `loop` found something for another loop. Returns false if that one has to look itself.

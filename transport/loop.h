@@ -137,13 +137,15 @@ enum weft_status wf_loop_open(struct wf_loop *loop) WEFT_MUST_CHECK;
 void wf_loop_close(struct wf_loop *loop);
 
 /* Adds a descriptor, changes the events for which it is watched, removes it. Closing a descriptor
- * that has no duplicate removes it as well. `mask` is that of epoll. WEFT_IO: the system has no
- * room for it. */
+ * removes it only if it has no duplicate, as in a child of fork, and children close those that are
+ * watched. `mask` is that of epoll. WEFT_IO, WEFT_NOMEM: the system has no room for it. */
 enum weft_status wf_loop_watch(struct wf_loop *loop, int fd, uint32_t mask,
 			       struct wf_loop_source *source) WEFT_MUST_CHECK;
 void wf_loop_watch_change(struct wf_loop *loop, int fd, uint32_t mask,
 			  struct wf_loop_source *source);
 void wf_loop_unwatch(struct wf_loop *loop, int fd);
+/* Removes a descriptor, watched or not, closes it, and sets `*fd` to -1. */
+void wf_loop_close_fd(struct wf_loop *loop, int *fd);
 
 /* Calls epoll without waiting, and the sources that have something. Returns false if there may be
  * more than one call brings. */

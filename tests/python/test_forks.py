@@ -148,6 +148,17 @@ class Children(support.Case):
                 self.ends_well(self.run_program(*support.python("-c", PROGRAM, where, transport)))
                 self.jobs_end_well()
 
+    def test_a_parent_that_is_killed_is_missed_though_a_child_of_it_lives(self):
+        for transport in ("tcp", "shm"):
+            with self.subTest(transport=transport):
+                where = self.pserver()
+                status, child = self.run_program(*support.python("-c", KILLED, where, transport)).end()
+                self.assertEqual(status, -signal.SIGKILL, child)
+                status, said = self.pservers[0].end()
+                os.kill(int(child), signal.SIGKILL)  # it lives
+                self.assertEqual(status, 69, said)
+                self.assertRegex(said, "trainer 0 .*was lost in step 2: .*closed without warning")
+
     def test_a_child_sees_its_parent_in_pages_that_it_has_not_written(self):
         """What the documentation says of reading while the parent goes on."""
         page = os.sysconf("SC_PAGESIZE") // 4
@@ -188,6 +199,20 @@ w.grad[:] = 1
 session.exchange()
 assert (w.param == 4).all(), w.param
 session.close()
+"""
+
+KILLED = """
+import os, signal, sys, weft
+session = weft.Session(pservers=sys.argv[1], transport=sys.argv[2], peer_timeout="10m")
+w = session.empty(1000, name="w")
+session.start()
+session.exchange()
+child = os.fork()
+if child == 0:
+    signal.alarm(300)
+    signal.pause()
+print(child, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
 """
 
 

@@ -17,7 +17,7 @@ shm_fini(struct wf_life *life)
 	wf_shm_foreign_close(c);
 	wf_shm_segment_close(c);
 	if (c->fd >= 0) {
-		(void)close(c->fd); /* closing it removes it from epoll */
+		wf_loop_close_fd(&t->medium.loop, &c->fd);
 	}
 	if (t->visit_next == life) {
 		t->visit_next = life->next;
@@ -62,8 +62,7 @@ shm_cut(struct wf_life *life, enum wf_life_state before)
 	c->rx.put_open = false;
 	c->rx.put_src = NULL;
 	if (c->segment == NULL && c->fd >= 0) { /* nothing of the peer's memory is mapped here */
-		(void)close(c->fd);
-		c->fd = -1;
+		wf_loop_close_fd(&c->t->medium.loop, &c->fd);
 	}
 	if (life->visible) { /* the longest wait for slots that the peer holds */
 		wf_life_deadline(life, wf_now_ns(c->t->medium.transport.env) +

@@ -57,8 +57,7 @@ void
 wf_tcp_conn_close(struct wf_tcp_conn *c)
 {
 	if (c->fd >= 0) {
-		close(c->fd); /* closing it removes it from epoll */
-		c->fd = -1;
+		wf_loop_close_fd(&c->t->medium.loop, &c->fd);
 	}
 }
 

@@ -66,8 +66,7 @@ connect_one(struct wf_tcp_conn *c, const struct sockaddr_storage *address)
 	c->rx.hung_up = false;
 	c->room_watched = true;
 	if (wf_loop_watch(&c->t->medium.loop, fd, WF_TCP_EDGES | EPOLLOUT, &c->source) != WEFT_OK) {
-		close(fd);
-		c->fd = -1;
+		wf_tcp_conn_close(c);
 		return ENOMEM;
 	}
 	return 0;

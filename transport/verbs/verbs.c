@@ -233,6 +233,7 @@ verbs_close(struct wf_transport *transport)
 		}
 	}
 	if (t->cm != NULL) {
+		wf_loop_unwatch(&t->medium.loop, t->cm->fd);
 		t->lib->destroy_event_channel(t->cm);
 	}
 	wf_loop_close(&t->medium.loop);

@@ -340,8 +340,7 @@ static void
 close_fds(struct toy_conn *c, unsigned first, unsigned last)
 {
 	for (unsigned i = first; i <= last; i++) {
-		(void)close(c->fd[i]); /* epoll forgets it; -1 does nothing */
-		c->fd[i] = -1;
+		wf_loop_close_fd(&c->life.medium->loop, &c->fd[i]); /* -1 does nothing */
 	}
 }
 
@@ -458,7 +457,7 @@ receive_pipes(struct toy_conn *c)
 		c->readable = false;
 		return;
 	}
-	(void)close(c->fd[IN]);
+	wf_loop_close_fd(&c->life.medium->loop, &c->fd[IN]);
 	c->fd[OUT] = pair[0];
 	c->fd[IN] = pair[1];
 	if (pair[0] < 0 || pair[1] < 0 || !watch_pipes(c)) {
