@@ -113,10 +113,11 @@ wf_absent_note_gone(struct wf_lane *lane, const struct wf_hello *hello, enum wef
 		    const char *text)
 {
 	bool tries_again = how == WEFT_CLOSED;
+	const uint64_t lost_ns =
+		wf_now_ns(lane->env) + lane->opts.reconnect_timeout_ns + WF_REFUSAL_FIRST_NS;
 	struct wf_absentee news = {
 		.status = WEFT_LOST,
-		.deadline_ns = tries_again ? lane->admission.deadline_ns
-					   : wf_now_ns(lane->env) + lane->opts.reconnect_timeout_ns,
+		.deadline_ns = tries_again ? lane->admission.deadline_ns : lost_ns,
 	};
 	if (!is_awaited(lane, hello)) {
 		return;

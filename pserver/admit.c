@@ -12,9 +12,6 @@
 /* For the job's description to arrive; less than a held trainer's attempt to connect may take. */
 #define LOADING_TIMEOUT_NS (4 * WF_NS_PER_S)
 
-/* Of one trainer, refused by one lane and gone from the others: so much earlier ends the former. */
-#define REFUSAL_FIRST_NS (WF_NS_PER_S / 2)
-
 /* Refuses with the recorded failure. `job_is_over`: it is the first cause of the job's end. */
 static void
 refuse(struct wf_lane *lane, struct wf_conn *conn, bool job_is_over)
@@ -479,7 +476,7 @@ note_loss(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event *eve
 	peer->lost.deadline_ns = wf_now_ns(lane->env) + lane->opts.reconnect_timeout_ns;
 	/* A lane that refused it, if one did, has the reason. */
 	if (!peer->lost.offended && !wf_lane_has_run(lane)) {
-		peer->lost.deadline_ns += REFUSAL_FIRST_NS;
+		peer->lost.deadline_ns += WF_REFUSAL_FIRST_NS;
 	}
 	if (peer->lost.why[0] == '\0') { /* else this end closed it, and has noted why */
 		(void)snprintf(peer->lost.why, sizeof(peer->lost.why), "%.*s", WF_WHY_BYTES - 1,

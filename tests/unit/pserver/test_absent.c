@@ -298,6 +298,8 @@ held_and_gone(struct stage *stage)
 		return;
 	}
 	stage_run(stage, NEARLY_NS + REST_NS);
+	CHECK(stage, !zero->peer.aborted); /* a lane that has refused it ends the job first */
+	stage_run(stage, WF_REFUSAL_FIRST_NS);
 	check_ended(stage, zero, WEFT_LOST, "had begun to connect and is gone: ");
 }
 
