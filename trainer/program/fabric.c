@@ -290,7 +290,9 @@ find_least(struct fabric *fabric)
 	return st;
 }
 
-/* Its line, unless trainers have ended it early, which ends the run. */
+/* Its line, unless trainers have ended it early, which ends the run, and which no trainer of a
+ * synchronous job can: there the cost and the samples are all that is summed, as in trainers of
+ * other programs, which may be in such a job. */
 static enum weft_status
 report_pass(struct fabric *fabric, const struct wf_tally *tally)
 {
@@ -298,7 +300,7 @@ report_pass(struct fabric *fabric, const struct wf_tally *tally)
 	struct wf_view view = view_of(fabric);
 	double sums[3] = {tally->cost, tally->samples, job->border.is_cutting ? 1.0 : 0.0};
 
-	enum weft_status st = weft_reduce(fabric->session, sums, 3);
+	enum weft_status st = weft_reduce(fabric->session, sums, wf_run_is_sync(job) ? 2 : 3);
 	if (st != WEFT_OK) {
 		return st;
 	}
