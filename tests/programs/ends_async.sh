@@ -64,7 +64,8 @@ for mode in async local tables; do
 	kill -TERM $(sed -n 's/.* | pid \([0-9]*\).*/\1/p' "$mode.err") "$all"
 	ends "$all" 60 "the launcher"
 	[ "$code" -eq 143 ] || fail "$mode, SIGTERM for all: exit code $code"
-	says "$mode.err" "stopped by SIGTERM: saved in pass"
+	# Who says so is stopped by the signal itself, or by another trainer that was faster.
+	says "$mode.err" "stopped by SIGTERM" ": saved in pass"
 	# shellcheck disable=SC2086
 	continue_from "term_$mode" $options
 done

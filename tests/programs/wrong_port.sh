@@ -36,13 +36,13 @@ named() {
 	trainer=$last_pid
 	wait_for "beside_$1.err" "trainer 0 waits, "
 	grep -m 1 "trainer 0 waits, " "beside_$1.err" >first.err
-	says first.err "s of at most 300 s: pserver 0 lane 0 (127.0.0.1:$(cat "$1.out")) is not there" "$2"
+	says first.err "s of at most 300 s: pserver 0 lane 0 (127.0.0.1:$(cat "$1.out")) " "$2"
 	kill -TERM "$trainer"
 	ends "$trainer" 30 trainer
 	[ "$code" -eq 143 ] || fail "exit code $code after SIGTERM"
 	kill -9 "$server"
 }
-named silent "nothing answers: a firewall, or the port of another server?"
+named silent "has not answered yet: it may be busy, a firewall may be in the way, or the port may be another server's"
 named http "this is the port of an HTTP server, not of a weft pserver; it answered \"HTTP/1.1 400"
 
 # A list that has the pserver of another job: the newcomer is refused, and that job ends as if nobody
@@ -61,7 +61,7 @@ wait_for first.err "trainer 0: reached pserver 0 lane 0"
 expect 64 "$WEFT" train linear --pservers=127.0.0.1:"$port",127.0.0.1:$((port + 1)) \
 	--num_gradient_servers=2
 says last.err "refused by pserver 1 lane 0 (127.0.0.1:$((port + 1)))" \
-	"trainer_id 0 is used by two processes: trainer 0 (host "
+	"this pserver has another job, with trainer 0 (host "
 # shellcheck disable=SC2086
 expect 0 "$WEFT" train linear $at --trainer_id=1
 ends "$first" 60 "trainer 0 of the other job"

@@ -275,6 +275,7 @@ def first_dies(rank, size):
 
 def settings(rank, size):
     session = dist.distributed_c10d.GroupMember.WORLD._session
+    dist.barrier()  # rank 0 may have the store of PyTorch, in which the others look for it
     names = ("connect_timeout", "step_timeout", "all_reduce_ring", "pservers")
     return {name: session.setting(name) for name in names}, pserver_pid()
 

@@ -2,10 +2,11 @@
 /* peer: see the header. Thread: the test's. */
 #include "tests/support/peer.h"
 
-#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define LANE_PID 1u
+#define QUEUE_BYTES (PEER_OPS_MAX * sizeof(struct peer_op))
 
 #define CHECK_PEER(peer, condition)                                                                \
 	script_check((peer)->script, (condition), #condition, __FILE__, __LINE__)
@@ -15,8 +16,11 @@ init(struct peer *peer, struct script *script)
 {
 	peer->script = script;
 	peer->tamper_at = INT32_MIN;
-	peer->queue = calloc(PEER_OPS_MAX, sizeof(*peer->queue));
-	CHECK_PEER(peer, peer->queue != NULL);
+	/* Few of its pages are used, and malloc would fill all of it where MALLOC_PERTURB_ is set. */
+	void *pages = mmap(NULL, QUEUE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			   -1, (off_t)0);
+	CHECK_PEER(peer, pages != MAP_FAILED);
+	peer->queue = pages;
 }
 
 void
@@ -51,7 +55,7 @@ peer_close(struct peer *peer)
 		wf_transport_close(peer->transport);
 		env->ops->slab_close(env, &peer->slab);
 	}
-	free(peer->queue);
+	CHECK_PEER(peer, munmap(peer->queue, QUEUE_BYTES) == 0);
 	*peer = (struct peer){0};
 }
 
