@@ -1,16 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One rank of a process group of backend weft, or of another.
-
-usage: distributed_member.py WHAT BACKEND FOLDER SIZE RANK: WHAT is one of the functions below, which
-gets rank and size, and whose result is written to FOLDER/RANK. All ranks have the same FOLDER."""
+"""What one rank of a process group of backend weft does, or of another (main)."""
 
 import os
 import signal
-import sys
 from datetime import timedelta
 
-_given = dict(os.environ)  # support clears it of what a test is not to depend on
-import support  # noqa: E402, so that the package is found
+import support  # so that the package is found
 import torch
 import torch.distributed as dist
 
@@ -306,18 +301,22 @@ def pserver_pid():
     return job.pserver.process.pid if job is not None and job.pserver is not None else None
 
 
+_place = {}  # of this rank: folder, size and rank
+
+
 def begin(backend, name):
-    where = {"init_method": "file://" + os.path.join(sys.argv[3], name), "rank": int(sys.argv[5])}
+    method = "file://" + os.path.join(_place["folder"], name)
+    where = {"init_method": method, "rank": _place["rank"], "world_size": _place["size"]}
     if "RANK" in os.environ:
         where = {"init_method": "env://"}
-    else:
-        where["world_size"] = int(sys.argv[4])
     dist.init_process_group(backend, timeout=timedelta(seconds=support.LIMIT), **where)
 
 
 def main(what, backend, folder, size, rank):
+    """`what`: one of the functions above, which gets rank and size, and whose result is written to
+    FOLDER/RANK. All ranks have the same folder."""
     torch.set_num_threads(1)
-    os.environ.update(_given)
+    _place.update(folder=folder, size=size, rank=rank)
     if backend == "none":
         weft.init(trainer_id=rank, num_gradient_servers=size, all_reduce_ring="64KiB")
         weft.start()
@@ -331,7 +330,3 @@ def main(what, backend, folder, size, rank):
         dist.destroy_process_group()
     else:
         weft.close()
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5]))
