@@ -620,26 +620,6 @@ a_source_is_called_while_it_is_watched_for_what_it_is_watched(void **state)
 	toy_close(toy);
 }
 
-/* As a child of fork has one. */
-static void
-a_descriptor_that_is_closed_brings_nothing_though_it_has_a_duplicate(void **state)
-{
-	(void)state;
-	struct toy toy_memory, *toy = toy_open(&toy_memory);
-	int duplicate = dup(toy->line_fd);
-	happen(toy, LINE);
-	wf_loop_close_fd(&toy->loop, &toy->line_fd);
-	assert_int_equal(toy->line_fd, -1);
-	assert_true(wf_loop_collect(&toy->loop));
-	assert_false(toy->readable);
-	assert_int_equal(write(duplicate, &(uint64_t){1}, 8), 8);
-	assert_true(wf_loop_collect(&toy->loop));
-	assert_false(toy->readable);
-	assert_int_equal(close(duplicate), 0);
-	wf_loop_close_fd(&toy->loop, &toy->line_fd); /* once more */
-	wf_loop_close(&toy->loop);
-}
-
 static void
 a_descriptor_that_is_none_cannot_be_watched(void **state)
 {
@@ -810,8 +790,6 @@ main(void)
 		cmocka_unit_test(the_clock_is_read_once_a_poll_and_only_when_asked),
 		cmocka_unit_test(more_sources_than_one_call_brings_are_collected_by_several),
 		cmocka_unit_test(a_source_is_called_while_it_is_watched_for_what_it_is_watched),
-		cmocka_unit_test(
-			a_descriptor_that_is_closed_brings_nothing_though_it_has_a_duplicate),
 		cmocka_unit_test(a_descriptor_that_is_none_cannot_be_watched),
 		cmocka_unit_test(members_look_for_each_other),
 		cmocka_unit_test(a_member_that_is_apart_looks_for_itself),
