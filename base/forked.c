@@ -24,7 +24,7 @@ static struct wf_forked_map *maps; /* guarded by the lock */
 /* A bit of each descriptor that children close. Relaxed: a bit is set after the descriptor was
  * opened and cleared before it is closed, so a child that misses a change keeps a copy too many. */
 static _Atomic uint64_t fds[WF_FORKED_FDS / 64];
-static _Atomic unsigned depth;     /* relaxed: written where there is one thread only */
+static _Atomic unsigned depth; /* relaxed: written where there is one thread only */
 
 static void
 claim_list(void)

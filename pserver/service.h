@@ -401,8 +401,8 @@ wf_admit_peer_of(const struct wf_lane *lane, const struct wf_conn *conn)
 
 /* absent.c: of trainers that were never here, the others' messages and the end of the job; and the
  * messages about one that is here. */
-/* Of one trainer, refused by one lane and gone from the others: so much earlier ends the former, and
- * the refusal is why the job ends. */
+/* Of one trainer, refused by one lane and gone from the others: so much earlier ends the former,
+ * and the refusal is why the job ends. */
 #define WF_REFUSAL_FIRST_NS (WF_NS_PER_S / 2)
 
 /* The recorded failure is why `hello` was refused. */

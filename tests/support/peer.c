@@ -16,7 +16,7 @@ init(struct peer *peer, struct script *script)
 {
 	peer->script = script;
 	peer->tamper_at = INT32_MIN;
-	/* Few of its pages are used, and malloc would fill all of it where MALLOC_PERTURB_ is set. */
+	/* Few of its pages are used; malloc would fill them all where MALLOC_PERTURB_ is set. */
 	void *pages = mmap(NULL, QUEUE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 			   -1, (off_t)0);
 	CHECK_PEER(peer, pages != MAP_FAILED);
