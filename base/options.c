@@ -171,7 +171,8 @@ apply_launcher(struct wf_options *options)
 		}
 		enum weft_status st = wf_launcher_check(options->launcher, said);
 		if (st != WEFT_OK) {
-			return st;
+			const struct wf_error why = *wf_error_record();
+			return wf_fail(st, "%s: %s", options->program, why.text);
 		}
 		if (!wf_option_store(option, said->value, options->target)) {
 			char variable[WF_OPTION_VARIABLE_BYTES];

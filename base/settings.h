@@ -147,6 +147,8 @@ void wf_settings_describe(enum weft_settings_kind kind, const void *values, char
 /* Writes the default of a setting with such a name; returns false if there is none. */
 bool wf_setting_initial(const char *name, size_t name_bytes, char *out, size_t bytes);
 
+/* Checks that a trainer's number is below their number. WEFT_INVALID: the text has both. */
+enum weft_status wf_session_place_check(const struct weft_session_opts *opts) WEFT_MUST_CHECK;
 /* Checks the rules between settings. WEFT_INVALID: the text names setting, value and remedy. */
 enum weft_status wf_session_rules_check(const struct wf_session_values *values) WEFT_MUST_CHECK;
 /* The part of these for modes of tensors and the format of their values, */

@@ -3,6 +3,7 @@
  * values as on command lines. Thread: any. */
 #include "base/settings.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -31,6 +32,19 @@ refuse(const struct wf_session_values *values, const char *name, const char *rul
 	return wf_fail(WEFT_INVALID, "%s=%s with dense_mode=%s: %s", name,
 		       wf_setting_text(values, name).text,
 		       wf_setting_text(values, "dense_mode").text, rule);
+}
+
+enum weft_status
+wf_session_place_check(const struct weft_session_opts *opts)
+{
+	if (opts->trainer_id >= opts->num_gradient_servers) {
+		return wf_fail(WEFT_INVALID,
+			       "trainer_id=%" PRIu32
+			       ": must be less than num_gradient_servers=%" PRIu32
+			       ", the number of trainers",
+			       opts->trainer_id, opts->num_gradient_servers);
+	}
+	return WEFT_OK;
 }
 
 static enum weft_status

@@ -351,10 +351,28 @@ print_unknown(const struct tables *tables, const char *variable)
 	}
 }
 
-/* The tables of both commands, with what the file says; values of variables that are refused are
- * found one by one. `why` is why the command of this role would refuse to start, or "". */
+/* What a command checks after it has read its options, as far as that does not depend on the model;
+ * a refusal opens with the command's name, as those of the parser do. */
+static enum weft_status
+check_command(const struct tables *tables, bool serves)
+{
+	const struct wf_options *options = serves ? &tables->pserver : &tables->train.options;
+	enum weft_status st = serves ? wf_pserver_options_check(options)
+				     : wf_session_place_check(&tables->train.opts.session);
+
+	if (st != WEFT_OK) {
+		const struct wf_error why = *wf_error_record();
+		return wf_fail(st, "%s: %s", options->program, why.text);
+	}
+	return WEFT_OK;
+}
+
+/* The tables of both commands, with what file and launcher say (NULL: no launcher is asked); values
+ * of variables that are refused are found one by one. `why` is why the command of this role would
+ * refuse to start, or "". */
 static void
-open_tables(struct tables *tables, bool serves, char *why, size_t bytes)
+open_tables(struct tables *tables, const struct wf_launcher *launcher, bool serves, char *why,
+	    size_t bytes)
 {
 	char program[] = PROGRAM;
 	char model[] = "MODEL";
@@ -369,29 +387,24 @@ open_tables(struct tables *tables, bool serves, char *why, size_t bytes)
 				       .target = &tables->pserver_set,
 				       .file = &tables->pserver_file,
 				       .originals = &tables->pserver_originals,
+				       .launcher = serves ? launcher : NULL,
 				       .origin = tables->pserver_origin,
 				       .env_name = tables->pserver_env_name};
 	pserver->option_count = wf_pserver_options(tables->pserver_table);
 	enum weft_status pserver_st = wf_options_parse(pserver, 1, argv);
+	if (serves && pserver_st == WEFT_OK) {
+		pserver_st = check_command(tables, true);
+	}
 	if (serves && pserver_st != WEFT_OK) {
 		snprintf(why, bytes, "%s", weft_last_error());
 	}
-	enum weft_status train_st = wf_train_options_check(&tables->train, 2, train);
+	enum weft_status train_st =
+		wf_train_command_parse(&tables->train, serves ? NULL : launcher, 2, train);
+	if (!serves && train_st == WEFT_OK) {
+		train_st = check_command(tables, false);
+	}
 	if (!serves && train_st != WEFT_OK) {
 		snprintf(why, bytes, "%s", weft_last_error());
-	}
-}
-
-/* Why a trainer would refuse to start with what launchers say of pservers, or "". */
-static void
-check_pservers(const struct wf_launcher *launcher, const struct wf_options *train, char *why,
-	       size_t bytes)
-{
-	const struct wf_launcher_finding *said = wf_launcher_find_setting(launcher, "pservers");
-
-	if (said != NULL && wf_options_origin(train, "pservers") == WF_ORIGIN_DEFAULT &&
-	    wf_launcher_check(launcher, said) != WEFT_OK) {
-		snprintf(why, bytes, "%s: %s", train->program, weft_last_error());
 	}
 }
 
@@ -409,16 +422,13 @@ work(const struct wf_options *options)
 	wf_launcher_detect(&(struct wf_launcher_source){0}, role, &launcher);
 	bool serves = launcher.role == WF_ROLE_PSERVER;
 	char why[WF_ERROR_BYTES];
-	open_tables(&tables, serves, why, sizeof(why));
+	open_tables(&tables, &launcher, serves, why, sizeof(why));
 	const struct wf_options *used = serves ? &tables.pserver : &tables.train.options;
 	printf("as a %s:\n", serves ? "pserver" : "trainer");
 	unsigned own = print_options_of(used) + print_file(used);
 	print_launchers(&launcher, used);
 	if (own + launcher.count == 0) {
 		printf("no variable of weft or of a launcher is set\n");
-	}
-	if (why[0] == '\0' && !serves) {
-		check_pservers(&launcher, used, why, sizeof(why));
 	}
 	if (why[0] != '\0') {
 		printf("it would not start: %s\n", why);
@@ -439,7 +449,7 @@ warn_of_unknown(const char *program)
 	char refusal[WF_ERROR_BYTES]; /* the command finds it itself */
 	unsigned count = 0;
 
-	open_tables(&tables, false, refusal, sizeof(refusal));
+	open_tables(&tables, NULL, false, refusal, sizeof(refusal));
 	for (char **variable = environ; *variable != NULL; variable++) {
 		char meant[WF_OPTION_VARIABLE_BYTES];
 		if (!is_unknown(&tables, *variable, meant, sizeof(meant))) {

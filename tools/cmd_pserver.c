@@ -23,7 +23,6 @@
 #include "tools/pserver_options.h"
 #include "tools/ready.h"
 #include "transport/address.h"
-#include "transport/fault/fault.h"
 
 #define PROGRAM "weft pserver"
 #define UNDERSTOOD_BYTES 2000u
@@ -181,58 +180,6 @@ choose_address(const struct command *command, struct wf_host *out)
 			set->listen, out->port, port);
 	}
 	return st;
-}
-
-static bool
-is_transport(const char *name)
-{
-	static const char *const names[] = {"auto", "tcp", "shm", "verbs"};
-	for (size_t i = 0; i < WF_ARRAY_COUNT(names); i++) {
-		if (strcmp(name, names[i]) == 0) {
-			return true;
-		}
-	}
-	return wf_fault_is_name(name); /* in tests; the rest is checked later */
-}
-
-/* What the table cannot express. */
-static enum weft_status
-check(const struct command *command)
-{
-	const struct wf_pserver_settings *set = &command->set;
-	uint64_t ports = set->session.ports_num + set->session.ports_num_for_sparse;
-
-	enum weft_status st = wf_role_check_job_name(set->job_name);
-	if (st != WEFT_OK) {
-		return st;
-	}
-	if (set->use_gpu && wf_options_origin(&command->options, "use_gpu") == WF_ORIGIN_ARGUMENT) {
-		return wf_fail(WEFT_UNSUPPORTED,
-			       "--use_gpu=true: there is no GPU code, and parameters are in host "
-			       "memory; leave the option out, or give --use_gpu=false");
-	}
-	if (!is_transport(set->session.transport)) {
-		return wf_fail(WEFT_INVALID,
-			       "--transport=%s: must be one of auto, tcp, shm and verbs",
-			       set->session.transport);
-	}
-	if (strcmp(set->rdma_tcp, "rdma") == 0) {
-		return wf_fail(WEFT_UNSUPPORTED,
-			       "--rdma_tcp=rdma: give --transport=verbs (RDMA only) or "
-			       "--transport=auto (RDMA where both ends have it) instead");
-	}
-	if (set->session.port != 0 && set->session.port + ports - 1 > 65535) {
-		return wf_fail(WEFT_INVALID,
-			       "--port=%" PRIu64 " with %" PRIu64
-			       " lanes goes past port 65535; use --port=%" PRIu64 " or lower",
-			       (uint64_t)set->session.port, ports, 65536 - ports);
-	}
-	if ((set->slot_count & (set->slot_count - 1)) != 0) {
-		return wf_fail(WEFT_INVALID,
-			       "--slot_count=%" PRIu64 " is not a power of two; 4, 8 and 16 are",
-			       set->slot_count);
-	}
-	return wf_command_check_verbs(set->session.verbs);
 }
 
 /* Each trainer needs two or three descriptors on each lane, so the limit is raised as far as this
@@ -423,7 +370,7 @@ wf_cmd_pserver(int argc, char **argv)
 	}
 	if (st == WEFT_OK) {
 		wf_cmd_env_warn(PROGRAM, WF_ROLE_PSERVER);
-		st = check(&command);
+		st = wf_pserver_options_check(&command.options);
 	}
 	stopper_block(&stopper);
 	stopper.echo_ms = command.set.save_on_term ? WF_STOP_ECHO_SAVING_MS : WF_STOP_ECHO_MS;

@@ -5,9 +5,13 @@
  * document of the original passes (7164). Thread: any. */
 #include "tools/pserver_options.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/role.h"
+#include "tools/command.h"
+#include "transport/fault/fault.h"
 
 #define FIELD(name) offsetof(struct wf_pserver_settings, name)
 #define NO_EFFECT "accepted, without effect"
@@ -190,4 +194,55 @@ wf_pserver_options(struct wf_option table[WF_PSERVER_OPTION_MAX])
 		FIELD(session));
 	memcpy(table + count, originals, sizeof(originals));
 	return count + (unsigned)WF_ARRAY_COUNT(originals);
+}
+
+static bool
+is_transport(const char *name)
+{
+	static const char *const names[] = {"auto", "tcp", "shm", "verbs"};
+	for (size_t i = 0; i < WF_ARRAY_COUNT(names); i++) {
+		if (strcmp(name, names[i]) == 0) {
+			return true;
+		}
+	}
+	return wf_fault_is_name(name); /* in tests; the rest is checked later */
+}
+
+enum weft_status
+wf_pserver_options_check(const struct wf_options *options)
+{
+	const struct wf_pserver_settings *set = options->target;
+	uint64_t ports = set->session.ports_num + set->session.ports_num_for_sparse;
+
+	enum weft_status st = wf_role_check_job_name(set->job_name);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (set->use_gpu && wf_options_origin(options, "use_gpu") == WF_ORIGIN_ARGUMENT) {
+		return wf_fail(WEFT_UNSUPPORTED,
+			       "--use_gpu=true: there is no GPU code, and parameters are in host "
+			       "memory; leave the option out, or give --use_gpu=false");
+	}
+	if (!is_transport(set->session.transport)) {
+		return wf_fail(WEFT_INVALID,
+			       "--transport=%s: must be one of auto, tcp, shm and verbs",
+			       set->session.transport);
+	}
+	if (strcmp(set->rdma_tcp, "rdma") == 0) {
+		return wf_fail(WEFT_UNSUPPORTED,
+			       "--rdma_tcp=rdma: give --transport=verbs (RDMA only) or "
+			       "--transport=auto (RDMA where both ends have it) instead");
+	}
+	if (set->session.port != 0 && set->session.port + ports - 1 > 65535) {
+		return wf_fail(WEFT_INVALID,
+			       "--port=%" PRIu64 " with %" PRIu64
+			       " lanes goes past port 65535; use --port=%" PRIu64 " or lower",
+			       (uint64_t)set->session.port, ports, 65536 - ports);
+	}
+	if ((set->slot_count & (set->slot_count - 1)) != 0) {
+		return wf_fail(WEFT_INVALID,
+			       "--slot_count=%" PRIu64 " is not a power of two; 4, 8 and 16 are",
+			       set->slot_count);
+	}
+	return wf_command_check_verbs(set->session.verbs);
 }

@@ -41,3 +41,5 @@ struct wf_pserver_settings {
 /* Writes the options into the caller's memory and returns their number. The caller sets fields of
  * `values` that are not options to their defaults. */
 unsigned wf_pserver_options(struct wf_option table[WF_PSERVER_OPTION_MAX]);
+/* Checks what the table cannot express. */
+enum weft_status wf_pserver_options_check(const struct wf_options *options) WEFT_MUST_CHECK;

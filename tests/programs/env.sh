@@ -75,6 +75,23 @@ says last.out "it would not start: weft train: PADDLE_PSERVERS_NUM=3 does not fi
 shown PADDLE_PSERVERS_NUM=3 PADDLE_PSERVER_IPS=10.0.0.1,10.0.0.2 WEFT_PSERVERS=10.0.0.9
 row pserver_count 3 "PADDLE_PSERVERS_NUM (PaddlePaddle's job)" "ignored: WEFT_PSERVERS is set"
 says_not last.out "it would not start"
+# Values of launchers that contradict each other, in the words of the command.
+shown RANK=7 WORLD_SIZE=4 LOCAL_RANK=0 MASTER_ADDR=10.0.0.1 MASTER_PORT=29500
+says last.out "it would not start: weft train: trainer_id=7: must be less than num_gradient_servers=4"
+shown PADDLE_TRAINER_ID=5 PADDLE_TRAINERS_NUM=2
+says last.out "it would not start: weft train: trainer_id=5: must be less than num_gradient_servers=2"
+shown JOB_COMPLETION_INDEX=1
+says last.out "it would not start: weft train: trainer_id=1: must be less than num_gradient_servers=1"
+shown PADDLE_TRAINER_ID=5 PADDLE_TRAINERS_NUM=2 WEFT_SEQUENTIAL=1
+says_not last.out "it would not start"
+shown PADDLE_TRAINER_ID=5 PADDLE_TRAINERS_NUM=2 WEFT_TRAINER_ID=1
+says_not last.out "it would not start"
+shown TRAINING_ROLE=PSERVER PADDLE_TRAINER_ID=5 PADDLE_TRAINERS_NUM=2
+says_not last.out "it would not start"
+shown TRAINING_ROLE=PSERVER PADDLE_PORT=65535 WEFT_PORTS_NUM=4
+says last.out "it would not start: weft pserver: --port=65535 with 4 lanes goes past port 65535"
+shown TRAINING_ROLE=PSERVER PADDLE_TRAINERS=999999
+says last.out "it would not start: weft pserver: PADDLE_TRAINERS=999999 in the environment"
 port=$(free_ports)
 start own env PADDLE_CURRENT_IP=127.0.0.3 "$WEFT" pserver --port="$port"
 own=$last_pid
@@ -116,6 +133,10 @@ expect 0 env OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=3 "$WEFT" train linear 
 says_not last.err OMPI
 expect 64 env JOB_COMPLETION_INDEX=4 "$WEFT" train linear
 says last.err "trainer_id=4 (JOB_COMPLETION_INDEX)" "less than num_gradient_servers=1"
+expect 64 env RANK=7 WORLD_SIZE=4 LOCAL_RANK=0 MASTER_ADDR=10.0.0.1 MASTER_PORT=29500 "$WEFT" train linear
+says last.err "weft train: trainer_id=7: must be less than num_gradient_servers=4"
+expect 64 env PADDLE_PSERVERS_NUM=3 PADDLE_PSERVER_IPS=10.0.0.1,10.0.0.2 "$WEFT" train linear
+says last.err "weft train: PADDLE_PSERVERS_NUM=3 does not fit"
 
 # The path of a file is shown whole.
 folder=$(printf '%0250d' 0)/$(printf '%0250d' 0)/$(printf '%0250d' 0)

@@ -13,12 +13,9 @@
 static enum weft_status
 check_members(const struct wf_train_opts *opts)
 {
-	if (opts->session.trainer_id >= opts->session.num_gradient_servers) {
-		return wf_fail(WEFT_INVALID,
-			       "trainer_id=%" PRIu32
-			       ": must be less than num_gradient_servers=%" PRIu32
-			       ", the number of trainers",
-			       opts->session.trainer_id, opts->session.num_gradient_servers);
+	enum weft_status st = wf_session_place_check(&opts->session);
+	if (st != WEFT_OK) {
+		return st;
 	}
 	if ((opts->sequential || opts->local) && opts->session.trainer_id > 0) {
 		return wf_fail(WEFT_INVALID,

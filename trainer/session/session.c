@@ -106,13 +106,10 @@ check_opts(const struct wf_session_values *values)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (opts->trainer_id >= opts->num_gradient_servers) {
-		return wf_fail(WEFT_INVALID,
-			       "trainer_id %u: must be below num_gradient_servers, which is %u "
-			       "(the number of trainers)",
-			       opts->trainer_id, opts->num_gradient_servers);
+	st = wf_session_place_check(opts);
+	if (st == WEFT_OK) {
+		st = wf_session_rules_check(values);
 	}
-	st = wf_session_rules_check(values);
 	if (st == WEFT_OK) {
 		st = wf_greeting_check(opts);
 	}
