@@ -153,6 +153,14 @@ bad() { # bad CODE TEXT options: without anybody to connect to
 }
 printf 'parts/part-00000\nparts/part-00009\n' >train.list
 bad 65 "trainer 1: train.list: line 2: parts/part-00009: " --data=train.list
+for missing in absent all.tsv/absent 'absent/part-*' 'parts/absent-*' absent.list; do
+	bad 65 "trainer 1: $missing: " --data="$missing"
+	bad 65 "trainer 1: $missing: " --train_list="$missing"
+	expect 65 "$WEFT" train ctr $ctr --sequential --data=all.tsv --test_list="$missing"
+	says last.err "$missing: "
+done
+expect 65 "$WEFT" train ctr $ctr --sequential --data=all.tsv --test_list=train.list
+says last.err "train.list: line 2: parts/part-00009: "
 head -c 9000 own1/train >zcut.gz
 bad 65 "trainer 1: zcut.gz: " --data=parts/part-00000,zcut.gz
 bad 65 "trainer 1: zcut.gz: " --data=parts/part-00000,zcut.gz --data_window=4KiB

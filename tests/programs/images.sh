@@ -22,7 +22,7 @@ expect 64 "$WEFT" train ctr --sequential --format=idx --data=nothing
 says last.err "format=idx"
 folder=/usr/share/datasets/fashion-mnist
 if [ ! -e $folder ]; then
-	expect 74 "$WEFT" train mlp --sequential --format=idx
+	expect 65 "$WEFT" train mlp --sequential --format=idx
 	says last.err "install Debian's dataset-fashion-mnist"
 	echo "SKIPPED: Fashion-MNIST is not there: install dataset-fashion-mnist" >&2
 	exit 77

@@ -100,4 +100,8 @@ printf 'the\nWhale\n' >large
 refused 65 "large: line 2, column 1: \"Whale\" is no word" ngram --dictionary=large
 gzip -c words | head -c 300 >cut.gz
 refused 65 "cut.gz: " ngram --dictionary=cut.gz
-refused 74 "nowhere: " ngram --dictionary=nowhere
+for missing in nowhere words/nowhere; do
+	refused 65 "$missing: cannot be opened" ngram --dictionary=$missing
+done
+refused 65 "trainer 0: nowhere: " ngram --dictionary=nowhere --num_gradient_servers=2
+refused 65 "text: is not a regular file" ngram --dictionary=text

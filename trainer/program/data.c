@@ -476,11 +476,13 @@ wf_run_open_data(struct wf_run *job)
 	if (st == WEFT_OK) {
 		st = check_test_list(job);
 	}
-	if (st == WEFT_OK) {
-		st = read_dictionary(job);
-	}
 	if (st != WEFT_OK) {
 		return st;
+	}
+	const uint32_t own = (uint32_t)job->opts->session.trainer_id;
+	st = read_dictionary(job);
+	if (st != WEFT_OK) {
+		return job->is_sequential ? st : name_failure(job, own, st);
 	}
 	const bool has_own = job->is_sequential && job->data.split != WF_SPLIT_ROWS;
 	const uint32_t count = has_own ? (uint32_t)job->opts->session.num_gradient_servers : 1;
@@ -491,8 +493,7 @@ wf_run_open_data(struct wf_run *job)
 	job->data.set_count = count;
 	job->data.source = &job->data.set[0].source;
 	for (uint32_t i = 0; st == WEFT_OK && i < count; i++) {
-		st = open_set(job, items, has_own ? i : (uint32_t)job->opts->session.trainer_id,
-			      &job->data.set[i]);
+		st = open_set(job, items, has_own ? i : own, &job->data.set[i]);
 	}
 	if (st == WEFT_OK) {
 		st = open_test(job);

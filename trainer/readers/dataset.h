@@ -31,6 +31,6 @@ void wf_dataset_fini(struct wf_env *env, struct wf_dataset *dataset); /* accepts
  * share/weft/ of the program's folder and the four above it, so that build trees and moved
  * prefixes work; else in the data folder of the prefix it was built for.
  * @param out [WF_DATA_PATH_BYTES]
- * @return WEFT_OK; WEFT_IO: where it was looked for, and the remedy
+ * @return WEFT_OK; WEFT_DATA: where it was looked for, and the remedy
  */
 enum weft_status wf_data_find(const char *file, char *out) WEFT_MUST_CHECK;

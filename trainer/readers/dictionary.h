@@ -55,7 +55,7 @@ enum weft_status wf_dictionary_create_in_order(struct wf_env *env, const struct 
 /**
  * Reads a file of words, which may be packed: line N has the word of number N and nothing else.
  * @param out ends with wf_dictionary_destroy
- * @return WEFT_OK; WEFT_DATA: the file is damaged or empty, or has more than
+ * @return WEFT_OK; WEFT_DATA: the file is missing, damaged or empty, or has more than
  *         WF_WORDS_VOCABULARY_MAX - 1 lines; or a line is no word, or has one that is in a line
  *         before it: file and line; WEFT_IO; WEFT_NOMEM
  */

@@ -57,13 +57,13 @@ wf_data_find(const char *file, char *out)
 	if (folder != NULL && folder[0] != '\0') {
 		if (!exists(folder, "", file, path)) {
 			return wf_fail(
-				WEFT_IO,
+				WEFT_DATA,
 				"%s: not found in WEFT_DATA_DIR=%.200s; correct that, or name "
 				"the file with --data=FILE",
 				file, folder);
 		}
 	} else if (!find_near_program(file, path) && !exists(WF_DATA_DIR, "", file, path)) {
-		return wf_fail(WEFT_IO,
+		return wf_fail(WEFT_DATA,
 			       "%s: not found beside this program or in %s; name the file with "
 			       "--data=FILE or its folder with WEFT_DATA_DIR",
 			       file, WF_DATA_DIR);

@@ -125,13 +125,14 @@ open_file(struct wf_input *input)
 
 	input->fd = open(input->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (input->fd < 0) {
-		return wf_fail_errno(WEFT_IO, errno, "%s: cannot be opened", input->path);
+		return wf_fail_errno(errno == ENOENT || errno == ENOTDIR ? WEFT_DATA : WEFT_IO,
+				     errno, "%s: cannot be opened", input->path);
 	}
 	if (fstat(input->fd, &about) != 0) {
 		return wf_fail_errno(WEFT_IO, errno, "%s: stat", input->path);
 	}
 	if (!S_ISREG(about.st_mode)) {
-		return wf_fail(WEFT_IO, "%s: is not a regular file", input->path);
+		return wf_fail(WEFT_DATA, "%s: is not a regular file", input->path);
 	}
 	input->file_bytes = (uint64_t)about.st_size;
 	return WEFT_OK;

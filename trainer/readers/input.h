@@ -25,8 +25,8 @@ struct wf_input;
  * Opens a file.
  * @param path lent until wf_input_close
  * @param out  ends with wf_input_close
- * @return WEFT_OK; WEFT_DATA: it is packed in a way that is not read, such as bzip2; WEFT_IO: it
- *         cannot be opened, or is no regular file; WEFT_NOMEM
+ * @return WEFT_OK; WEFT_DATA: it does not exist, is no regular file, or is packed in a way that is
+ *         not read, such as bzip2; WEFT_IO: it cannot be opened; WEFT_NOMEM
  */
 enum weft_status wf_input_open(struct wf_env *env, const char *path,
 			       struct wf_input **out) WEFT_MUST_CHECK;

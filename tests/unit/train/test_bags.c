@@ -356,8 +356,9 @@ static void
 files_are_read_by_name(void **state)
 {
 	struct wf_bags bags;
-	assert_refused(wf_criteo_read(*state, "/nonexistent/file", &bags), WEFT_IO, "/nonexistent");
-	assert_refused(wf_libsvm_read(*state, "/dev/zero", &bags), WEFT_IO, "regular file");
+	assert_refused(wf_criteo_read(*state, "/nonexistent/file", &bags), WEFT_DATA,
+		       "/nonexistent");
+	assert_refused(wf_libsvm_read(*state, "/dev/zero", &bags), WEFT_DATA, "regular file");
 }
 
 /* Two files, one of them from its first line on: headers are where a file begins, and refusals name

@@ -89,7 +89,7 @@ what_is_no_dictionary_is_refused_by_line(void **state)
 			       cases[i].part);
 		assert_non_null(strstr(weft_last_error(), path));
 	}
-	assert_refused(wf_dictionary_read(*state, "/nonexistent/file", &dictionary), WEFT_IO,
+	assert_refused(wf_dictionary_read(*state, "/nonexistent/file", &dictionary), WEFT_DATA,
 		       "/nonexistent/file");
 }
 

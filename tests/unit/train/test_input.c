@@ -329,16 +329,16 @@ what_is_no_regular_file_is_refused_at_once(void **state)
 	struct scene *scene = *state;
 	struct wf_input *input;
 
-	assert_refused(wf_input_open(scene->env, "/nonexistent/file", &input), WEFT_IO,
+	assert_refused(wf_input_open(scene->env, "/nonexistent/file", &input), WEFT_DATA,
 		       "/nonexistent/file: cannot be opened: No such file");
-	assert_refused(wf_input_open(scene->env, "/dev/zero", &input), WEFT_IO,
+	assert_refused(wf_input_open(scene->env, "/dev/zero", &input), WEFT_DATA,
 		       "/dev/zero: is not a regular file");
-	assert_refused(wf_input_open(scene->env, scene->dir, &input), WEFT_IO,
+	assert_refused(wf_input_open(scene->env, scene->dir, &input), WEFT_DATA,
 		       "is not a regular file");
 	char pipe_path[96];
 	snprintf(pipe_path, sizeof(pipe_path), "%s/pipe", scene->dir);
 	assert_int_equal(mkfifo(pipe_path, 0600), 0);
-	assert_refused(wf_input_open(scene->env, pipe_path, &input), WEFT_IO,
+	assert_refused(wf_input_open(scene->env, pipe_path, &input), WEFT_DATA,
 		       "is not a regular file");
 	assert_int_equal(unlink(pipe_path), 0);
 }

@@ -222,7 +222,7 @@ what_does_not_fit_is_refused(void **state)
 
 	const struct wf_span none = {.path = "no/such/file", .first = 1, .last = SIZE_MAX};
 	wf_lines_begin(lines, &none, 1);
-	assert_refused(wf_lines_next(lines, &text), WEFT_IO, "no/such/file");
+	assert_refused(wf_lines_next(lines, &text), WEFT_DATA, "no/such/file");
 	wf_lines_close(lines);
 }
 

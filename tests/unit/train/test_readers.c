@@ -166,10 +166,10 @@ static void
 files_that_cannot_be_read_are_named(void **state)
 {
 	struct wf_csv csv;
-	assert_refused(read_csv(*state, "/nonexistent/file", &two_columns, &csv), WEFT_IO,
+	assert_refused(read_csv(*state, "/nonexistent/file", &two_columns, &csv), WEFT_DATA,
 		       "/nonexistent/file");
-	assert_refused(read_csv(*state, "/", &two_columns, &csv), WEFT_IO, "/: ");
-	assert_refused(read_csv(*state, "/dev/zero", &two_columns, &csv), WEFT_IO,
+	assert_refused(read_csv(*state, "/", &two_columns, &csv), WEFT_DATA, "/: ");
+	assert_refused(read_csv(*state, "/dev/zero", &two_columns, &csv), WEFT_DATA,
 		       "not a regular file");
 }
 
@@ -341,7 +341,7 @@ static void
 a_data_folder_that_lacks_the_file_is_named(void **state)
 {
 	char path[WF_DATA_PATH_BYTES];
-	assert_refused(wf_data_find("no-such-file.csv", path), WEFT_IO, "WEFT_DATA_DIR=");
+	assert_refused(wf_data_find("no-such-file.csv", path), WEFT_DATA, "WEFT_DATA_DIR=");
 }
 
 int

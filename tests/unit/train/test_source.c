@@ -208,7 +208,7 @@ what_cannot_be_read_is_refused(void **state)
 		.path = "no/such/file", .format = "zebra", .vocabulary = 1};
 	assert_refused(wf_source_read_bags(*state, &none, &source), WEFT_INVALID, "zebra");
 	assert_refused(wf_source_read_words(*state, &none, &source), WEFT_INVALID, "vocabulary=1");
-	assert_refused(wf_source_read_digits(*state, &none, &source), WEFT_IO, "no/such/file");
+	assert_refused(wf_source_read_digits(*state, &none, &source), WEFT_DATA, "no/such/file");
 }
 
 int

@@ -361,7 +361,8 @@ too_short_a_text_is_refused(void **state)
 	assert_refused(
 		parse(*state, TRAINING "only nine words more are in this made text", 10, &words),
 		WEFT_DATA, "has 49 words; at least 50");
-	assert_refused(wf_words_read(*state, "/nonexistent/file", &ten, &words), WEFT_IO, "/nonex");
+	assert_refused(wf_words_read(*state, "/nonexistent/file", &ten, &words), WEFT_DATA,
+		       "/nonex");
 }
 
 static void
