@@ -452,6 +452,16 @@ wf_options_origin(const struct wf_options *options, const char *name)
 	return options->origin[index_of(options, option)];
 }
 
+unsigned
+wf_options_line(const struct wf_options *options, const char *name)
+{
+	const struct wf_option *option = wf_option_find(options, name, strlen(name));
+	WF_ASSERT(option != NULL);
+	return options->file != NULL && options->file->path != NULL
+		       ? options->file->line[index_of(options, option)]
+		       : 0;
+}
+
 void
 wf_option_source(const struct wf_options *options, unsigned idx, char *out, size_t bytes)
 {

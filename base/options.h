@@ -143,6 +143,9 @@ enum weft_status wf_options_parse(struct wf_options *options, int argc,
 				  char *const *argv) WEFT_MUST_CHECK;
 /* Where the value of the option came from. `name` must be in the table. */
 enum wf_option_origin wf_options_origin(const struct wf_options *options, const char *name);
+/* The line of the file of --config that sets the option, whoever wins; 0: none does. `name` must be
+ * in the table. */
+unsigned wf_options_line(const struct wf_options *options, const char *name);
 /* Prints every option with its value and origin in the format of a file for --config; options at
  * their default are comments. */
 void wf_options_print(const struct wf_options *options, FILE *out);

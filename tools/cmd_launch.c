@@ -100,6 +100,7 @@ static const struct wf_option table[] = {
 		 "is set."},
 };
 
+#define WHERE_BYTES 300u /* of "FILE:LINE: NAME" */
 #define OPTION_COUNT (WF_ARRAY_COUNT(table) + WF_REMOTE_OPTIONS)
 
 struct command {
@@ -274,30 +275,53 @@ check_program(struct command *command)
 	return st;
 }
 
+/* Where an option was given, as an argument or in a file; false: in neither. */
+static bool
+is_given(const struct wf_options *options, const char *name, const char *argument, char *where,
+	 size_t bytes)
+{
+	enum wf_option_origin origin = wf_options_origin(options, name);
+
+	if (origin == WF_ORIGIN_FILE) {
+		snprintf(where, bytes, "%.200s:%u: %s", options->file->path,
+			 wf_options_line(options, name), name);
+	} else {
+		snprintf(where, bytes, "%s", argument);
+	}
+	return origin == WF_ORIGIN_FILE || origin == WF_ORIGIN_ARGUMENT;
+}
+
 /* What launch gives to its children itself would override these without a word. */
 static enum weft_status
 check_overridden(const struct command *command)
 {
-	static const char why[] =
-		"the trainers of launch have pservers, which a sequential run has "
-		"not; for that run weft train by itself";
 	const struct wf_options *train = &command->train.options;
+	const struct wf_train_opts *opts = &command->train.opts;
+	const struct wf_options *pserver = &command->tables.pserver;
 	bool has_train = !has_program(command);
+	char where[WHERE_BYTES];
 
-	if (has_train && command->train.opts.sequential &&
-	    wf_options_origin(train, "sequential") == WF_ORIGIN_ARGUMENT) {
-		return wf_fail(WEFT_INVALID, "--sequential: %s", why);
-	}
-	if (has_train && command->train.opts.local &&
-	    wf_options_origin(train, "local") == WF_ORIGIN_ARGUMENT) {
-		return wf_fail(WEFT_INVALID, "--local after the model: %s", why);
+	if (has_train && ((opts->sequential &&
+			   is_given(train, "sequential", "--sequential", where, sizeof(where))) ||
+			  (opts->local && is_given(train, "local", "--local after the model", where,
+						   sizeof(where))))) {
+		return wf_fail(WEFT_INVALID,
+			       "%s: the trainers of launch have pservers, which a sequential run "
+			       "has not; for that run weft train by itself",
+			       where);
 	}
 	if (!command->pserver_set.once &&
-	    wf_options_origin(&command->tables.pserver, "once") == WF_ORIGIN_ARGUMENT) {
-		return wf_fail(WEFT_INVALID, "--no-once: the pservers of launch end with their "
-					     "job; for others start weft pserver by itself");
+	    is_given(pserver, "once", "--no-once", where, sizeof(where))) {
+		return wf_fail(WEFT_INVALID,
+			       "%s: the pservers of launch end with their job; for others start "
+			       "weft pserver by itself",
+			       where);
 	}
-	return WEFT_OK;
+	enum weft_status st = wf_split_check_file(&command->options, pserver);
+	return st == WEFT_OK
+		       ? wf_split_check_file(&command->options,
+					     has_train ? train : &command->program_set.options)
+		       : st;
 }
 
 /* What one of the children would refuse is refused before any is started. */

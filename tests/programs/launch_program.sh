@@ -18,7 +18,6 @@ cat >job.conf <<'CONF'
 [train]
 peer_timeout = 7s
 connect_timeout = 50s
-pservers = 192.0.2.1
 CONF
 env WEFT_PSERVERS=192.0.2.1 WEFT_TRAINER_ID=9 WEFT_STEP_TIMEOUT=200 "$WEFT" launch --local --pservers=2 --trainers=2 \
 	--port="$port" --config=job.conf --connect_timeout=60 --transport=tcp --log_dir=logs \
@@ -77,3 +76,5 @@ refuses "dense_rounding=stochastic" --dense_rounding=stochastic -- sh
 refuses "--num_passes=3" --num_passes=3 -- sh
 printf '[train]\nnum_passes = 3\n' >job.conf
 refuses "job.conf:2" --config=job.conf -- sh
+printf '[train]\npservers = 192.0.2.1\n' >job.conf
+refuses "job.conf:2: pservers: launch gives this to pservers and trainers itself" --config=job.conf -- sh

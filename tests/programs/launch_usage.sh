@@ -49,6 +49,36 @@ says last.err "--local after the model: the trainers of launch have pservers"
 expect 64 "$WEFT" launch --local --no-once -- train linear
 says last.err "--no-once: the pservers of launch end with their job"
 expect 64 "$WEFT" launch --local --once=false -- sh
+# In a file as well, unless it is launch's own line or value.
+# in_file TEXT LINES: a file of --config that is refused
+in_file() {
+	printf '%s\n' "$2" >job.conf
+	expect 64 "$WEFT" launch --local --config=job.conf -- train linear
+	says last.err "job.conf:$1"
+}
+in_file "2: sequential: the trainers of launch have pservers" "[train]
+sequential = true"
+in_file "2: local: the trainers of launch have pservers" "[train]
+local = true"
+in_file "2: once: the pservers of launch end with their job" "[pserver]
+once = false"
+for line in "trainer_id = 1" "pservers = 192.0.2.1" "port = 7" "ports_num = 2" "num_gradient_servers = 2" \
+	"ports_num_for_sparse = 1"; do
+	in_file "2: ${line%% *}: launch gives this to pservers and trainers itself; leave it out" "[train]
+$line"
+done
+for line in "listen = ::1" "port = 7" "ports_num = 2" "num_gradient_servers = 2"; do
+	in_file "2: ${line%% *}: launch gives this to pservers and trainers itself; leave it out" "[pserver]
+$line"
+done
+says_not last.err "pserver with"
+printf 'ports_num = 2\nnum_gradient_servers = 2\n[launch]\ntrainers = 2\n[pserver train]\nport = 7164\n' >job.conf
+expect 0 "$WEFT" launch --local --config=job.conf --print_options -- train linear
+cp last.out printed.conf
+expect 0 "$WEFT" launch --local --config=printed.conf --print_options -- train linear
+expect 0 "$WEFT" launch --local --config=job.conf --ports_num=3 --print_options -- train linear
+printf '[launch]\ntrainers = 2\n[pserver train]\nnum_gradient_servers = 2\n' >job.conf
+expect 0 "$WEFT" launch --local --config=job.conf --print_options -- train linear
 expect 0 "$WEFT" launch --local --once --no-sequential --print_options -- train linear --no-local
 
 # The agent is not started by hand.

@@ -109,9 +109,8 @@ plan_pserver(const struct wf_plan_opts *opts, uint32_t idx, struct wf_child_spec
 }
 
 /* The job's settings for the session of a user's program, by weft's names and by the original's.
- * They come last, because they override those of the session: a [train] section of --config may
- * name the pservers of another job. Python buffers its output unless it is configured otherwise,
- * and lines of a log should appear when they are printed. */
+ * They come last, because they override those of the session. Python buffers its output unless it
+ * is configured otherwise, and lines of a log should appear when they are printed. */
 static void
 plan_variables(const struct wf_plan_opts *opts, uint32_t idx, const char *pservers,
 	       struct wf_args *variables)

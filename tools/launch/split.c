@@ -2,18 +2,17 @@
 /* split: see split.h. */
 #include "tools/launch/split.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
 
-/* What every trainer gets from launch: numbers and addresses of this very job. */
+#define VALUE_BYTES 300u
+
+/* What pservers or trainers get from launch: numbers and addresses of this very job. */
 static const char *const given_by_launch[] = {
-	"--trainer_id=0",
-	"--pservers=x",
-	"--port=1",
-	"--ports_num=1",
-	"--ports_num_for_sparse=0",
-	"--num_gradient_servers=1",
+	"trainer_id",           "pservers", "port", "ports_num", "ports_num_for_sparse",
+	"num_gradient_servers", "listen",
 };
 
 static bool
@@ -28,14 +27,15 @@ is_help(const char *argument)
 	return strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0;
 }
 
-/* Same option name, whatever the spelling ("--trainer-id 3"). */
+/* Whether an argument is this option, whatever the spelling ("--trainer-id 3"). */
 static bool
-same_name(const char *argument, const char *pattern)
+same_name(const char *argument, const char *name)
 {
-	for (; *pattern != '=' && *pattern != '\0'; argument++, pattern++) {
-		char c = *argument == '-' ? '_' : *argument;
-		char p = *pattern == '-' ? '_' : *pattern;
-		if (c != p) {
+	if (strncmp(argument, "--", 2) != 0) {
+		return false;
+	}
+	for (argument += 2; *name != '\0'; argument++, name++) {
+		if ((*argument == '-' ? '_' : *argument) != *name) {
 			return false;
 		}
 	}
@@ -51,6 +51,15 @@ is_given_by_launch(const char *argument)
 		}
 	}
 	return false;
+}
+
+static enum weft_status
+refuse_given(const char *what, const char *where)
+{
+	return wf_fail(WEFT_INVALID,
+		       "%.300s%s: launch gives this to pservers and trainers itself; leave it "
+		       "out, or change it before --",
+		       what, where);
 }
 
 /* Refuses an unknown option, with the text of the parser that has a suggestion, if one has. */
@@ -101,7 +110,7 @@ split_option(const struct wf_split_tables *tables, const struct wf_options *trai
 			       "%.80s: launch numbers the trainers itself, from 0; leave it out",
 			       argv[0]);
 	}
-	if (own && same_name(argv[0], "--config=")) {
+	if (own && same_name(argv[0], "config")) {
 		pserver = trainer = true; /* one file, a section for each */
 	}
 	next = next || (pserver && pserver_next) || (trainer && trainer_next);
@@ -149,10 +158,7 @@ split_train(char **argv, struct wf_split *out)
 	}
 	for (char **i = argv + 2; *i != NULL; i++) {
 		if (is_given_by_launch(*i)) {
-			return wf_fail(WEFT_INVALID,
-				       "%s after --: launch gives this to the trainers itself; "
-				       "leave it out, or change it before --",
-				       *i);
+			return refuse_given(*i, " after --");
 		}
 		wf_args_borrow(&out->trainer, *i);
 	}
@@ -203,4 +209,41 @@ wf_split_arguments(const struct wf_split_tables *tables, int argc, char **argv,
 		st = wf_args_check(&out->pserver);
 	}
 	return st == WEFT_OK ? wf_args_check(&out->trainer) : st;
+}
+
+/* Whether launch itself has this value for the setting, or has read the same line. */
+static bool
+is_of_launch(const struct wf_options *own, const struct wf_options *child, const char *name)
+{
+	const bool counts = strcmp(name, "num_gradient_servers") == 0;
+	const char *own_name = counts ? "trainers" : name;
+	const struct wf_option *mine = wf_option_find(own, own_name, strlen(own_name));
+	const struct wf_option *other = wf_option_find(child, name, strlen(name));
+	char value[VALUE_BYTES];
+	char own_value[VALUE_BYTES];
+
+	if (mine == NULL) {
+		return false;
+	}
+	wf_option_value(mine, own->target, own_value, sizeof(own_value));
+	wf_option_value(other, child->target, value, sizeof(value));
+	return strcmp(value, own_value) == 0 ||
+	       wf_options_line(own, name) == wf_options_line(child, name);
+}
+
+enum weft_status
+wf_split_check_file(const struct wf_options *own, const struct wf_options *child)
+{
+	for (size_t i = 0; i < WF_ARRAY_COUNT(given_by_launch); i++) {
+		const char *name = given_by_launch[i];
+		const bool has = wf_option_find(child, name, strlen(name)) != NULL;
+		const unsigned line = has ? wf_options_line(child, name) : 0;
+		if (line != 0 && !is_of_launch(own, child, name)) {
+			char what[VALUE_BYTES];
+			snprintf(what, sizeof(what), "%.200s:%u: %s", child->file->path, line,
+				 name);
+			return refuse_given(what, "");
+		}
+	}
+	return WEFT_OK;
 }

@@ -30,3 +30,8 @@ struct wf_split {
  * wrong place; an option after "--" that launch itself passes to trainers. */
 enum weft_status wf_split_arguments(const struct wf_split_tables *tables, int argc, char **argv,
 				    struct wf_split *out) WEFT_MUST_CHECK;
+/* Refuses a line of the file of --config that sets for pservers or trainers what launch gives them
+ * itself, unless it is launch's own line or value, too. Both have parsed that file, if there is
+ * one. WEFT_INVALID: file, line and name, in the words of the arguments' refusal. */
+enum weft_status wf_split_check_file(const struct wf_options *own,
+				     const struct wf_options *child) WEFT_MUST_CHECK;
