@@ -30,8 +30,8 @@ enum wf_option_type {
 	WF_OPTION_I32,      /* int32_t, any; may be negative */
 	WF_OPTION_F64,      /* double, finite, fmin..fmax */
 	WF_OPTION_BYTES,    /* uint64_t; suffix K, KiB, M, MiB, G, GiB (powers of 1024) */
-	WF_OPTION_DURATION, /* uint64_t nanoseconds; suffix us, ms, s, m; a bare number is seconds
-			     */
+	WF_OPTION_DURATION, /* uint64_t nanoseconds; suffix us, ms, s, m; a bare number is seconds;
+			     * [DAYS-]HH:MM:SS */
 	WF_OPTION_STRING,   /* const char *, borrowed from argv, environment or the table */
 	WF_OPTION_CHOICE,   /* const char *, one of `choices` ("auto|tcp|sim") */
 	/* An enum whose values are 0, 1, 2 ...: the number of the word in `choices`. */

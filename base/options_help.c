@@ -217,8 +217,10 @@ print_general(const struct page *page, const struct wf_options *options)
 	wf_help_print_text(
 		page->out, page->columns, 0,
 		"SIZE is a number of bytes, such as 4096, 64KiB, 8M or 1GiB. TIME is a number of "
-		"seconds, or a number with a unit: 50us, 20ms, 1.5s, 2m. An option that is not "
-		"given is looked up in the environment as WEFT_NAME and PADDLE_INIT_NAME, in upper "
+		"seconds, a number with a unit: 50us, 20ms, 1.5s, 2m, or hours, minutes and "
+		"seconds: "
+		"00:30:00, 2-12:00:00 with days. An option that is not given is looked up in the "
+		"environment as WEFT_NAME and PADDLE_INIT_NAME, in upper "
 		"case, and then in the file of --config; an empty variable counts as not set.");
 }
 

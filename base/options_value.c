@@ -116,11 +116,50 @@ read_fraction(const char **at, uint64_t unit_ns)
 	return sum;
 }
 
+/* Reads two digits below `limit`, behind a colon. */
+static bool
+read_two_digits(const char **at, uint64_t limit, uint64_t *out)
+{
+	const char *start = *at + 1;
+	if (**at != ':' || strspn(start, "0123456789") != 2) {
+		return false;
+	}
+	*at = start;
+	return read_digits(at, out) && *out < limit;
+}
+
+/* Parses HH:MM:SS or DAYS-HH:MM:SS, as Slurm has it. */
+static bool
+parse_clock(const char *text, uint64_t *out)
+{
+	uint64_t days = 0;
+	uint64_t hours = 0;
+	uint64_t minutes = 0;
+	uint64_t seconds = 0;
+	const bool has_days = strchr(text, '-') != NULL;
+	if (has_days && (!read_digits(&text, &days) || *text++ != '-')) {
+		return false;
+	}
+	if (!read_digits(&text, &hours) || (has_days && hours >= 24) ||
+	    !read_two_digits(&text, 60, &minutes) || !read_two_digits(&text, 60, &seconds)) {
+		return false;
+	}
+	const uint64_t rest_s = minutes * 60 + seconds;
+	return *text == '\0' && !__builtin_mul_overflow(days, UINT64_C(24), &days) &&
+	       !__builtin_add_overflow(days, hours, &hours) &&
+	       !__builtin_mul_overflow(hours, UINT64_C(3600), &hours) &&
+	       !__builtin_add_overflow(hours, rest_s, &seconds) &&
+	       !__builtin_mul_overflow(seconds, WF_NS_PER_S, out);
+}
+
 /* Uses integers only: "0.1" is 100,000,000 ns on every machine. */
 static bool
 parse_duration(const char *text, uint64_t *out)
 {
 	uint64_t whole = 0;
+	if (strchr(text, ':') != NULL) {
+		return parse_clock(text, out);
+	}
 	if (!read_digits(&text, &whole)) {
 		return false;
 	}

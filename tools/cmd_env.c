@@ -375,7 +375,7 @@ open_tables(struct tables *tables, const struct wf_launcher *launcher, bool serv
 	    size_t bytes)
 {
 	char program[] = PROGRAM;
-	char model[] = "MODEL";
+	char model[] = "linear"; /* any one */
 	char *argv[] = {program, NULL};
 	char *train[] = {program, model, NULL};
 	struct wf_options *pserver = &tables->pserver;

@@ -14,6 +14,8 @@
 #include "tools/gen/job.h"
 #include "tools/gen/secret.h"
 #include "tools/gen/submit.h"
+#include "tools/launch/split.h"
+#include "tools/launch/train_options.h"
 
 #define PROGRAM "weft gen"
 #define POSITIONAL_MAX 2 /* the kind; the client's package */
@@ -114,7 +116,8 @@ static const struct wf_option table[] = {
 	 .offset = FIELD(time_limit_ns),
 	 .max = 366ull * 86400 * WF_NS_PER_S,
 	 .heading = HEADING_SCRIPT,
-	 .help = "The longest that the job may run, for Slurm, in whole minutes. 0: no limit."},
+	 .help = "The longest that the job may run, for Slurm, in whole minutes, such as "
+		 "90m or 01:30:00. 0: no limit."},
 	{TEXT(sbatch), .metavar = "OPTIONS", .heading = HEADING_SCRIPT,
 	 .help = "Other options of sbatch, as one line of the script has them."},
 	{TEXT(hostfile), .metavar = "FILE", .heading = HEADING_SCRIPT,
@@ -280,6 +283,20 @@ check_kind(const struct wf_options *options, const struct wf_gen_job *job)
 	return WEFT_OK;
 }
 
+/* What every trainer of the job would refuse, or take for the place of another one. */
+static enum weft_status
+check_built_in(const struct wf_gen_job *job)
+{
+	if (!job->is_built_in) {
+		return WEFT_OK;
+	}
+	enum weft_status st =
+		wf_train_options_check_model(job->program_count > 1 ? job->program[1] : NULL);
+	return st == WEFT_OK
+		       ? wf_split_check_trainer(job->program + 2, job->program_count - 2, "the job")
+		       : st;
+}
+
 /* The client's last argument. */
 static enum weft_status
 apply_package(const struct wf_options *options, struct wf_gen_settings *set)
@@ -386,6 +403,9 @@ work(const struct wf_options *options)
 	}
 	if (st == WEFT_OK) {
 		st = wf_gen_job_settle(job);
+	}
+	if (st == WEFT_OK) {
+		st = check_built_in(job);
 	}
 	if (st == WEFT_OK) {
 		st = wf_gen_secret_make(job);

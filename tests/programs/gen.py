@@ -297,6 +297,8 @@ def limits():
         image = [] if kind == "slurm" else ["--image=x"]
         said = run(kind, *image, f"--{option}={value}", "--", "x", code=64)
         check(f"--{option}=" in said and "are the most" in said, f"{option}: {said}")
+    for limit, written in (("00:30:00", "0-00:30:00"), ("30:00:01", "1-06:01:00"), ("1-02:03:00", "1-02:03:00")):
+        check(f"--time={written}\n" in run("slurm", f"--time_limit={limit}", "--", "x"), f"time_limit={limit}")
     slurm = ["slurm", "--time_limit=2880m"]
     check("--signal=TERM@65535\n" in run(*slurm, "--term_grace=65530s", "--", "x"), "the longest grace")
     check("Slurm allows 65530 s" in run(*slurm, "--term_grace=65531s", "--", "x", code=64), "a longer one")
@@ -490,6 +492,12 @@ def refusals():
         (["slurm"], "no program is given"),
         (["slurm", "--entry=x", *program], "give one of them"),
         (["slurm", "--", "train"], "the model is missing"),
+        (["slurm", "--", "train", "transformer"], "there is no such model; give one of: linear, mlp"),
+        (["slurm", "--", "train", "--num_passes=1"], "there is no such model"),
+        (["slurm", "--", "train", "linear", "--trainer_id=0"], "--trainer_id=0 after --: the job gives"),
+        (["jobset", image, "--", "train", "linear", "--trainer-id", "0"], "--trainer-id after --: the job gives"),
+        (["slurm", "--", "train", "linear", "--pservers=a:1"], "leave it out, or change it before --"),
+        (["slurm", "--time_limit=30:00", *program], "must be a duration"),
         (["slurm", "--job_name=a b", *program], "--job_name"),
         (["slurm", "--cpu=1.5", *program], "whole number"),
         (["slurm", "--sbatch=a\nrm", *program], "one line"),

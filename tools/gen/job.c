@@ -235,9 +235,6 @@ check_program(const struct wf_gen_job *job)
 			       "--gpu=0, or a program of yours",
 			       set->gpu);
 	}
-	if (job->is_built_in && job->program_count < 2) {
-		return wf_fail(WEFT_INVALID, "the model is missing; give -- train MODEL");
-	}
 	return WEFT_OK;
 }
 

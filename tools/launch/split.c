@@ -54,12 +54,23 @@ is_given_by_launch(const char *argument)
 }
 
 static enum weft_status
-refuse_given(const char *what, const char *where)
+refuse_given(const char *what, const char *where, const char *giver)
 {
 	return wf_fail(WEFT_INVALID,
-		       "%.300s%s: launch gives this to pservers and trainers itself; leave it "
-		       "out, or change it before --",
-		       what, where);
+		       "%.300s%s: %s gives this to pservers and trainers itself; leave it out, or "
+		       "change it before --",
+		       what, where, giver);
+}
+
+enum weft_status
+wf_split_check_trainer(char *const *argv, unsigned count, const char *giver)
+{
+	for (unsigned i = 0; i < count; i++) {
+		if (is_given_by_launch(argv[i])) {
+			return refuse_given(argv[i], " after --", giver);
+		}
+	}
+	return WEFT_OK;
 }
 
 /* Refuses an unknown option, with the text of the parser that has a suggestion, if one has. */
@@ -158,7 +169,7 @@ split_train(char **argv, struct wf_split *out)
 	}
 	for (char **i = argv + 2; *i != NULL; i++) {
 		if (is_given_by_launch(*i)) {
-			return refuse_given(*i, " after --");
+			return refuse_given(*i, " after --", "launch");
 		}
 		wf_args_borrow(&out->trainer, *i);
 	}
@@ -242,7 +253,7 @@ wf_split_check_file(const struct wf_options *own, const struct wf_options *child
 			char what[VALUE_BYTES];
 			snprintf(what, sizeof(what), "%.200s:%u: %s", child->file->path, line,
 				 name);
-			return refuse_given(what, "");
+			return refuse_given(what, "", "launch");
 		}
 	}
 	return WEFT_OK;

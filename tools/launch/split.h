@@ -35,3 +35,7 @@ enum weft_status wf_split_arguments(const struct wf_split_tables *tables, int ar
  * one. WEFT_INVALID: file, line and name, in the words of the arguments' refusal. */
 enum weft_status wf_split_check_file(const struct wf_options *own,
 				     const struct wf_options *child) WEFT_MUST_CHECK;
+/* Refuses arguments of `weft train` that a job's starter, called `giver` in the message, gives to
+ * every trainer itself. WEFT_INVALID. */
+enum weft_status wf_split_check_trainer(char *const *argv, unsigned count,
+					const char *giver) WEFT_MUST_CHECK;

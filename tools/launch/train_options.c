@@ -10,11 +10,11 @@ static const struct wf_kind any_model = {.name = "MODEL", .summary = "see: weft 
 enum weft_status
 wf_kind_by_name(const char *name, const struct wf_kind **out)
 {
-	if (name == NULL) {
-		return wf_fail(WEFT_INVALID, "no model named");
+	enum weft_status st = wf_kind_check_name(name);
+	if (st == WEFT_OK) {
+		*out = &any_model;
 	}
-	*out = &any_model;
-	return WEFT_OK;
+	return st;
 }
 
 const struct wf_kind *
@@ -27,7 +27,7 @@ void
 wf_train_options_open(struct wf_train_command *command)
 {
 	static char program[] = "train";
-	static char model[] = "MODEL";
+	static char model[] = "linear"; /* any one */
 	char *argv[] = {program, model, NULL};
 
 	/* A bad value in the environment is refused by wf_train_options_check, not here. */
@@ -39,4 +39,10 @@ enum weft_status
 wf_train_options_check(struct wf_train_command *command, int argc, char *const *argv)
 {
 	return wf_train_command_parse(command, NULL, argc, argv);
+}
+
+enum weft_status
+wf_train_options_check_model(const char *name)
+{
+	return wf_kind_check_name(name);
 }

@@ -81,20 +81,18 @@ static const struct wf_kind kinds[] = {
 enum weft_status
 wf_kind_by_name(const char *name, const struct wf_kind **out)
 {
-	for (unsigned i = 0; name != NULL && i < WF_ARRAY_COUNT(kinds); i++) {
+	enum weft_status st = wf_kind_check_name(name);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	for (unsigned i = 0; i < WF_ARRAY_COUNT(kinds); i++) {
 		if (strcmp(kinds[i].name, name) == 0) {
 			*out = &kinds[i];
 			return WEFT_OK;
 		}
 	}
-	if (name == NULL) {
-		return wf_fail(WEFT_INVALID,
-			       "the model is missing; give one of: linear, mlp, ngram, ctr");
-	}
-	return wf_fail(WEFT_INVALID,
-		       "model %.60s: there is no such model; give one of: linear, mlp, ngram, "
-		       "ctr",
-		       name);
+	WF_ASSERT(false); /* the names of kind_name.c are those of the table */
+	return WEFT_INTERNAL;
 }
 
 const struct wf_kind *

@@ -38,7 +38,9 @@ struct wf_kind {
 	struct wf_kind_settings usual;
 };
 
-/* WEFT_INVALID lists the names there are. `name` may be NULL. */
+/* Whether there is a model of this name; WEFT_INVALID lists those there are. `name` may be NULL. */
+enum weft_status wf_kind_check_name(const char *name) WEFT_MUST_CHECK;
+/* As wf_kind_check_name. */
 enum weft_status wf_kind_by_name(const char *name, const struct wf_kind **out) WEFT_MUST_CHECK;
 /* Entry `idx`, NULL past the end. */
 const struct wf_kind *wf_kind_at(unsigned idx);

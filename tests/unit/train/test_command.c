@@ -3,6 +3,7 @@
 #include "tests/unit/train/setup.h"
 
 #include "trainer/program/command.h"
+#include "trainer/program/kind.h"
 #include "base/exit_code.h"
 
 #define ARGS_MAX 8
@@ -33,6 +34,27 @@ what_is_done_with_nonfinite_values_is_the_sessions_setting(void **state)
 	assert_true(wf_session_skips(&command.opts.session));
 	assert_ok(parse("weft-train linear --nonfinite=abort"));
 	assert_false(wf_session_skips(&command.opts.session));
+}
+
+/* The names are in a file of their own, for programs without the models. */
+static void
+the_names_of_models_are_those_of_the_table(void **state)
+{
+	const struct wf_kind *found;
+	const struct wf_kind *kind;
+	unsigned count = 0;
+	for (; (kind = wf_kind_at(count)) != NULL; count++) {
+		assert_ok(wf_kind_by_name(kind->name, &found));
+		assert_ptr_equal(found, kind);
+	}
+	assert_refused(wf_kind_by_name("lin", &found), WEFT_INVALID,
+		       "model lin: there is no such model; give one of: linear, mlp, ngram, ctr");
+	assert_refused(wf_kind_by_name(NULL, &found), WEFT_INVALID, "the model is missing");
+	for (const char *at = strstr(weft_last_error(), ": "); at != NULL; at = strchr(at, ',')) {
+		at += 2;
+		count--;
+	}
+	assert_int_equal(count, 0); /* as many as the message lists */
 }
 
 static void
@@ -275,6 +297,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_done_with_nonfinite_values_is_the_sessions_setting),
+		cmocka_unit_test(the_names_of_models_are_those_of_the_table),
 		cmocka_unit_test(defaults_depend_on_the_model),
 		cmocka_unit_test(options_win_over_a_models_defaults),
 		cmocka_unit_test(the_originals_environment_is_taken_and_said),
