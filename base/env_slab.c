@@ -7,9 +7,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,6 +27,22 @@ fail_open(const char *what, size_t bytes, int err)
 {
 	enum weft_status status = err == ENOMEM || err == EFBIG ? WEFT_NOMEM : WEFT_IO;
 	return wf_fail_errno(status, err, "slab of %zu bytes: %s", bytes, what);
+}
+
+/* Shared memory is a file to the kernel, and the limit of their sizes counts for it. Checked before
+ * the kernel is asked, which would send SIGXFSZ. */
+static enum weft_status
+check_limit(size_t bytes)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || bytes <= limit.rlim_cur) {
+		return WEFT_OK;
+	}
+	return wf_fail(WEFT_IO,
+		       "slab of %zu bytes: files may have %" PRIu64
+		       " bytes here, which limits shared memory, too; raise that limit (ulimit -f)",
+		       bytes, (uint64_t)limit.rlim_cur);
 }
 
 /* ---- at which node ---- */
@@ -143,6 +161,10 @@ static enum weft_status
 map(struct wf_env *env, struct wf_slab *slab)
 {
 	WF_ASSERT(slab->bytes > 0);
+	enum weft_status st = check_limit(slab->bytes);
+	if (st != WEFT_OK) {
+		return st;
+	}
 	slab->memfd = memfd_create("weft-slab", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (slab->memfd < 0) {
 		return fail_open("memfd_create", slab->bytes, errno);

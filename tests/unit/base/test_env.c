@@ -16,6 +16,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -133,6 +134,27 @@ a_slab_is_whole_pages_that_others_can_map(void **state)
 	assert_null(slab.base);
 	assert_int_equal(slab.memfd, -1);
 	env->ops->slab_close(env, &slab);
+}
+
+/* A limit on files is no lack of memory, and SIGXFSZ ends nobody. The limit is this process's. */
+static void
+a_slab_above_the_limit_of_file_sizes_is_refused(void **state)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	struct rlimit before;
+	struct wf_slab slab;
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	const struct rlimit low = {.rlim_cur = page, .rlim_max = before.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &low), 0);
+	enum weft_status fits = env->ops->slab_open(env, page, -1, &slab);
+	if (fits == WEFT_OK) {
+		env->ops->slab_close(env, &slab);
+	}
+	enum weft_status st = env->ops->slab_open(env, page + 1, -1, &slab);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	assert_int_equal(fits, WEFT_OK);
+	assert_int_equal(st, WEFT_IO);
+	assert_non_null(strstr(weft_last_error(), "ulimit -f"));
 }
 
 /* The kernel places mappings side by side: without a guard, behind one slab comes another. */
@@ -592,6 +614,7 @@ main(void)
 		cmocka_unit_test(an_array_has_room_for_all_items),
 		cmocka_unit_test(a_slab_is_whole_pages_that_others_can_map),
 		cmocka_unit_test(nothing_is_to_be_had_behind_a_slab),
+		cmocka_unit_test(a_slab_above_the_limit_of_file_sizes_is_refused),
 		cmocka_unit_test(nobody_can_cut_a_slab_short),
 		cmocka_unit_test(an_untouched_slab_costs_no_memory),
 		cmocka_unit_test(a_slab_may_prefer_a_node),
