@@ -105,3 +105,53 @@ for missing in nowhere words/nowhere; do
 done
 refused 65 "trainer 0: nowhere: " ngram --dictionary=nowhere --num_gradient_servers=2
 refused 65 "text: is not a regular file" ngram --dictionary=text
+
+# A save knows its words: the rows of one with others would mean other words.
+go() { # go CODE options: alone, with few words
+	wanted_code=$1
+	shift
+	expect "$wanted_code" "$WEFT" train ngram --sequential --num_passes=2 --hidden=16 --embedding=8 --data=own-0 \
+		--test_list=test.txt "$@"
+}
+go 0 --num_passes=1 --save_dir=kept --dictionary=words
+has="^settings words=401,[0-9a-f]\{16\} "
+grep -q "$has" kept/pass-00000/manifest || fail "no words in $(cat kept/pass-00000/manifest)"
+go 64 --save_dir=kept --start_pass=1 --dictionary=other
+says last.err "kept/pass-00000: was saved with words=401," "and this run has words=401,"
+go 64 --init_model_path=kept/pass-00000 --dictionary=other
+says last.err "kept/pass-00000: was saved with words=401," "and this run has words=401,"
+head -n 300 words >fewer
+go 64 --save_dir=kept --start_pass=1 --dictionary=fewer
+says last.err "was saved with words=401," "and this run has words=301,"
+expect 64 "$WEFT" launch --local --port="$port" --pservers=1 --ports_num_for_sparse=1 --trainers=2 -- train ngram \
+	--num_passes=2 --hidden=16 --embedding=8 --data=own-0 --save_dir=kept --start_pass=1 --dictionary="$work/other"
+says last.err "was saved with words=401,"
+# Counted words are the same ones if the text is.
+go 0 --save_dir=kept --start_pass=1 --dictionary=words
+says_not last.err "the settings differ"
+went_on=$(cat last.out)
+go 0 --init_model_path=kept/pass-00000 --dictionary=words
+# A save of an older weft says nothing of words. Its last line is a sum of the others.
+python3 - kept/pass-00000/manifest <<'PY'
+import re, sys
+
+
+def crc32c(data):
+    value = 0xFFFFFFFF
+    for byte in data:
+        value ^= byte
+        for _ in range(8):
+            value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
+    return value ^ 0xFFFFFFFF
+
+
+text = open(sys.argv[1], "rb").read()
+head = text[: text.rindex(b"crc32c ")]
+assert text == head + b"crc32c %08x\n" % crc32c(head)
+head = re.sub(rb"settings words=\S+ ", b"settings ", head)
+open(sys.argv[1], "wb").write(head + b"crc32c %08x\n" % crc32c(head))
+PY
+grep -q "$has" kept/pass-00000/manifest && fail "the words are still there"
+go 0 --save_dir=kept --start_pass=1 --dictionary=words
+says_not last.err "the settings differ"
+[ "$(cat last.out)" = "$went_on" ] || fail "an older save goes on to other lines"

@@ -42,6 +42,7 @@ struct wf_run_saving {
 	/* Open and locked from the checks to the end; NULL: this process does not save there. */
 	struct wf_saved_folder *folder;
 	struct wf_saved_folder *average_folder;
+	char words[40]; /* "words=COUNT,DIGEST" of a model whose rows are words: saving_words.h */
 	uint64_t failures; /* saves that failed */
 	bool is_last_lost; /* the last save failed */
 	uint64_t first_unsaved_pass;

@@ -13,6 +13,7 @@
 #include "trainer/program/initial.h"
 #include "trainer/program/saving_remote.h"
 #include "trainer/program/saving_tables.h"
+#include "trainer/program/saving_words.h"
 #include "trainer/program/tensor_modes.h"
 #include "trainer/saved/saved.h"
 #include "weft/weft.h"
@@ -132,6 +133,9 @@ wf_run_open_saving(struct wf_run *job)
 	if (st == WEFT_OK) {
 		st = wf_run_check_initial(job);
 	}
+	if (st == WEFT_OK) {
+		st = wf_run_note_words(job);
+	}
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -201,6 +205,7 @@ describe(const struct wf_run *job, struct wf_saved_about *about)
 	struct wf_session_values values = opts->values;
 	values.opts.optimizer = job->terms.session_optimizer;
 	wf_saved_describe(&values, about);
+	wf_run_describe_words(job, about);
 	add_text(about,
 		 "%sseed=%" PRIu64 " batch_size=%" PRIu64 " num_gradient_servers=%" PRIu32
 		 " trainer_count=%" PRIu64,
@@ -284,13 +289,15 @@ check_past(const struct wf_run *job, const struct wf_saved_about *past, const ch
 			       path, past->batch, past->batch > 0 ? past->pass : past->pass + 1,
 			       past->batch);
 	}
-	if (strcmp(past->settings, now.settings) != 0) {
+	enum weft_status st = wf_run_check_words(job, past, path);
+	if (st == WEFT_OK &&
+	    strcmp(wf_run_settings_behind_words(past), wf_run_settings_behind_words(&now)) != 0) {
 		wf_log(job->env, WF_LOG_WARN,
 		       "start_pass: the settings differ from the saved ones, so the digest will "
 		       "differ: %s; saved: %s",
 		       now.settings, past->settings);
 	}
-	return WEFT_OK;
+	return st;
 }
 
 /* From the save at `path`. */
@@ -336,7 +343,12 @@ open_initial(const struct wf_run *job, struct wf_saved **out)
 			       "from a saved pass of weft only: %.300s",
 			       job->kind->name, why.text);
 	}
-	return WEFT_OK;
+	st = wf_run_check_words(job, wf_saved_about(*out), job->opts->init_model_path);
+	if (st != WEFT_OK) {
+		wf_saved_close(*out);
+		*out = NULL;
+	}
+	return st;
 }
 
 static enum weft_status
