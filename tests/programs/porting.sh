@@ -29,6 +29,6 @@ DATA=${0%/*}/../../data
 export PATH PYTHONPATH WEFT_LIBRARY WEFT_SSH DATA
 port=$(free_ports)
 python3 "${0%/*}/porting.py" "$port" "$pages/porting.md" "$pages/porting-documents.md" \
-	"$pages/clusters.md" >last.out 2>last.err || fail "$(head -n 1 last.err)"
+	"$pages/clusters.md" "$pages/../README.md" >last.out 2>last.err || fail "$(head -n 1 last.err)"
 python3 "${0%/*}/porting_flags.py" "$pages/porting-flags.md" >last.out 2>last.err ||
 	fail "$(tail -n 1 last.err)"
