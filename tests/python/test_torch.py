@@ -522,7 +522,7 @@ class Here(support.Case):
         """Four steps with one bucket, and two from the second step on: the gradients are those of
         the model alone. How often each value was copied in each step."""
         model, plain = network(), network()
-        with mock.patch.object(weft.torch, "_PIECE", 16), self.small_buckets():
+        with mock.patch.object(weft.torch._hook, "_PIECE", 16), self.small_buckets():
             state = weft.torch.HookState(model)
             whole = torch.nn.parallel.DistributedDataParallel(
                 model, bucket_cap_mb=1e-4, gradient_as_bucket_view=views
