@@ -24,7 +24,8 @@ enum wf_optimizer {
 	WF_TORCH_MOMENTUM = 10,
 	WF_TORCH_ADAM = 11,
 	WF_TORCH_ADAMW = 12,
-	WF_OPTIMIZER_COUNT = 13,
+	WF_TORCH_SGD = 13,
+	WF_OPTIMIZER_COUNT = 14,
 };
 
 /* l: learning_rate; n: samples applied before the step; a, b: schedule_a, schedule_b. */
@@ -63,6 +64,10 @@ struct wf_method {
 struct wf_optimizer_opts {
 	struct weft_optimizer_opts set;
 	struct wf_method method;
+	/* Of torch_sgd, where no setting has them: PyTorch's dampening, and whether it is Nesterov's.
+	 */
+	double dampening;
+	bool is_nesterov;
 };
 
 enum wf_row_optimizer {

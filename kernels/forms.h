@@ -26,7 +26,8 @@
 	each(adamax, WF_ADAMAX, 2)                                                                 \
 	each(torch_momentum, WF_TORCH_MOMENTUM, 1)                                                 \
 	each(torch_adam, WF_TORCH_ADAM, 2)                                                         \
-	each(torch_adamw, WF_TORCH_ADAMW, 2)
+	each(torch_adamw, WF_TORCH_ADAMW, 2)                                                       \
+	each(torch_sgd, WF_TORCH_SGD, 1)
 /* clang-format on */
 
 /* The method's place in a form's table. */

@@ -50,6 +50,9 @@ struct wf_apply {
 	/* torch_adam and torch_adamw: 1 - beta1 and 1 - beta2 of the settings, which is not 1 less
 	 * the beta as f32; and sqrt(1 - beta2^t). */
 	float rest1, rest2, root_share;
+	/* torch_sgd: the weights of the old momentum and of the gradient in the new momentum, then
+	 * of the gradient and of the new momentum in the step. */
+	float carried, fresh, direct, onward;
 };
 
 /* Has sums divided by `divisor`, which is at least 1. */
@@ -68,7 +71,8 @@ wf_apply_kept(const struct wf_apply *apply)
 	return (float)(1.0 - (double)apply->plain_rate * (double)apply->decay);
 }
 
-/* Fills in momentum, betas with their rests, epsilon and rho, which are the same in all steps. */
+/* Fills in momentum, betas with their rests, epsilon, rho and torch_sgd's weights, which are the same in
+ * all steps but the first. */
 void wf_apply_constants(const struct wf_optimizer_opts *opts, struct wf_apply *out);
 
 /* Fills in both rates and both shares of a step. `updates` counts applied steps including this

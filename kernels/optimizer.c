@@ -28,6 +28,7 @@ static const struct {
 	[WF_TORCH_MOMENTUM] = {"torch_momentum", 1},
 	[WF_TORCH_ADAM] = {"torch_adam", 2},
 	[WF_TORCH_ADAMW] = {"torch_adamw", 2},
+	[WF_TORCH_SGD] = {"torch_sgd", 1},
 };
 
 struct wf_optimizer_opts
@@ -123,8 +124,9 @@ wf_optimizer_parse(const char *name, enum wf_optimizer *out)
 		}
 	}
 	return wf_fail(WEFT_INVALID,
-		       "optimizer \"%.32s\" is not known: give sgd, momentum, torch_momentum, "
-		       "nesterov, adagrad, decayed_adagrad, rmsprop, adadelta, adam, torch_adam, "
+		       "optimizer \"%.32s\" is not known: give sgd, torch_sgd, momentum, "
+		       "torch_momentum, nesterov, adagrad, decayed_adagrad, rmsprop, adadelta, "
+		       "adam, torch_adam, "
 		       "adamw, torch_adamw or adamax",
 		       name == NULL ? "" : name);
 }
@@ -168,6 +170,18 @@ correction(const struct wf_optimizer_opts *opts, const struct wf_apply *apply, u
 	return 1.0;
 }
 
+/* PyTorch's SGD leaves the momentum as it is while mu is 0. */
+static void
+weigh_torch_sgd(const struct wf_optimizer_opts *opts, struct wf_apply *out)
+{
+	const bool has_momentum = opts->set.momentum != 0.0;
+	const bool is_direct = !has_momentum || opts->is_nesterov;
+	out->carried = has_momentum ? out->momentum : 1.0f;
+	out->fresh = has_momentum ? (float)(1.0 - opts->dampening) : 0.0f;
+	out->direct = is_direct ? 1.0f : 0.0f;
+	out->onward = !is_direct ? 1.0f : has_momentum ? out->momentum : 0.0f;
+}
+
 void
 wf_apply_constants(const struct wf_optimizer_opts *opts, struct wf_apply *out)
 {
@@ -178,6 +192,7 @@ wf_apply_constants(const struct wf_optimizer_opts *opts, struct wf_apply *out)
 	out->rest2 = (float)(1.0 - opts->set.beta2);
 	out->rho = (float)opts->set.rho;
 	out->epsilon = (float)opts->set.epsilon;
+	weigh_torch_sgd(opts, out);
 }
 
 void
@@ -188,6 +203,9 @@ wf_apply_rates(const struct wf_optimizer_opts *opts, double rate, uint64_t updat
 	out->square_share = updates == 1 ? 1.0f : 1.0f - out->rho;
 	out->plain_rate = (float)rate;
 	out->rate = (float)(rate * correction(opts, out, updates));
+	if (updates == 1 && out->fresh != 0.0f) {
+		out->fresh = 1.0f; /* PyTorch dampens from the second step on */
+	}
 	if (is_torch_adam(opts->method.kind)) {
 		out->root_share = (float)__builtin_sqrt(left_of(opts->set.beta2, updates));
 	}

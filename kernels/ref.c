@@ -220,6 +220,15 @@ next_torch_adamw(const struct wf_apply *apply, struct element e, float g)
 }
 
 static inline struct element
+next_torch_sgd(const struct wf_apply *apply, struct element e, float g)
+{
+	float d = g + apply->decay * e.w;
+	e.s = apply->carried * e.s + apply->fresh * d;
+	e.w = e.w - apply->rate * (apply->direct * d + apply->onward * e.s);
+	return e;
+}
+
+static inline struct element
 next_of_kind(enum wf_optimizer kind, const struct wf_apply *apply, struct element e, float g)
 {
 	switch (kind) {
@@ -248,6 +257,8 @@ next_of_kind(enum wf_optimizer kind, const struct wf_apply *apply, struct elemen
 		return next_torch_adam(apply, e, g);
 	case WF_TORCH_ADAMW:
 		return next_torch_adamw(apply, e, g);
+	case WF_TORCH_SGD:
+		return next_torch_sgd(apply, e, g);
 	case WF_OPTIMIZER_COUNT:
 		break;
 	}

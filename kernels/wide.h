@@ -84,6 +84,7 @@ struct scalars {
 	vec divisor, low, high, rate, plain_rate, decay, momentum;
 	vec beta1, rest1, beta2, rest2, epsilon, rho, rest_rho, square_share, drop;
 	vec torch_rest1, torch_rest2, root_share, kept; /* torch's adams only */
+	vec carried, fresh, direct, onward;             /* torch_sgd only */
 	int calm_bits;
 	bool drops; /* of plain_rate * l1; a constant but for MANY inputs */
 };
@@ -114,6 +115,10 @@ open_scalars(const struct wf_apply *apply, bool drops)
 		.torch_rest2 = vec_set(apply->rest2),
 		.root_share = vec_set(apply->root_share),
 		.kept = vec_set(wf_apply_kept(apply)),
+		.carried = vec_set(apply->carried),
+		.fresh = vec_set(apply->fresh),
+		.direct = vec_set(apply->direct),
+		.onward = vec_set(apply->onward),
 		.calm_bits = wf_calm_bits(apply),
 		.drops = drops,
 	};
@@ -276,6 +281,16 @@ next_torch_adamw(const struct scalars *k, struct element e, vec g)
 }
 
 INLINE struct element
+next_torch_sgd(const struct scalars *k, struct element e, vec g)
+{
+	vec d = vec_add(g, vec_mul(k->decay, e.w));
+	e.s = vec_add(vec_mul(k->carried, e.s), vec_mul(k->fresh, d));
+	vec step = vec_add(vec_mul(k->direct, d), vec_mul(k->onward, e.s));
+	e.w = vec_sub(e.w, vec_mul(k->rate, step));
+	return e;
+}
+
+INLINE struct element
 next_of_kind(enum wf_optimizer kind, const struct scalars *k, struct element e, vec g)
 {
 	switch (kind) {
@@ -304,6 +319,8 @@ next_of_kind(enum wf_optimizer kind, const struct scalars *k, struct element e, 
 		return next_torch_adam(k, e, g);
 	case WF_TORCH_ADAMW:
 		return next_torch_adamw(k, e, g);
+	case WF_TORCH_SGD:
+		return next_torch_sgd(k, e, g);
 	case WF_OPTIMIZER_COUNT:
 		break;
 	}

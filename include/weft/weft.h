@@ -131,12 +131,14 @@ enum weft_log_level {
 
 /* The pservers' optimizer; the same on all trainers of a job. Formulas: kernels/formulas.md. */
 struct weft_optimizer_opts {
-	/* "sgd", "momentum", "torch_momentum", "nesterov", "adagrad", "decayed_adagrad", "rmsprop",
-	 * "adadelta", "adam", "torch_adam", "adamw", "torch_adamw", "adamax". Default: "sgd". */
+	/* "sgd", "torch_sgd", "momentum", "torch_momentum", "nesterov", "adagrad",
+	 * "decayed_adagrad", "rmsprop", "adadelta", "adam", "torch_adam", "adamw", "torch_adamw",
+	 * "adamax". Default: "sgd". */
 	const char *method;
 	double learning_rate; /* at least 0. Default: 0.001. */
-	double momentum;      /* momentum, torch_momentum, nesterov: [0, 1). Default: 0. */
-	double beta1, beta2;  /* adam, adamw, adamax and torch's: [0, 1). Defaults: 0.9, 0.999. */
+	/* momentum, torch_momentum, torch_sgd, nesterov: [0, 1). Default: 0. */
+	double momentum;
+	double beta1, beta2; /* adam, adamw, adamax and torch's: [0, 1). Defaults: 0.9, 0.999. */
 	/* Above 0. In adam, adamw and adamax it is added to the root of the second mean as it is,
 	 * in torch_adam and torch_adamw to that of the mean corrected for bias, as PyTorch has it.
 	 * The other methods add it inside the root, where 1e-6 is usual. Default: 1e-8. */

@@ -260,7 +260,7 @@ open_session(struct member *m, struct wf_env *env)
 	opts.elastic_rate = run->elastic_rate;
 	opts.optimizer.method = wf_optimizer_name(run->optimizer);
 	bool has_momentum = run->optimizer == WF_MOMENTUM || run->optimizer == WF_NESTEROV ||
-			    run->optimizer == WF_TORCH_MOMENTUM;
+			    run->optimizer == WF_TORCH_MOMENTUM || run->optimizer == WF_TORCH_SGD;
 	opts.optimizer.momentum = has_momentum ? 0.5 : 0;
 	opts.optimizer.learning_rate = 0.125;
 	enum weft_status st = wf_session_open_in(env, &opts, &m->session);

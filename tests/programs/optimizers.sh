@@ -26,6 +26,7 @@ for settings in \
 	"torch_adamw --learning_rate=0.002 --adam_epsilon=1e-6" \
 	"adamax --learning_rate=0.002 --adam_epsilon=1e-6" \
 	"torch_momentum --learning_rate=0.05 --momentum=0.8" \
+	"torch_sgd --learning_rate=0.02 --momentum=0.8" \
 	"decayed_adagrad --learning_rate=0.002 --ada_rou=0.9 --l1=0.001" \
 	"rmsprop --learning_rate=0.002 --ada_epsilon=1e-4" \
 	"adadelta --learning_rate=1 --ada_rou=0.9" \

@@ -163,6 +163,10 @@ draw_setup(struct wf_rng *rng)
 	apply->square_share = draw_scalar(rng, 1.0f);
 	apply->rest1 = draw_scalar(rng, 1.0f);
 	apply->rest2 = draw_scalar(rng, 1.0f);
+	apply->carried = draw_scalar(rng, 1.0f);
+	apply->fresh = draw_scalar(rng, 1.0f);
+	apply->direct = draw_scalar(rng, 1.0f);
+	apply->onward = draw_scalar(rng, 1.0f);
 	apply->root_share = draw_scalar(rng, 1.0f);
 	bool l1 = wf_rng_below(rng, 2) == 0;
 	apply->l1 = l1 ? draw_scalar(rng, 1.0f) : 0.0f;
@@ -431,7 +435,7 @@ digest_of_cases(const struct wf_kernels *kernels)
 
 /* Computed once with gcc 12 at -O2; gcc and clang, -O0 to -O3, with and without sanitizers agree.
  * Whoever changes a formula changes this number in the same commit, and says so. */
-#define GOLDEN_DIGEST 0x976cec3d167ed763
+#define GOLDEN_DIGEST 0x50ee2ca43af589e2
 
 static void
 the_bits_are_the_same_in_every_build(void **state)

@@ -15,7 +15,7 @@ _ROW_DEFAULTS = {"epsilon": 1e-6}
 _DEFAULTS = {
     "learning_rate": 1e-3, "momentum": 0, "beta1": 0.9, "beta2": 0.999, "rho": 0.95, "epsilon": 1e-8, "decay": 0,
     "l1": 0, "l2": 0, "l21": 0, "clip": 0, "ftrl_beta": 1, "schedule": "constant", "schedule_a": 0, "schedule_b": 0,
-    "schedule_args": "",
+    "schedule_args": "", "dampening": 0, "nesterov": 0,
 }  # fmt: skip
 
 
@@ -56,10 +56,10 @@ def scalars(o, method, rate, t):
     elif method == "torch_momentum" and t > 1:
         factor = 1 - float(F(o.momentum))
     return SimpleNamespace(
-        rate=F(rate * factor), plain=F(rate), decay=F(o.decay), mu=F(o.momentum), b1=F(o.beta1), b2=F(o.beta2),
+        nesterov=o.nesterov, rate=F(rate * factor), plain=F(rate), decay=F(o.decay), mu=F(o.momentum), b1=F(o.beta1), b2=F(o.beta2),
         eps=F(o.epsilon), rho=F(o.rho), share=F(1) if t == 1 else F(1) - F(o.rho), rest1=F(1 - o.beta1),
         rest2=F(1 - o.beta2), root=F(math.sqrt(1 - o.beta2**t)), beta=F(o.ftrl_beta), l1=F(o.l1), l2=F(o.l2),
-        l21=F(o.l21), kept=F(1 - float(F(rate)) * float(F(o.decay))),
+        l21=F(o.l21), fresh=F(1 if t == 1 else 1 - o.dampening), kept=F(1 - float(F(rate)) * float(F(o.decay))),
     )  # fmt: skip
 
 
@@ -137,6 +137,14 @@ def torch_adamw(k, w, s, g):
     return w * k.kept - step, state
 
 
+def torch_sgd(k, w, s, g):
+    d = g + k.decay * w
+    if k.mu == 0:
+        return w - k.rate * d, s
+    m = k.mu * s[0] + k.fresh * d
+    return w - k.rate * (d + k.mu * m if k.nesterov else m), [m]
+
+
 def adamax(k, w, s, g):
     d = g + k.decay * w
     m, u = k.b1 * s[0] + (F(1) - k.b1) * d, np.maximum(k.b2 * s[1], np.abs(d))
@@ -191,7 +199,7 @@ METHODS = {
     "sgd": (sgd, 0), "momentum": (momentum, 1), "torch_momentum": (momentum, 1), "nesterov": (nesterov, 1),
     "adagrad": (adagrad, 1), "decayed_adagrad": (decayed_adagrad, 1), "rmsprop": (rmsprop, 2),
     "adadelta": (adadelta, 2), "adam": (adam, 2), "torch_adam": (torch_adam, 2), "adamw": (adamw, 2),
-    "torch_adamw": (torch_adamw, 2), "adamax": (adamax, 2),
+    "torch_adamw": (torch_adamw, 2), "adamax": (adamax, 2), "torch_sgd": (torch_sgd, 1),
 }  # fmt: skip
 ROW_METHODS = {
     "sgd": (sgd, 0), "momentum": (momentum, 1), "sparse_momentum": (momentum, 1), "adagrad": (adagrad, 1),

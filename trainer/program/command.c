@@ -13,8 +13,8 @@
 
 #define AT(field) offsetof(struct wf_train_opts, field)
 #define OPTIMIZERS                                                                                 \
-	"sgd|momentum|torch_momentum|nesterov|adagrad|decayed_adagrad|rmsprop|adadelta|adam|"      \
-	"torch_adam|adamw|torch_adamw|adamax"
+	"sgd|torch_sgd|momentum|torch_momentum|nesterov|adagrad|decayed_adagrad|rmsprop|"          \
+	"adadelta|adam|torch_adam|adamw|torch_adamw|adamax"
 
 /* Options whose default depends on the model have no `initial`: see apply_kind_defaults. */
 static const struct wf_option own[] = {
@@ -56,7 +56,8 @@ static const struct wf_option own[] = {
 	 .initial = "0.9",
 	 .fmin = 0,
 	 .fmax = 1,
-	 .help = "Momentum of the optimizers momentum, torch_momentum and nesterov. Must be "
+	 .help = "Momentum of the optimizers momentum, torch_momentum, torch_sgd and nesterov. "
+		 "Must be "
 		 "less than 1."},
 	{.name = "adam_epsilon",
 	 .type = WF_OPTION_F64,

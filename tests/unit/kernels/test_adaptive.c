@@ -208,6 +208,33 @@ torch_momentum_moves_by_the_rate_alone_under_a_constant_gradient(void **state)
 	}
 }
 
+/* Dampened by 1/4, which the first step is not; then Nesterov's, which is ahead by mu m; then without
+ * momentum, which leaves m. All values are exact. */
+static void
+torch_sgd_has_the_dampening_and_the_look_ahead_of_pytorch(void **state)
+{
+	struct wf_optimizer_opts opts = opts_of(WF_TORCH_SGD);
+	struct bench b;
+	opts.set.momentum = 0.5;
+	opts.dampening = 0.25;
+	bench_init(&b, 1.0f, (const float[]){0.5f}, 1);
+	step(form(state), &opts, 0.125, 1, &b);
+	expect_all(b.m, 0.5, 0);
+	expect_all(b.param, 1.0 - 0.0625, 0);
+	step(form(state), &opts, 0.25, 2, &b);
+	expect_all(b.m, 0.25 + 0.375, 0);
+	expect_all(b.param, 0.9375 - 0.25 * 0.625, 0);
+	opts.dampening = 0;
+	opts.is_nesterov = true;
+	step(form(state), &opts, 0.25, 3, &b);
+	expect_all(b.m, 0.3125 + 0.5, 0);
+	expect_all(b.param, 0.78125 - 0.25 * (0.5 + 0.40625), 0);
+	opts.set.momentum = 0;
+	step(form(state), &opts, 1.0, 4, &b);
+	expect_all(b.m, 0.8125, 0);
+	expect_all(b.param, 0.5546875 - 0.5, 0);
+}
+
 /* L1 is a step of its own after the optimizer's, for all of them. */
 static void
 l1_moves_by_the_plain_rate_and_stops_at_zero(void **state)
@@ -301,6 +328,7 @@ run_for(const char *name)
 		IN_FORM(adamaxs_norm_falls_by_beta2_and_not_below_the_gradient),
 		IN_FORM(adamax_leaves_what_never_had_a_gradient),
 		IN_FORM(torch_momentum_moves_by_the_rate_alone_under_a_constant_gradient),
+		IN_FORM(torch_sgd_has_the_dampening_and_the_look_ahead_of_pytorch),
 		IN_FORM(l1_moves_by_the_plain_rate_and_stops_at_zero),
 		IN_FORM(l1_leaves_an_element_whose_gradient_is_not_finite),
 		IN_FORM(l1_of_zero_changes_no_bit),

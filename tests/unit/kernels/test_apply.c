@@ -365,6 +365,7 @@ a_sum_that_is_not_finite_leaves_its_element_alone(void **state)
 		b.apply.clip = 10.0f; /* does not make a number of an infinity */
 		b.apply.momentum = b.apply.beta1 = b.apply.beta2 = b.apply.rho = 0.5f;
 		b.apply.square_share = b.apply.rest1 = b.apply.rest2 = b.apply.root_share = 0.5f;
+		b.apply.carried = b.apply.fresh = b.apply.direct = b.apply.onward = 0.5f;
 		b.apply.epsilon = 1e-8f;
 		for (size_t i = 0; i < WF_ARRAY_COUNT(at); i++) {
 			b.grad[0][at[i]] = pair[i][0];
@@ -392,6 +393,7 @@ init_mover(struct bench *b, float w, float g)
 	b->apply.rate = b->apply.plain_rate = 0.5f;
 	b->apply.momentum = b->apply.beta1 = b->apply.beta2 = b->apply.rho = 0.5f;
 	b->apply.square_share = b->apply.rest1 = b->apply.rest2 = b->apply.root_share = 0.5f;
+	b->apply.carried = b->apply.fresh = b->apply.direct = b->apply.onward = 0.5f;
 	b->apply.epsilon = 1e-8f;
 }
 
@@ -424,7 +426,8 @@ an_element_whose_square_overflows_stays_as_it_is(void **state)
 static void
 a_step_out_of_f32_is_not_made(void **state)
 {
-	const enum wf_optimizer kinds[] = {WF_SGD, WF_MOMENTUM, WF_NESTEROV, WF_TORCH_MOMENTUM};
+	const enum wf_optimizer kinds[] = {WF_SGD, WF_MOMENTUM, WF_NESTEROV, WF_TORCH_MOMENTUM,
+					   WF_TORCH_SGD};
 	for (size_t i = 0; i < WF_ARRAY_COUNT(kinds); i++) {
 		struct bench b;
 		init_mover(&b, 1.0f, 0.5f);

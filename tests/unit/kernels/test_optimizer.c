@@ -56,7 +56,7 @@ an_unknown_name_is_refused_with_the_names_there_are(void **state)
 		assert_int_equal(kind, WF_ADAM);
 		assert_non_null(
 			strstr(weft_last_error(),
-			       "sgd, momentum, torch_momentum, nesterov, adagrad, "
+			       "sgd, torch_sgd, momentum, torch_momentum, nesterov, adagrad, "
 			       "decayed_adagrad, rmsprop, adadelta, adam, torch_adam, adamw, "
 			       "torch_adamw or adamax"));
 		assert_non_null(strstr(weft_last_error(), bad[i] == NULL ? "\"\"" : bad[i]));
@@ -86,6 +86,7 @@ the_number_of_state_arrays_is_that_of_the_formula(void **state)
 	assert_int_equal(wf_optimizer_state_count(WF_TORCH_MOMENTUM), 1);
 	assert_int_equal(wf_optimizer_state_count(WF_TORCH_ADAM), 2);
 	assert_int_equal(wf_optimizer_state_count(WF_TORCH_ADAMW), 2);
+	assert_int_equal(wf_optimizer_state_count(WF_TORCH_SGD), 1);
 }
 
 static void
@@ -182,7 +183,7 @@ an_enum_out_of_range_is_refused(void **state)
 	struct wf_optimizer_opts opts = wf_optimizer_defaults();
 	opts.method.kind = WF_OPTIMIZER_COUNT;
 	assert_int_equal(wf_optimizer_check(&opts), WEFT_INVALID);
-	assert_non_null(strstr(weft_last_error(), "optimizer 13"));
+	assert_non_null(strstr(weft_last_error(), "optimizer 14"));
 
 	opts = wf_optimizer_defaults();
 	opts.method.schedule = (enum wf_schedule)9;

@@ -95,6 +95,13 @@ def torch_adamw(w, g, s, t):
     return torch_adam(w, g, s, t, decoupled=True)
 
 
+def torch_sgd(w, g, s, t):
+    # torch.optim.SGD without dampening: the rate is outside the buffer.
+    d = g + DECAY * w
+    s["v"] = d if t == 1 else MU * s["v"] + d
+    return w - RATE * s["v"]
+
+
 def adamax(w, g, s, t):
     # Algorithm 2 of the same paper; epsilon keeps 0 / 0 away.
     d = g + DECAY * w
@@ -117,6 +124,7 @@ METHODS = [
     ("WF_TORCH_MOMENTUM", torch),
     ("WF_TORCH_ADAM", torch_adam),
     ("WF_TORCH_ADAMW", torch_adamw),
+    ("WF_TORCH_SGD", torch_sgd),
 ]
 
 

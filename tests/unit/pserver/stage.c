@@ -45,7 +45,10 @@ make_job(struct stage *stage)
 			.grad_reduce = WEFT_REDUCE_SUM,
 			.skip_nonfinite = opts->skips_nonfinite,
 			.optimizer = {.learning_rate = opts->learning_rate,
-				      .momentum = opts->optimizer == WF_MOMENTUM ? 0.5 : 0,
+				      .momentum = opts->optimizer == WF_MOMENTUM ||
+								  opts->optimizer == WF_TORCH_SGD
+							  ? 0.5
+							  : 0,
 				      .beta1 = defaults.set.beta1,
 				      .beta2 = defaults.set.beta2,
 				      .epsilon = defaults.set.epsilon,
