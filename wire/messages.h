@@ -14,6 +14,7 @@
  * NORM     dense    both     step                     sum of squares
  * ANNOUNCE dense    trainer  step                     slices that are ready to be pushed
  * ALLOW    dense    lane     step                     announced slices that may be pushed now
+ * CHANGE   dense    trainer  step                     numbers of optimizers that change in the step
  * REPORT   dense    trainer  request_id               a trainer to report about, or the job
  * REPORTED dense    lane     request_id               what the lane knows about it
  * GOODBYE  control  both     -                        flags
@@ -50,6 +51,7 @@ enum wf_dense_type {
 	WF_MSG_ALLOW = 12,
 	WF_MSG_REPORT = 13,
 	WF_MSG_REPORTED = 14,
+	WF_MSG_CHANGE = 15,
 };
 
 enum wf_control_type {
@@ -180,6 +182,30 @@ wf_runs_add(struct wf_msg_runs *runs, uint32_t ordinal)
 	runs->run[runs->count++] = (struct wf_run){.first = ordinal, .count = 1};
 	return true;
 }
+
+#define WF_CHANGES_PER_MSG 250
+
+/* A number of a tensor's optimizer that has another value from a step on. */
+struct wf_change {
+	uint32_t tensor; /* of the job; below WF_TENSOR_COUNT_MAX */
+	uint32_t number; /* enum wf_number of kernels/numbers.h */
+	double value;    /* any bits */
+};
+
+/* The order in which they travel. */
+static inline bool
+wf_change_is_before(const struct wf_change *a, const struct wf_change *b)
+{
+	return a->tensor != b->tensor ? a->tensor < b->tensor : a->number < b->number;
+}
+
+/* CHANGE: sent before the STEP of `step`, on the same connection; several messages if there are
+ * more. */
+struct wf_msg_changes {
+	uint64_t step;  /* neither 0 nor WF_STEP_NONE */
+	uint32_t count; /* 1..WF_CHANGES_PER_MSG */
+	struct wf_change change[WF_CHANGES_PER_MSG];
+};
 
 enum wf_step_flag {
 	WF_STEP_OUT_OF_DATA = 1 << 0, /* no push from this step to the end of the pass */
@@ -342,6 +368,7 @@ void wf_msg_norm_encode(const struct wf_msg_norm *in, struct wf_msg *out);
 void wf_msg_announce_encode(const struct wf_msg_runs *in, struct wf_msg *out);
 void wf_msg_report_encode(const struct wf_msg_report *in, struct wf_msg *out);
 void wf_msg_reported_encode(const struct wf_msg_report *in, struct wf_msg *out);
+void wf_msg_change_encode(const struct wf_msg_changes *in, struct wf_msg *out);
 void wf_msg_allow_encode(const struct wf_msg_runs *in, struct wf_msg *out);
 void wf_msg_goodbye_encode(const struct wf_msg_goodbye *in, struct wf_msg *out);
 void wf_msg_abort_encode(const struct wf_msg_abort *in, struct wf_msg *out);
@@ -380,6 +407,8 @@ enum weft_status wf_msg_announce_decode(const struct wf_head *head, const uint8_
 					struct wf_msg_runs *out) WEFT_MUST_CHECK;
 enum weft_status wf_msg_allow_decode(const struct wf_head *head, const uint8_t *body,
 				     struct wf_msg_runs *out) WEFT_MUST_CHECK;
+enum weft_status wf_msg_change_decode(const struct wf_head *head, const uint8_t *body,
+				      struct wf_msg_changes *out) WEFT_MUST_CHECK;
 enum weft_status wf_msg_goodbye_decode(const struct wf_head *head, const uint8_t *body,
 				       struct wf_msg_goodbye *out) WEFT_MUST_CHECK;
 enum weft_status wf_msg_abort_decode(const struct wf_head *head, const uint8_t *body,

@@ -30,6 +30,7 @@ CODERS(pull, pull)
 CODERS(nack, nack)
 CODERS(init, init)
 CODERS(norm, norm)
+CODERS(change, change)
 CODERS(announce, runs)
 CODERS(allow, runs)
 CODERS(report, report)
@@ -202,6 +203,16 @@ sample_norm(union any_message *out)
 	for (uint64_t i = 0; i < WF_NORM_WIRE_WORDS; i++) {
 		out->norm.word[i] = 0x1112131415161718 + i;
 	}
+}
+
+static void
+sample_change(union any_message *out)
+{
+	out->change.step = 0x0102030405;
+	out->change.count = 3;
+	out->change.change[0] = (struct wf_change){.tensor = 1, .number = 0, .value = 0.05};
+	out->change.change[1] = (struct wf_change){.tensor = 1, .number = 11, .value = 100};
+	out->change.change[2] = (struct wf_change){.tensor = 65535, .number = 4, .value = -0.5};
 }
 
 static void
@@ -396,6 +407,7 @@ const struct catalogue_entry catalogue[] = {
 	DENSE(WF_MSG_NACK, nack),
 	DENSE(WF_MSG_INIT, init),
 	DENSE(WF_MSG_NORM, norm),
+	DENSE(WF_MSG_CHANGE, change),
 	DENSE(WF_MSG_ANNOUNCE, announce),
 	ENTRY(WF_SERVICE_DENSE, WF_MSG_ALLOW, allow, sample_announce),
 	DENSE(WF_MSG_REPORT, report),
