@@ -6,6 +6,26 @@
 
 #include "pserver/codec.h"
 
+void
+wf_apply_fill_changed(const struct wf_store *store, const struct wf_stored *stored,
+		      const struct wf_apply_scale *scale, struct wf_apply *apply)
+{
+	const struct wf_numbers *numbers = &store->numbers[stored->tensor_idx];
+	if (numbers->assigned_step == scale->updates) {
+		return; /* no step of the optimizer: it has no number */
+	}
+	const struct wf_optimizer_opts opts = wf_numbers_apply(numbers, &store->optimizer);
+	double rate = wf_learning_rate(&opts, scale->samples_before, scale->samples,
+				       scale->pass > 0 ? scale->pass - 1 : 0);
+	apply->decay =
+		wf_numbers_have(numbers, WF_NUMBER_DECAY) ? (float)opts.set.decay : apply->decay;
+	apply->clip = wf_numbers_have(numbers, WF_NUMBER_CLIP) ? (float)opts.set.clip : apply->clip;
+	apply->l1 = wf_numbers_have(numbers, WF_NUMBER_L1) ? (float)opts.set.l1 : apply->l1;
+	wf_apply_constants(&opts, apply);
+	wf_apply_rates(&opts, rate * stored->rate_multiplier,
+		       wf_numbers_updates(numbers, scale->updates), apply);
+}
+
 /* Names the trainer whose gradient was not finite. If there is none, sum or update overflowed. */
 void
 wf_apply_report_nonfinite(struct wf_lane *lane, uint32_t ordinal, uint64_t step, size_t bad)

@@ -21,6 +21,24 @@ wf_apply_divisor(const struct wf_dense *dense, uint64_t samples)
 	return dense->store.mean ? (double)(float)samples : 1.0;
 }
 
+/* Fills in what trainers have changed of the tensor's optimizer. */
+void wf_apply_fill_changed(const struct wf_store *store, const struct wf_stored *stored,
+			   const struct wf_apply_scale *scale, struct wf_apply *apply);
+
+/* In this step the first trainer's push takes the place of one of the slice's arrays: the array, or
+ * NULL. */
+static inline float *
+wf_apply_assigned(const struct wf_store *store, const struct wf_stored *stored, uint64_t step)
+{
+	const struct wf_numbers *numbers = store->numbers;
+	if (numbers == NULL || numbers[stored->tensor_idx].assigned_step != step) {
+		return NULL;
+	}
+	unsigned array = (unsigned)numbers[stored->tensor_idx].value[WF_NUMBER_ASSIGNED];
+	return array == 0 ? wf_store_param(store, stored)
+			  : wf_store_state(store, stored, array - 1);
+}
+
 /* All of `apply` but the gradients. Inline, as part of the cost of a small step. */
 __attribute__((always_inline)) static inline void
 wf_apply_fill(struct wf_lane *lane, uint32_t ordinal, const struct wf_apply_scale *scale,
@@ -43,6 +61,9 @@ wf_apply_fill(struct wf_lane *lane, uint32_t ordinal, const struct wf_apply_scal
 		apply->state[i] = wf_store_state(store, stored, i);
 	}
 	wf_apply_rates(&store->optimizer, rate * stored->rate_multiplier, scale->updates, apply);
+	if (store->numbers != NULL && store->numbers[stored->tensor_idx].given != 0) {
+		wf_apply_fill_changed(store, stored, scale, apply);
+	}
 }
 
 /* `bad` values that were applied to the slice were not finite: ends the job, or logs it. */

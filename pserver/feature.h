@@ -144,6 +144,7 @@ void wf_features_step_done(struct wf_lane *lane, uint64_t applied_ns);
 
 extern const struct wf_feature_hooks wf_announce_hooks; /* announce.c */
 extern const struct wf_feature_hooks wf_averages_hooks; /* averages.c */
+extern const struct wf_feature_hooks wf_change_hooks;   /* change.c */
 extern const struct wf_feature_hooks wf_halves_hooks;   /* halves.c */
 extern const struct wf_feature_hooks wf_inquiry_hooks;  /* inquiry.c */
 extern const struct wf_feature_hooks wf_norm_hooks;     /* norm.c */

@@ -56,6 +56,12 @@ apply_sum(struct wf_lane *lane, uint32_t ordinal, const struct wf_apply *apply)
 				     apply->count);
 		return 0;
 	}
+	float *assigned =
+		wf_apply_assigned(store, &store->stored[ordinal], dense->round[ordinal].next);
+	if (assigned != NULL) {
+		memcpy(assigned, apply->grad[0], apply->count * sizeof(float));
+		return 0;
+	}
 	return wf_codec_apply(lane, ordinal, apply, dense->round[ordinal].next);
 }
 

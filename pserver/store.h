@@ -6,6 +6,7 @@
 #include "base/env.h"
 #include "kernels/halves.h"
 #include "kernels/kernels.h"
+#include "kernels/numbers.h"
 #include "wire/job.h"
 #include "wire/placement.h"
 
@@ -38,8 +39,10 @@ struct wf_store {
 	const struct wf_kernels *kernels;
 	struct wf_optimizer_opts optimizer;
 	struct wf_apply constants; /* what of an apply no step changes */
-	bool mean;                 /* gradients are divided by the samples of their step */
-	unsigned state_count;      /* averages included */
+	/* [tensor_count] what trainers have changed of these; NULL: nothing. change.c's. */
+	const struct wf_numbers *numbers;
+	bool mean;            /* gradients are divided by the samples of their step */
+	unsigned state_count; /* averages included */
 
 	struct wf_slab slab;         /* parameters, then each array of state, then halves */
 	enum weft_value_format wire; /* what gradients and values travel as */
