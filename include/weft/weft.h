@@ -612,6 +612,33 @@ WEFT_API enum weft_status weft_all_reduce(struct weft_session *session, void *ar
 					  enum weft_type type,
 					  enum weft_grad_reduce how) WEFT_MUST_CHECK;
 
+/**
+ * Change a number of the optimizer for one tensor, from the next weft_step on. Never blocks. All
+ * trainers that take part in that step make the same changes before it, in any order: a difference
+ * ends the job with WEFT_MISMATCH, and the text names step, tensor, trainers and values. Nothing of
+ * it is saved with a pass. Only where all tensors are synchronous, and not with local steps.
+ * @param name  as in struct weft_optimizer_opts: "learning_rate" (before the schedule and the
+ *              tensor's rate_multiplier), "momentum", "beta1", "beta2", "rho", "epsilon", "decay",
+ *              "clip", "l1"; of torch_sgd "dampening", "nesterov" (0 or 1); "updates": the steps
+ *              that the optimizer has applied before the next one, for bias correction
+ * @return WEFT_OK; WEFT_INVALID: the session is not sealed, something is unanswered, the tensor is
+ *         static or reduced, pushes of a tensor are applied as they arrive, the optimizer has no
+ *         such number, or not this value; the text names it; WEFT_NOMEM
+ */
+WEFT_API enum weft_status weft_tensor_change(struct weft_tensor *tensor, const char *name,
+					     double value) WEFT_MUST_CHECK;
+
+/**
+ * Replace an array of a tensor in the next step: what trainer 0 pushes of it (the first trainer, if
+ * 0 is out of data) becomes the array, bit by bit, and the optimizer applies nothing to the tensor.
+ * The others push too, and it is not used. For the optimizer, and only for it, the step does not
+ * count. All trainers call it, as weft_tensor_change. Not with 16 bits or average_window.
+ * @param array 0: the values; 1 + i: array i of the state, as weft_tensor_state has it
+ * @return as weft_tensor_change; WEFT_INVALID also if the optimizer has no such array
+ */
+WEFT_API enum weft_status weft_tensor_assign(struct weft_tensor *tensor,
+					     uint32_t array) WEFT_MUST_CHECK;
+
 /* Make what progress is possible without waiting. Useful with WEFT_PROGRESS_CALLER. */
 WEFT_API enum weft_status weft_poll(struct weft_session *session) WEFT_MUST_CHECK;
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A job that is saved in the middle and continued by another one, with other numbers of pservers,
- * lanes and slots and under faults, ends with the bits of a job that was never interrupted. Usage:
- * test_restore FIRST COUNT; WEFT_SEED=S runs one seed. */
+ * lanes and slots and under faults, ends with the bits of a job that was never interrupted. Rates
+ * change in both, and values are replaced. Usage: test_restore FIRST COUNT; WEFT_SEED=S runs one
+ * seed. */
 #include <ftw.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,8 +22,8 @@
 #define STEPS 8u /* of each half */
 
 static const char *const methods[] = {
-	"sgd",    "momentum",        "adam",           "adagrad",   "rmsprop", "adadelta",
-	"adamax", "decayed_adagrad", "torch_momentum", "torch_adam"};
+	"sgd",    "momentum",        "adam",           "adagrad",    "rmsprop",  "adadelta",
+	"adamax", "decayed_adagrad", "torch_momentum", "torch_adam", "torch_sgd"};
 
 /* What trainer 0 keeps between two jobs. */
 struct kept {
@@ -121,6 +122,32 @@ fill(struct weft_tensor *t, uint64_t step, uint32_t trainer)
 	}
 }
 
+#define ASSIGNED_STEP 5u /* of the first half */
+
+/* The rate changes in every fourth step; a job that continues begins with the one that is in force.
+ * In one step what trainer 0 pushes takes the place of the values, which the optimizer does not
+ * count. */
+static enum weft_status
+change(const struct job *job, struct weft_session *s, struct weft_tensor **t, bool begins)
+{
+	const uint64_t step = weft_steps(s) + 1;
+	const bool assigns = job->wire == WEFT_WIRE_F32 && !job->averages;
+	enum weft_status st = WEFT_OK;
+	for (uint32_t i = TENSORS - 2; i-- > 0 && st == WEFT_OK;) {
+		if (begins || step % 4 == 2) {
+			st = weft_tensor_change(t[i], "learning_rate",
+						0.05 / (1.0 + (double)((step + 2) / 4)));
+		}
+		if (st == WEFT_OK && begins && assigns && step > ASSIGNED_STEP) {
+			st = weft_tensor_change(t[i], "updates", (double)(step - 2));
+		}
+		if (st == WEFT_OK && assigns && step == ASSIGNED_STEP) {
+			st = weft_tensor_assign(t[i], 0);
+		}
+	}
+	return st;
+}
+
 /* The digest is of the averages too. */
 static enum weft_status
 add_averages(struct job *job, struct weft_tensor **t)
@@ -167,7 +194,8 @@ train(struct job *job, struct weft_session *s, struct weft_tensor **t, uint32_t 
 		for (uint32_t other = 0; other < TRAINERS; other++) {
 			samples += 1 + (step + other) % 5;
 		}
-		st = weft_exchange(s, 1 + (step + idx) % 5, 0);
+		st = change(job, s, t, n == 0);
+		st = st != WEFT_OK ? st : weft_exchange(s, 1 + (step + idx) % 5, 0);
 		if (st == WEFT_OK && idx == 0) {
 			st = check_samples(s, samples);
 		}
@@ -201,7 +229,10 @@ fill_opts(const struct crew_seat *seat, struct weft_session_opts *opts)
 	opts->dense_rounding = job->rounding;
 	opts->optimizer.method = job->method;
 	opts->optimizer.learning_rate = 0.05;
-	opts->optimizer.momentum = strstr(job->method, "momentum") != NULL ? 0.9 : 0;
+	opts->optimizer.momentum =
+		strstr(job->method, "momentum") != NULL || strcmp(job->method, "torch_sgd") == 0
+			? 0.9
+			: 0;
 	opts->optimizer.epsilon = 1e-6;
 	opts->optimizer.l1 = 1e-4;
 	opts->optimizer.average_window = job->averages ? 0.5 : 0;

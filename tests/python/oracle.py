@@ -231,8 +231,25 @@ class Tensor:
         self.o = settings_of(dict(job, **{key: value for key, value in own.items() if key != "rate_multiplier"}))
         self.formula, count = METHODS[method]
         self.w, self.state = values.copy(), [np.zeros_like(values) for _ in range(count)]
+        self.skipped = 0  # steps that are none of its optimizer's
+
+    def change(self, step, numbers):
+        """From step `step`, counted from 1, on."""
+        for name, value in numbers.items():
+            if name == "updates":
+                self.skipped = step - 1 - value
+            else:
+                setattr(self.o, name, value)
+
+    def assign(self, array, values):
+        self.skipped += 1
+        if array == 0:
+            self.w = values.copy()
+        else:
+            self.state[array - 1] = values.copy()
 
     def step(self, grads, divisor, rate, t):
+        t -= self.skipped
         g, clipped = reduced(grads, divisor, self.o.clip)
         k = scalars(self.o, self.method, rate * self.multiplier, t)
         w, state = self.formula(k, self.w, self.state, clipped)

@@ -176,6 +176,81 @@ class Oracle(support.Case):
                 if support.LONG or i % 6 == modes.index(mode):
                     self.of_tensors(method, 1, "mean", "tcp", **SCHEDULES[i % 7], **mode)
 
+    def changes(self, method):
+        """For each step {tensor: numbers}, of what the method has."""
+        names = ["learning_rate", "decay", "clip", "l1", "updates"]
+        names += ["momentum"] * (method in ("momentum", "nesterov") or method.startswith("torch_mom"))
+        names += ["momentum", "dampening", "nesterov"] * (method == "torch_sgd")
+        names += ["beta1", "beta2"] * ("adam" in method) + ["rho"] * (method in ("rmsprop", "adadelta", "decayed_adagrad"))
+        names += ["epsilon"] * (method not in ("sgd", "momentum", "nesterov", "torch_momentum", "torch_sgd"))
+        highest = {"learning_rate": 0.2, "l1": 0.05, "decay": 0.3, "clip": 0.5, "dampening": 0.9}
+        drawn = {}
+        for step, tensor in itertools.product((1, 2, 4), (0, 1, 3)):
+            numbers = {}
+            for name in self.rng.permutation(names)[:3]:
+                numbers[name] = self.rng.random_sample() * highest.get(name, 0.99)
+                if name in ("updates", "nesterov"):
+                    numbers[name] = int(self.rng.randint(0, 5) if name == "updates" else self.rng.randint(0, 2))
+            numbers["learning_rate"] = numbers.get("learning_rate", 0.0)  # an l1 of a rate of 0, too
+            drawn.setdefault(step, {})[tensor] = numbers
+        return drawn
+
+    def of_changes(self, method, trainers, transport, assigned):
+        """Numbers change in some steps, and in step 3 an array of each tensor is replaced."""
+        changes = self.changes(method)
+        first = [drawn(self.rng, shape) for shape in SHAPES]
+        grads = [[[drawn(self.rng, shape) for shape in SHAPES] for _ in range(trainers)] for _ in range(STEPS)]
+        grads[3][0] = [np.abs(array) for array in grads[3][0]]  # state may be a mean of squares
+        job = dict(JOB, schedule="poly", schedule_a=0.02, schedule_b=0.75)
+        where, found = self.pserver(trainers, lanes=2), {}
+
+        def train(number):
+            with weft.Session(
+                pservers=where, ports_num=2, num_gradient_servers=trainers, trainer_id=number, transport=transport,
+                optimizer=method, grad_reduce="mean", keep_state=1, log=lambda *_: None, **job
+            ) as session:  # fmt: skip
+                tensors = [session.empty(s, name="t%d" % i, **OWN[i]) for i, s in enumerate(SHAPES)]
+                for tensor, values in zip(tensors, first):
+                    tensor.param[:] = values
+                session.start()
+                for step in range(STEPS):
+                    own = changes.get(step, {})
+                    for i in sorted(own, reverse=number == 1):  # in any order
+                        tensors[i].change(**own[i])
+                    for tensor, grad in zip(tensors, grads[step][number]):
+                        tensor.grad[:] = grad
+                        if step == 3:
+                            tensor.assign(assigned)
+                    session.exchange(SAMPLES[number][step])
+                session.pull_state()
+                found[number] = [(t.param.copy(), [s.copy() for s in t.state]) for t in tensors]
+
+        self.in_threads(trainers, train)
+        self.jobs_end_well()
+        tensors, before = [oracle.Tensor(method, w, job, own) for w, own in zip(first, OWN)], 0
+        for step in range(STEPS):
+            samples = sum(SAMPLES[number][step] for number in range(trainers))
+            for i, tensor in enumerate(tensors):
+                tensor.change(step + 1, changes.get(step, {}).get(i, {}))
+                if step == 3:
+                    tensor.assign(assigned, grads[step][0][i])
+                else:
+                    rate = oracle.rate_at(tensor.o, before, samples, 0)
+                    with np.errstate(all="ignore"):
+                        tensor.step([of[i] for of in grads[step]], samples, rate, step + 1)
+            before += samples
+        for number, i in itertools.product(range(trainers), range(len(SHAPES))):
+            what = "%s with changes, trainer %d, tensor %d" % (method, number, i)
+            param, state = found[number][i]
+            self.compare(what, param, tensors[i].w)
+            for got, want in zip(state, tensors[i].state):
+                self.compare(what + ", state", got, want)
+
+    def test_numbers_that_change_in_a_job_have_the_bits_of_a_sequential_run(self):
+        for i, (method, (_, states)) in enumerate(oracle.METHODS.items()):
+            with self.subTest(method=method):
+                self.of_changes(method, 1 + i % 2, ("tcp", "shm")[i // 2 % 2], i % (1 + states))
+
     def tables(self):
         """Every method, with settings that each has: [(name, method, settings)]."""
         plain = [{}, {"decay": 0.02, "l1": 0.01}, {"clip": 0.3, "l2": 0.05, "decay": 0.1}]

@@ -155,6 +155,14 @@ struct wf_session_others {
 	uint64_t since_ns;        /* 0: no request */
 };
 
+/* What the owner has changed of optimizers: from step `step` on. The owner writes while no step is
+ * under way; the core reads while it is in that step. */
+struct wf_session_changes {
+	uint64_t step; /* 0: the next one that begins */
+	uint32_t count, capacity;
+	struct wf_change *change; /* [capacity] in order (wf_change_is_before); NULL: never any */
+};
+
 /* With a wire of 16 bits: what leaves and what comes, in the layout of the session's memory with
  * offsets by half. halves.c is the only writer. */
 struct wf_session_halves {
@@ -207,6 +215,7 @@ struct wf_core {
 	struct wf_session_reduce reduce;
 
 	struct wf_session_others others;
+	struct wf_session_changes changes;
 
 	struct wf_failure failure;
 	struct wf_farewell farewell;

@@ -50,6 +50,8 @@ struct wf_dense_link {
 	uint64_t job_sent; /* bytes */
 	bool init_due;
 	uint32_t features_due; /* bits 1 << enum wf_link_feature: they have something to send */
+	uint64_t changes_step; /* the step of which changes were sent, */
+	uint32_t changes_sent; /* and how many */
 };
 
 /* Of a link with the table wf_dense_link_ops. */
@@ -68,6 +70,10 @@ struct wf_link_codec {
 	 * push with, once more when it is DONE: until then the array is lent. */
 	void (*copy_in)(struct wf_core *core, const struct wf_dense_slice *slice);
 };
+
+/* change.c */
+/* Sends the changes of the step that is about to be sent. False: not all. */
+bool wf_change_flush(struct wf_dense_link *dense);
 
 /* flow.c */
 enum weft_status wf_flow_open(struct wf_core *core) WEFT_MUST_CHECK;

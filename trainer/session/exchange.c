@@ -98,6 +98,9 @@ static void
 begin_step(struct weft_session *session, uint64_t samples, double cost)
 {
 	session->step++;
+	if (session->core.changes.count > 0 && session->core.changes.step == 0) {
+		session->core.changes.step = session->step;
+	}
 	wf_progress_command(
 		session, &(struct wf_command){.kind = WF_COMMAND_STEP, .a = samples, .cost = cost});
 }

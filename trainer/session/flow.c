@@ -158,6 +158,7 @@ wf_flow_forget_path(struct wf_link *link)
 	dense->queue.count = 0;
 	dense->job_sent = 0;
 	dense->init_due = false;
+	dense->changes_step = 0;
 	wf_link_features_path_ends(dense);
 	for (uint32_t i = 0; i < dense->slice_count; i++) {
 		struct wf_dense_slice *slice = &dense->slice[i];
@@ -520,6 +521,9 @@ wf_flow_flush(struct wf_link *link)
 {
 	struct wf_dense_link *dense = wf_dense_of(link);
 	if (dense->init_due && !send_init(dense)) {
+		return true;
+	}
+	if (dense->link.to_send.step && !wf_change_flush(dense)) {
 		return true;
 	}
 	flush_pushes(dense);

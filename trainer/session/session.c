@@ -210,6 +210,7 @@ free_session(struct weft_session *session)
 	for (uint32_t i = 0; i < wf_session_tensor_count(session); i++) {
 		wf_free(env, session->tensor[i], sizeof(*session->tensor[i]));
 	}
+	wf_free(env, core->changes.change, core->changes.capacity * sizeof(*core->changes.change));
 	wf_free(env, session->tensor, session->tensor_capacity * sizeof(struct weft_tensor *));
 	wf_free(env, core->job.tensor, session->tensor_capacity * sizeof(*core->job.tensor));
 	wf_names_fini(env, &session->names);

@@ -216,6 +216,28 @@ class Tensor:
             raise InvalidError("tensor %s: its exact values need keep_state=1 and Session.pull_state" % self.name)
         return _window(self, address, self.shape, writable=False).copy()
 
+    def change(self, **numbers: float) -> None:
+        """Change numbers of this tensor's optimizer from the next step on, on all trainers alike:
+        learning_rate, momentum, dampening, nesterov, beta1, beta2, rho, epsilon, decay, clip, l1, and
+        updates, the steps that the optimizer has applied before the next one. Trainers that differ end
+        the job, with both values. Synchronous jobs only."""
+        session = self.session._enter(self)
+        session._seal()
+        for name, value in numbers.items():
+            number = _number("tensor %s, %s" % (self.name, name), value)
+            session._done(session._call.weft_tensor_change(self._handle, name.encode("utf-8"), number))
+
+    def assign(self, array: int = 0) -> None:
+        """Replace the values (0) or array - 1 of `state` on the pservers in the next step: what trainer 0
+        has in `grad` then takes the place of it, and nothing is applied to this tensor. All trainers
+        call it, and push the tensor as in any step."""
+        session = self.session._enter(self)
+        session._seal()
+        number = _whole("tensor %s, array" % self.name, array)
+        if number >= 1 << 32:
+            raise InvalidError("tensor %s: there is no array %d" % (self.name, number))
+        session._done(session._call.weft_tensor_assign(self._handle, number))
+
     def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> Array:
         return self.param if dtype is None else self.param.astype(dtype, copy=bool(copy))
 
