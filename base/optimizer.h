@@ -64,8 +64,7 @@ struct wf_method {
 struct wf_optimizer_opts {
 	struct weft_optimizer_opts set;
 	struct wf_method method;
-	/* Of torch_sgd, where no setting has them: PyTorch's dampening, and whether it is Nesterov's.
-	 */
+	/* Of torch_sgd; no settings: PyTorch's dampening, and whether it is Nesterov's. */
 	double dampening;
 	bool is_nesterov;
 };

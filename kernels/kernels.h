@@ -71,8 +71,8 @@ wf_apply_kept(const struct wf_apply *apply)
 	return (float)(1.0 - (double)apply->plain_rate * (double)apply->decay);
 }
 
-/* Fills in momentum, betas with their rests, epsilon, rho and torch_sgd's weights, which are the same in
- * all steps but the first. */
+/* Fills in momentum, betas with their rests, epsilon, rho and torch_sgd's weights, which are the
+ * same in all steps but the first. */
 void wf_apply_constants(const struct wf_optimizer_opts *opts, struct wf_apply *out);
 
 /* Fills in both rates and both shares of a step. `updates` counts applied steps including this

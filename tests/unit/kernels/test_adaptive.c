@@ -208,8 +208,8 @@ torch_momentum_moves_by_the_rate_alone_under_a_constant_gradient(void **state)
 	}
 }
 
-/* Dampened by 1/4, which the first step is not; then Nesterov's, which is ahead by mu m; then without
- * momentum, which leaves m. All values are exact. */
+/* Dampened by 1/4, which the first step is not; then Nesterov's, which is ahead by mu m; then
+ * without momentum, which leaves m. All values are exact. */
 static void
 torch_sgd_has_the_dampening_and_the_look_ahead_of_pytorch(void **state)
 {
