@@ -2,7 +2,6 @@
 """weft.torch: its rules, and its arithmetic beside the optimizers' own, in jobs of one trainer."""
 
 import os
-import re
 import sys
 import tempfile
 from unittest import mock
@@ -143,13 +142,6 @@ class Here(support.Case):
                 self.assertTrue(torch.equal(one, other))
             weft.close()
             weft.init(pservers=self.pserver())
-        first, *others = network().parameters()
-        groups = [{"params": [first], "lr": 0.0}, {"params": others}]
-        with self.assertRaisesRegex(weft.UnsupportedError, "lr=0 in one parameter group and not in all"):
-            weft.torch.DistributedOptimizer(
-                torch.optim.SGD(groups, lr=0.1), [("p%d" % i, p) for i, p in enumerate([first] + others)], on="pservers"
-            )
-        weft.abort("the test is over")
 
     def test_gradients_of_several_backward_passes_are_added_up(self):
         model, plain = network(), network()
@@ -332,7 +324,7 @@ class Here(support.Case):
     def test_what_cannot_be_is_refused_with_its_name(self):
         model = network().double()
         with self.assertRaisesRegex(weft.InvalidError, r"parameter 0\.weight: it is torch\.float64"):
-            weft.torch.DistributedOptimizer(torch.optim.SGD(model.parameters(), 0.1), model.named_parameters())
+            weft.torch.HookState(model)
         weft.close()
         weft.init()
         model = network()
@@ -398,55 +390,6 @@ class Here(support.Case):
         weft.close()
         self.jobs_end_well()
 
-    def on_the_pservers(self, make):
-        model = network()
-        optimizer = weft.torch.DistributedOptimizer(make(model.parameters()), model.named_parameters(), on="pservers")
-        weft.torch.broadcast_parameters(model.state_dict())
-        return model, optimizer
-
-    def test_settings_that_change_on_the_pservers_are_refused_with_their_names(self):
-        def sgd(parameters):
-            return torch.optim.SGD(parameters, 0.1, momentum=0.9, weight_decay=0.01)
-
-        def adam(parameters):
-            return torch.optim.Adam([{"params": list(parameters)}], 0.01)
-
-        changes = [(sgd, "lr", 0.01), (sgd, "momentum", 0.5), (sgd, "weight_decay", 0), (sgd, "nesterov", True)]
-        changes += [(sgd, "dampening", 0.1), (adam, "betas", (0.8, 0.999)), (adam, "eps", 1e-3)]
-        changes += [(adam, "amsgrad", True)]
-        weft.close()
-        for make, key, value in changes:
-            weft.init(pservers=self.pserver())
-            model, optimizer = self.on_the_pservers(make)
-            train(model, optimizer, 1)
-            group = optimizer.param_groups[0]
-            before, group[key] = group[key], value
-            text = "%s of parameter group 0 was %s when the job began and is %s" % (key, before, value)
-            with self.assertRaisesRegex(weft.UnsupportedError, re.escape(text) + ".*on='workers'"):
-                train(model, optimizer, 1)
-            group[key] = before  # nothing was pushed: it goes on
-            train(model, optimizer, 1)
-            weft.close()
-            self.jobs_end_well()
-
-    def test_schedulers_on_the_pservers_are_refused_when_they_first_change_something(self):
-        model, optimizer = self.on_the_pservers(lambda p: torch.optim.SGD(p, 0.1))
-        schedule = torch.optim.lr_scheduler.StepLR(optimizer, 2, gamma=0.5)
-        for _ in range(2):
-            train(model, optimizer, 1)
-            schedule.step()
-        with self.assertRaisesRegex(weft.UnsupportedError, r"lr of parameter group 0 was 0\.1 .* and is 0\.05"):
-            train(model, optimizer, 1)
-
-    def test_state_on_the_pservers_is_neither_given_nor_taken(self):
-        model, optimizer = self.on_the_pservers(lambda p: torch.optim.Adam(p, 0.01))
-        train(model, optimizer, 1)
-        with self.assertRaisesRegex(weft.UnsupportedError, "state_dict: the optimizer's state is on the pservers"):
-            optimizer.state_dict()
-        kept = torch.optim.Adam(network().parameters(), 0.01).state_dict()
-        with self.assertRaisesRegex(weft.UnsupportedError, "load_state_dict: the optimizer's state is on the pservers"):
-            optimizer.load_state_dict(kept)
-
     def test_state_at_the_workers_is_the_optimizers_own(self):
         model = network()
         its = torch.optim.Adam(model.parameters(), 0.01)
@@ -459,24 +402,6 @@ class Here(support.Case):
         its.load_state_dict(optimizer.state_dict())
         self.assertTrue(torch.equal(train(model, optimizer, 2), train(other, its, 2)))
         optimizer.load_state_dict(its.state_dict())
-
-    def test_parameters_that_others_write_to_on_the_pservers_are_refused(self):
-        def move(model):
-            model[2].weight.data = model[2].weight.data.clone()
-
-        def write(model):
-            with torch.no_grad():
-                model[2].weight.add_(1)
-
-        weft.close()
-        for change in (lambda model: model.load_state_dict(network().state_dict()), move, write):
-            weft.init(pservers=self.pserver())
-            model, optimizer = self.on_the_pservers(lambda p: torch.optim.SGD(p, 0.1))
-            train(model, optimizer, 2)
-            change(model)
-            with self.assertRaisesRegex(weft.UnsupportedError, r"parameter \d\.weight was written to, or moved"):
-                train(model, optimizer, 1)
-            weft.close()
 
     def test_a_group_that_is_added_is_refused(self):
         for on in ("workers", "pservers"):

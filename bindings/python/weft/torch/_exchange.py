@@ -3,27 +3,32 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
 import torch
 
 import weft
+from weft import _tensors
 from weft.embedding import embeddings_of
 from weft.errors import InvalidError, UnsupportedError
 from weft.session import Session, Tensor
 
 MEAN = {"grad_reduce": "mean"}  # of the library: with a sample of each trainer, over trainers
+TYPED = (torch.float64, torch.bfloat16, torch.float16)  # that are summed by weft.all_reduce
 OPEN, PUSHED, ANSWERED = range(3)
 _REDUCE_MAX = 256
 
 
 class Slot:
-    """A parameter of the model and the tensor that stands for it."""
+    """A parameter of the model and the tensor that stands for it. None for a parameter that is not
+    float32: its gradient stays where it is, and is summed over the trainers when all are there."""
 
-    def __init__(self, name: str, parameter: torch.Tensor, tensor: Tensor) -> None:
+    def __init__(self, name: str, parameter: torch.Tensor, tensor: Optional[Tensor]) -> None:
         self.name = name
         self.parameter = parameter
         self.tensor = tensor
+        self.is_copied = not parameter.is_contiguous()  # its values cannot lie in weft's memory
+        self.skipped = 0  # steps of the session that were none of its optimizer on the pservers
         self.state = OPEN  # of this step
         self.passes = 0  # backward passes of this step
         self.version = 0  # of the gradient, when it was pushed
@@ -31,15 +36,28 @@ class Slot:
         self.written = 0  # version of the parameter, when nobody but weft had written to it
 
     def take_views(self) -> None:
+        assert self.tensor is not None
         self.param = torch.from_numpy(self.tensor.param)
         self.grad = torch.from_numpy(self.tensor.grad)
+
+    def change(self, numbers: Mapping[str, float]) -> None:
+        """Of its optimizer on the pservers, from the next step on."""
+        assert self.tensor is not None
+        self.tensor.change(**numbers)
+        if "updates" in numbers:
+            self.skipped = self.tensor.session.steps - int(numbers["updates"])
+
+    def updates(self) -> int:
+        """Steps that its optimizer on the pservers has made."""
+        assert self.tensor is not None
+        return self.tensor.session.steps - self.skipped
 
     def sum_of_bits(self) -> int:
         return int(self.grad.view(torch.int32).sum())
 
     def is_as_pushed(self) -> bool:
         """Whether nobody has changed or replaced the gradient since. `.data` has no version."""
-        return (
+        return self.tensor is None or (
             self.parameter.grad is self.grad
             and self.grad._version == self.version
             and (self.bits is None or self.bits == self.sum_of_bits())
@@ -57,28 +75,39 @@ class Exchange:
     pushes_rows = True
     pushes_tensors = True
 
-    def __init__(self, named: Iterable[Tuple[str, torch.Tensor]], settings: Mapping[str, Any]) -> None:
+    def __init__(
+        self, named: Iterable[Tuple[str, torch.Tensor]], settings: Mapping[str, Any], on_pservers: bool = False
+    ) -> None:
         self.session: Session = weft.session()
         if getattr(self.session, "_torch", None) is not None:
             raise InvalidError("this session has a DistributedOptimizer or HookState already")
-        self.on_pservers = settings is not MEAN
+        self.on_pservers = on_pservers
         self.session._open_again(settings)
         self.slots: List[Slot] = []
         self.started = False
         self.begun = False
         self.ready = False
         self.pushed = 0  # slots that are not open
-        self.pairs = [(name, parameter) for name, parameter in named if parameter.requires_grad]
+        self.on_start: Callable[[], None] = lambda: None
+        # Empty ones have nothing to exchange.
+        self.pairs = [(name, p) for name, p in named if p.requires_grad and p.numel() > 0]
         if not self.pairs and self.pushes_tensors:
             raise InvalidError("no parameter of the model requires a gradient")
         self.session._torch = self  # type: ignore[attr-defined]
 
     def declare(self, settings_of: Callable[[torch.Tensor], Dict[str, float]]) -> None:
         for name, parameter in self.pairs:
-            check(name, parameter)
+            check(name, parameter, () if self.on_pservers else TYPED)
+            if parameter.dtype != torch.float32:
+                self.slots.append(Slot(name, parameter, None))
+                continue
             settings: Dict[str, Any] = settings_of(parameter) if self.on_pservers else {"reduce": True}
             tensor = self.session.empty(tuple(parameter.shape), name=name, **settings)
             self.slots.append(Slot(name, parameter, tensor))
+
+    def tensors(self) -> List[Slot]:
+        """Those with one."""
+        return [slot for slot in self.slots if slot.tensor is not None]
 
     def start(self, others: Mapping[str, torch.Tensor]) -> None:
         """Trainer 0's parameters, and `others` of its state, become everybody's."""
@@ -91,22 +120,65 @@ class Exchange:
             for name, tensor in still.items():
                 others[name].copy_(torch.from_numpy(tensor.param))
             self.give_first()
+        for slot in self.slots:
+            if slot.tensor is None:
+                _broadcast(self.session, slot.parameter)
         self.started = True
+
+    def set_values(self) -> None:
+        """Trainer 0's parameters become everybody's, in the middle of the job."""
+        if not self.on_pservers:
+            for _, parameter in self.pairs:
+                _broadcast(self.session, parameter)
+            return
+        with torch.no_grad():
+            self.assign(0, [slot.parameter for slot in self.slots])
+            self.give_values()
+
+    def assign(self, array: int, values: Sequence[Optional[torch.Tensor]]) -> None:
+        """Trainer 0's values, or array - 1 of its state, take the place of what the pservers have, in a
+        step of its own. None: zeros. The gradients that are there stay, and beside new state the values,
+        which somebody may have written to."""
+        with torch.no_grad():
+            kept = [slot.grad.clone() for slot in self.slots]
+            written = [slot.param.clone() for slot in self.slots] if array > 0 else []
+            for slot in self.slots:
+                assert slot.tensor is not None
+                slot.tensor.assign(array)
+            self.session.step(1)
+            for slot, value in zip(self.slots, values):
+                slot.grad.zero_() if value is None else slot.grad.copy_(value)
+                assert slot.tensor is not None
+                self.session.push(slot.tensor)
+            self.session.wait()
+            for slot, grad in zip(self.slots, kept):
+                slot.grad.copy_(grad)
+                slot.skipped += 1
+            for slot, value in zip(self.slots, written):
+                slot.param.copy_(value)
 
     def take_first(self) -> None:
         """The parameters' values, which the job begins with if they are trainer 0's."""
-        for slot in self.slots:
+        for slot in self.tensors():
             slot.take_views()
             slot.param.copy_(slot.parameter)
 
     def give_first(self) -> None:
         """Trainer 0's, to the parameters; and gradients get their places."""
-        for slot in self.slots:
-            if self.on_pservers:
-                slot.parameter.data = slot.param
-            else:
-                slot.parameter.copy_(slot.param)
+        for slot in self.tensors():
             slot.parameter.grad = slot.grad
+            if not self.on_pservers:
+                slot.parameter.copy_(slot.param)
+        if self.on_pservers:
+            self.give_values()
+
+    def give_values(self) -> None:
+        """Those of the pservers, to the parameters."""
+        for slot in self.slots:
+            if slot.is_copied:
+                slot.parameter.copy_(slot.param)
+            elif slot.parameter.data_ptr() != slot.param.data_ptr():
+                slot.parameter.data = slot.param
             slot.written = slot.parameter._version
 
     def begin(self) -> None:
@@ -118,6 +190,10 @@ class Exchange:
 
     def push(self, slot: Slot) -> None:
         """Its gradient is complete. It is in weft's memory unless somebody has replaced it."""
+        if slot.tensor is None:
+            slot.state = PUSHED
+            self.pushed += 1
+            return
         self.begin()
         grad = slot.parameter.grad
         if grad is not slot.grad:
@@ -155,12 +231,13 @@ class Exchange:
             self.finish()
             return
         for slot in self.slots:
-            if slot.state == PUSHED and slot.bits is None:
+            if slot.state == PUSHED and slot.bits is None and slot.tensor is not None:
                 slot.bits = slot.sum_of_bits()
 
     def finish(self) -> None:
         """Push what no gradient came for, wait, and have the results in place."""
-        self.begin()
+        if not self.started or self.tensors() or embeddings_of(self.session) is not None:
+            self.begin()
         for slot in self.slots:
             if slot.state == PUSHED and not slot.is_as_pushed():
                 self.spoil(
@@ -174,6 +251,11 @@ class Exchange:
         if self.on_pservers:
             self.end()
             self.forget()
+            with torch.no_grad():
+                for slot in self.slots:
+                    if slot.is_copied:
+                        slot.parameter.copy_(slot.param)
+                        slot.written = slot.parameter._version
             return
         self.take_means()
         if embeddings_of(self.session) is None:
@@ -196,9 +278,13 @@ class Exchange:
         """As they were pushed, mostly: what has come is in the cache."""
         with torch.no_grad():
             for slot in reversed(self.slots):
-                if slot.state == PUSHED:
+                if slot.state == PUSHED and slot.tensor is not None:
                     self.session.wait(slot.tensor)
                     slot.grad.copy_(slot.param)
+                    slot.state = ANSWERED
+            for slot in self.slots:
+                if slot.state == PUSHED:
+                    _sum_typed(self.session, slot)
                     slot.state = ANSWERED
 
     def forget(self) -> None:
@@ -216,22 +302,49 @@ class Exchange:
     def check_parameters(self) -> None:
         """On the pservers: what others have written to them the next step would undo."""
         for slot in self.slots:
-            if slot.parameter._version != slot.written or slot.parameter.data_ptr() != slot.param.data_ptr():
+            moved = not slot.is_copied and slot.parameter.data_ptr() != slot.param.data_ptr()
+            if slot.parameter._version != slot.written or moved:
                 raise UnsupportedError(
                     "parameter %s was written to, or moved, since the last step: its values are on the "
-                    "pservers, and the next step would undo that; load a model before "
-                    "weft.torch.broadcast_parameters, or use on='workers'" % slot.name
+                    "pservers, and the next step would undo that; call "
+                    "weft.torch.broadcast_parameters(model.state_dict()) on all trainers, which gives "
+                    "trainer 0's to the pservers, or use on='workers'" % slot.name
                 )
 
 
-def check(name: str, parameter: torch.Tensor) -> None:
-    if parameter.dtype != torch.float32 or parameter.device.type != "cpu":
+def check(name: str, parameter: torch.Tensor, others: Sequence[torch.dtype] = ()) -> None:
+    """`others`: types beside float32 that it may have."""
+    if (parameter.dtype != torch.float32 and parameter.dtype not in others) or parameter.device.type != "cpu":
+        wanted = ", ".join(["float32"] + [str(dtype).replace("torch.", "") for dtype in others])
         raise InvalidError(
-            "parameter %s: it is %s on %s; float32 on the CPU is needed"
-            % (name, parameter.dtype, parameter.device)
+            "parameter %s: it is %s on %s; %s on the CPU is needed%s"
+            % (
+                name,
+                parameter.dtype,
+                parameter.device,
+                wanted,
+                "" if others or parameter.dtype not in TYPED else ", or DistributedOptimizer(on='workers')",
+            )
         )
-    if not parameter.is_contiguous():
-        raise InvalidError("parameter %s: it is not contiguous" % name)
+    if torch.empty_like(parameter).stride() != parameter.stride():
+        raise InvalidError(
+            "parameter %s: its memory has gaps or overlaps (shape %s, strides %s): give parameter.contiguous()"
+            % (name, tuple(parameter.shape), parameter.stride())
+        )
+
+
+def _sum_typed(session: Session, slot: Slot) -> None:
+    """The mean of gradients that are not float32; zeros where there is none, as for the others."""
+    parameter = slot.parameter
+    if parameter.grad is None:
+        parameter.grad = torch.zeros_like(parameter)
+    if parameter.grad.dtype != parameter.dtype or parameter.grad.layout != torch.strided:
+        raise InvalidError(
+            "tensor %s, gradient: it is %s, %s; strided %s is needed"
+            % (slot.name, parameter.grad.layout, parameter.grad.dtype, parameter.dtype)
+        )
+    kind = _tensors.element_types()[parameter.dtype]
+    _tensors.all_reduce(session, parameter.grad, kind, session._operations["mean"])
 
 
 def _check_grad(slot: Slot, grad: Optional[torch.Tensor]) -> None:
@@ -258,26 +371,31 @@ def _exchange() -> Exchange:
 def broadcast_parameters(
     state: Union[Mapping[str, torch.Tensor], Iterable[Tuple[str, torch.Tensor]]], root_rank: int = 0
 ) -> None:
-    """Start the job: trainer 0's values of a state_dict become everybody's, parameters and buffers.
-    To be called once, after DistributedOptimizer, by all trainers, with the same names."""
+    """Trainer 0's values of a state_dict become everybody's, parameters and buffers. To be called after
+    DistributedOptimizer by all trainers, with the same names: the first call starts the job. Later
+    ones set values in the middle of it, after model.load_state_dict, say."""
     if root_rank != 0:
         raise InvalidError("root_rank=%d: trainer 0's values are everybody's" % root_rank)
     exchange = _exchange()
-    if exchange.started:
-        raise InvalidError("broadcast_parameters a second time: the job has started")
     named = {name: value for name, value in dict(state).items() if isinstance(value, torch.Tensor)}
     known = {parameter.data_ptr() for _, parameter in exchange.pairs}
     others = {n: t for n, t in named.items() if t.data_ptr() not in known and t.numel() > 0}
+    if exchange.started:
+        exchange.set_values()
+        for tensor in others.values():
+            _broadcast(exchange.session, tensor)
+        return
     exchange.start({n: t for n, t in others.items() if t.dtype == torch.float32})
     for tensor in (t for t in others.values() if t.dtype != torch.float32):
-        _broadcast_few(exchange.session, tensor)
+        _broadcast(exchange.session, tensor)
+    exchange.on_start()
 
 
-def _broadcast_few(session: Session, tensor: torch.Tensor) -> None:
-    """Counters and the like, as f64: whole numbers up to 2^53 arrive as they are."""
+def _broadcast(session: Session, tensor: torch.Tensor) -> None:
+    """As f64, a few at a time: whole numbers up to 2^53 arrive as they are, and -0 and NaN."""
     flat = tensor.detach().reshape(-1).to(torch.float64).numpy().copy()
     if session.trainer_id != 0:
-        flat[:] = 0
+        flat[:] = -0.0
     for first in range(0, flat.size, _REDUCE_MAX):
         flat[first : first + _REDUCE_MAX] = session.reduce(flat[first : first + _REDUCE_MAX])
     with torch.no_grad():

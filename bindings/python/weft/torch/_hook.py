@@ -99,7 +99,8 @@ class _Run(Exchange):
         values, parameters = bucket.buffer(), bucket.parameters()
         at = values.data_ptr()
         for parameter in parameters:
-            if parameter.grad is None or parameter.grad.data_ptr() != at:
+            # In channels_last the bucket has another order than the indices.
+            if parameter.grad is None or parameter.grad.data_ptr() != at or not parameter.grad.is_contiguous():
                 return False
             at += 4 * parameter.numel()
         places = torch.split(self.grad[where], [parameter.numel() for parameter in parameters])

@@ -3,21 +3,25 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
+import inspect
+from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Tuple
 
 import torch
 
+import weft
 from weft.embedding import embeddings_of
 from weft.errors import InvalidError, UnsupportedError
-from weft.torch._exchange import MEAN, OPEN, Exchange, Slot
-from weft.torch._pservers import on_pservers, settings_of
+from weft.torch._exchange import MEAN, OPEN, TYPED, Exchange, Slot
+from weft.torch._pservers import OnPservers
 
 
 class _Distributed:
     """What DistributedOptimizer puts before the methods of the optimizer that it was given."""
 
     _weft: Exchange
-    _weft_groups: List[Dict[str, Any]]
+    _weft_pservers: Optional[OnPservers]
+    param_groups: Any
+    state: Any
 
     def synchronize(self) -> None:
         """Have the mean gradients in `.grad` before step: to clip them, say. Optimizer at the workers.
@@ -27,21 +31,67 @@ class _Distributed:
         if not self._weft.ready:
             self._weft.finish()
 
-    def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:
+    def step(self, closure: Optional[Callable[[], Any]] = None, grad_scaler: Any = None) -> Any:
+        """grad_scaler: what GradScaler.step gives to an optimizer that supports it, which is one on the
+        pservers: a gradient of any trainer that is not finite leaves the step out on all, in one more
+        round, and the scaler of each is told so. At the workers the means show it to each scaler."""
         loss = None
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        if self._weft.on_pservers:
-            self._weft_check_groups()
+        if self._weft_pservers is not None:
+            self._weft_pservers.check_groups()
             self._weft.check_parameters()
-            self._weft.finish()
+            if not self._weft_skips(grad_scaler):
+                self._weft_pservers.change(self._weft.slots)
+                self._weft.finish()
         else:
             self.synchronize()
             self._weft.end()
             super().step()  # type: ignore[misc]
             self._weft.forget()
         return loss
+
+    @property
+    def _step_supports_amp_scaling(self) -> bool:
+        """Which a GradScaler asks for: whether step itself looks at what it has found."""
+        return self._weft_pservers is not None
+
+    def _weft_skips(self, grad_scaler: Any) -> bool:
+        """Whether some trainer's scaler has found a gradient that is not finite. Their scalers may speak
+        either of PyTorch's languages: step(grad_scaler=), or the attributes grad_scale and found_inf."""
+        found: Any = getattr(self, "found_inf", None)
+        if grad_scaler is not None:
+            state = grad_scaler._per_optimizer_states[id(self)]
+            if state["stage"].name == "READY":
+                grad_scaler.unscale_(self)
+            found = list(state["found_inf_per_device"].values())
+        elif found is not None:
+            found = [found]
+        else:
+            return False
+        assert self._weft_pservers is not None
+        self._weft_check_scaler(self._weft_pservers.mode)
+        total = self._weft.session.reduce([sum(float(one) for one in found)])[0]
+        for one in found:
+            one.fill_(float(total > 0))
+        scale = getattr(self, "grad_scale", None)
+        if total == 0 and scale is not None and grad_scaler is None:
+            for slot in self._weft.slots:
+                if slot.parameter.grad is not None:
+                    slot.parameter.grad.mul_(1.0 / float(scale))
+        return bool(total > 0)
+
+    def _weft_check_scaler(self, mode: str) -> None:
+        if mode != "sync":
+            raise UnsupportedError(
+                "GradScaler: in dense_mode %s trainers have no step in common that all could leave out; use "
+                "dense_mode sync, or on='workers'" % mode
+            )
+        if embeddings_of(self._weft.session) is not None:
+            raise UnsupportedError(
+                "GradScaler: rows of embeddings are fetched for the step, which cannot be left out; use on='workers'"
+            )
 
     def zero_grad(self, set_to_none: bool = False) -> None:
         """In place: the gradients are in weft's memory, whatever set_to_none says. Means that no step
@@ -66,18 +116,46 @@ class _Distributed:
                 slot.parameter.grad.zero_()
 
     def state_dict(self) -> Dict[str, Any]:
-        self._weft_has_state("state_dict", "would hold nothing of it")
-        return super().state_dict()  # type: ignore[misc, no-any-return]
+        """With the pservers' state in PyTorch's form, which is fetched: between two steps, by any trainer."""
+        if self._weft_pservers is None or not self._weft.started:
+            return super().state_dict()  # type: ignore[misc, no-any-return]
+        self._weft_pservers.check_state("state_dict")
+        self.state.update(self._weft_pservers.state(self._weft.slots))
+        try:
+            return super().state_dict()  # type: ignore[misc, no-any-return]
+        finally:
+            self.state.clear()
 
     def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
-        self._weft_has_state("load_state_dict", "would change nothing of it")
+        """On the pservers by all trainers together, with the same contents: trainer 0's arrays go to the
+        pservers, in a step of the session for each array of the optimizer's state."""
+        if self._weft_pservers is None:
+            super().load_state_dict(state_dict)  # type: ignore[misc]
+            return
+        self._weft_pservers.check_state("load_state_dict")
+        if self._weft.started:
+            self._weft_pservers.check_values("load_state_dict")
+        self._weft_pservers.check_loaded(state_dict)
         super().load_state_dict(state_dict)  # type: ignore[misc]
+        if self._weft.started:
+            self._weft_put_state()
 
-    def _weft_has_state(self, call: str, why: str) -> None:
-        if self._weft.on_pservers:
-            raise UnsupportedError(
-                "%s: the optimizer's state is on the pservers, and this %s; use on='workers'" % (call, why)
-            )
+    def _weft_put_state(self) -> None:
+        """What was loaded, to the pservers."""
+        assert self._weft_pservers is not None
+        if self.state:
+            self._weft_pservers.check_values("load_state_dict")
+            self._weft_pservers.put_state(self._weft, self.state)
+            self.state.clear()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """A copy, and what is unpickled, is the optimizer without weft: of the class that it had, with its
+        state, which is fetched from the pservers."""
+        state = {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}  # type: ignore[attr-defined]
+        if self._weft_pservers is not None and self._weft.started:
+            self._weft_pservers.check_state("pickling or copying the optimizer")
+            state["state"] = self._weft_pservers.state(self._weft.slots)
+        return _new, (self.__class__.__mro__[2],), state
 
     def add_param_group(self, param_group: Dict[str, Any]) -> None:
         raise UnsupportedError(
@@ -85,24 +163,10 @@ class _Distributed:
             "weft.torch.DistributedOptimizer"
         )
 
-    def _weft_check_groups(self) -> None:
-        """The pservers have the settings that the job began with. What a scheduler keeps in a group
-        besides (initial_lr) is its own."""
-        groups = settings_of(self)  # type: ignore[arg-type]
-        for number, (before, now) in enumerate(zip(self._weft_groups, groups)):
-            for key, value in before.items():
-                if key not in now or now[key] != value:
-                    raise UnsupportedError(
-                        "%s of parameter group %d was %s when the job began and is %s: the optimizer is on the "
-                        "pservers, which go on with what it was; put it back, use a schedule of theirs for the "
-                        "rate (weft.init(schedule=...)), or on='workers'"
-                        % (key, number, value, now.get(key, "gone"))
-                    )
-        if len(groups) != len(self._weft_groups):
-            raise UnsupportedError(
-                "the optimizer had %d parameter groups when the job began and has %d: it is on the pservers; use "
-                "on='workers'" % (len(self._weft_groups), len(groups))
-            )
+
+def _new(kind: Any) -> Any:
+    """What a copy of an optimizer begins with."""
+    return kind.__new__(kind)
 
 
 def DistributedOptimizer(
@@ -119,8 +183,8 @@ def DistributedOptimizer(
     the others are lent until then: call optimizer.synchronize() before `.grad` is touched. Who does
     not is told so, and the job ends. on="pservers": gradients are pushed in step, as they are then,
     the pservers apply them, and the model's parameters, which lie in weft's memory then, are fresh;
-    that is for SGD, Adam and AdamW. The state of these stays on the pservers, with the settings that
-    the job began with: what would change them is refused. on="ddp": for a model with weft.torch.Embedding
+    that is for SGD, Adam and AdamW. Numbers that a scheduler changes in param_groups go to the pservers
+    with the next step, on all trainers alike; state_dict fetches their state. on="ddp": for a model with weft.torch.Embedding
     whose other parameters DistributedDataParallel exchanges, or nobody does: step pushes the rows'
     gradients alone, and then makes the optimizer's own step. To be called after weft.init and before
     broadcast_parameters, with the same model on all trainers.
@@ -130,27 +194,52 @@ def DistributedOptimizer(
         raise InvalidError("on=%r: 'workers', 'pservers' or 'ddp' is needed" % on)
     if backward_passes_per_step < 1:
         raise InvalidError("backward_passes_per_step=%d: at least 1" % backward_passes_per_step)
-    settings, of_parameter = on_pservers(optimizer) if on == "pservers" else (MEAN, lambda _: {})
+    _check_closure(optimizer)
+    pservers = OnPservers(optimizer, weft.session()) if on == "pservers" else None
     if on == "ddp":
         exchange: Exchange = _RowsAlone((), MEAN)
+    elif pservers is not None:
+        exchange = Exchange(named_parameters, pservers.settings(), on_pservers=True)
     else:
-        exchange = Exchange(named_parameters, settings)
+        named_parameters = list(named_parameters)
+        exchange = Exchange(named_parameters, _settings_at_workers(named_parameters))
+    if on != "ddp":
         _check_groups(optimizer, exchange)
-    exchange.declare(of_parameter)
+    exchange.declare(pservers.of_parameter if pservers is not None else lambda _: {})
     kind = type(optimizer.__class__.__name__, (_Distributed, optimizer.__class__), {})
     optimizer.__class__ = kind
     optimizer._weft = exchange  # type: ignore[attr-defined]
-    optimizer._weft_groups = settings_of(optimizer)  # type: ignore[attr-defined]
+    optimizer._weft_pservers = pservers  # type: ignore[attr-defined]
+    if pservers is not None:
+        exchange.on_start = optimizer._weft_put_state  # type: ignore[attr-defined]
     if on == "workers":
         for slot in exchange.slots:
             _push_in_backward(exchange, slot, backward_passes_per_step)
     return optimizer
 
 
+def _check_closure(optimizer: torch.optim.Optimizer) -> None:
+    """LBFGS evaluates the loss as often as it likes, and goes where the loss of its own data tells it."""
+    closure = inspect.signature(type(optimizer).step).parameters.get("closure")
+    if closure is not None and closure.default is inspect.Parameter.empty:
+        raise UnsupportedError(
+            "%s: its step evaluates the loss itself, of each trainer's own data, so trainers would part; use an "
+            "optimizer whose step does not need a closure" % type(optimizer).__name__
+        )
+
+
+def _settings_at_workers(named: Iterable[Tuple[str, torch.Tensor]]) -> Mapping[str, Any]:
+    """Gradients that are not float32 are summed through the ring of weft.all_reduce."""
+    typed = any(parameter.requires_grad and parameter.dtype in TYPED for _, parameter in named)
+    if typed and weft.session().setting("all_reduce_ring").strip("0B ") == "":
+        return dict(MEAN, all_reduce_ring="4MiB")
+    return MEAN
+
+
 def _check_groups(optimizer: torch.optim.Optimizer, exchange: Exchange) -> None:
     """What is optimized is what is exchanged."""
     parameters = (parameter for group in optimizer.param_groups for parameter in group["params"])
-    wanted = {id(parameter) for parameter in parameters if parameter.requires_grad}
+    wanted = {id(p) for p in parameters if p.requires_grad and p.numel() > 0}
     for name, parameter in exchange.pairs:
         if id(parameter) not in wanted:
             raise InvalidError("parameter %s is not one of the optimizer's" % name)

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""usage: torch_contract_member.py PSERVERS TRAINER_ID FILE
+One of two trainers of test_torch_contract.py, which is also what they import: under a scaler, with an
+infinite gradient of trainer 1 in step 1, a rate that changes, values that are set; in the end with rates
+that differ. FILE gets what came of it."""
+
+import enum
+import sys
+
+import torch
+
+import weft
+import weft.torch
+
+STEPS = 4
+
+
+class Stage(enum.Enum):
+    READY = 0
+    UNSCALED = 1
+    STEPPED = 2
+
+
+class Scaler:
+    """What torch.cuda.amp.GradScaler does with an optimizer, for the CPU, where 1.13 has none. `attributes`:
+    as later versions, which set grad_scale and found_inf, and read found_inf again in update."""
+
+    def __init__(self, attributes):
+        self.attributes, self.factor = attributes, 512.0
+        self._per_optimizer_states = {}
+
+    def state_of(self, optimizer):
+        new = {"stage": Stage.READY, "found_inf_per_device": {}}
+        return self._per_optimizer_states.setdefault(id(optimizer), new)
+
+    def scale(self, loss):
+        return loss * self.factor
+
+    def look(self, optimizer, by):
+        found = torch.zeros(1)
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    found.fill_(max(found.item(), float(not torch.isfinite(parameter.grad).all())))
+                    parameter.grad.mul_(by)
+        self.state_of(optimizer)["found_inf_per_device"] = {"cpu": found}
+
+    def unscale_(self, optimizer):
+        state = self.state_of(optimizer)
+        if state["stage"] is not Stage.READY:
+            raise RuntimeError("unscale_() has already been called on this optimizer since the last update().")
+        self.look(optimizer, 1 / self.factor)
+        state["stage"] = Stage.UNSCALED
+
+    def step(self, optimizer):
+        state = self.state_of(optimizer)
+        if getattr(optimizer, "_step_supports_amp_scaling", False):
+            if self.attributes:
+                if state["stage"] is Stage.READY:
+                    self.look(optimizer, 1.0)
+                optimizer.grad_scale = self.factor if state["stage"] is Stage.READY else None
+                optimizer.found_inf = state["found_inf_per_device"]["cpu"]
+                optimizer.step()
+                del optimizer.grad_scale, optimizer.found_inf
+            else:
+                optimizer.step(grad_scaler=self)
+            return
+        if state["stage"] is Stage.READY:
+            self.unscale_(optimizer)
+        if not sum(found.item() for found in state["found_inf_per_device"].values()):
+            optimizer.step()
+
+    def update(self):
+        found = [found.item() for state in self._per_optimizer_states.values() for found in state["found_inf_per_device"].values()]
+        self.factor *= 0.5 if sum(found) else 1
+        self._per_optimizer_states.clear()
+
+
+def network(seed=3):
+    torch.manual_seed(seed)
+    return torch.nn.Sequential(torch.nn.Linear(6, 5), torch.nn.Tanh(), torch.nn.Linear(5, 2))
+
+
+def loss(model, step, number=0):
+    generator = torch.Generator().manual_seed(10 * step + number)
+    x, y = torch.randn(8, 6, generator=generator), torch.randn(8, 2, generator=generator)
+    return torch.nn.functional.mse_loss(model(x), y)
+
+
+def make(model):
+    return torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
+
+
+def alone():
+    """What both come to: without step 1, with the mean of both gradients."""
+    model = network()
+    optimizer = make(model)
+    for step in (0, 2, 3):
+        optimizer.zero_grad()
+        if step == 2:
+            optimizer.param_groups[0].update(lr=0.05, momentum=0.5)
+        if step == 3:
+            model.load_state_dict(network(8).state_dict())
+        for number in range(2):
+            (loss(model, step, number) / 2).backward()
+        optimizer.step()
+    return model.state_dict()
+
+
+def scaled_steps(number):
+    model = network()
+    optimizer = weft.torch.DistributedOptimizer(make(model), model.named_parameters(), on="pservers")
+    weft.torch.broadcast_parameters(model.state_dict())
+    scaler, factors = Scaler(False), []
+    for step in range(STEPS):
+        factors.append(scaler.factor)
+        optimizer.zero_grad()
+        if step == 2:
+            optimizer.param_groups[0].update(lr=0.05, momentum=0.5)
+        if step == 3:
+            model.load_state_dict(network(8 + number).state_dict())
+            weft.torch.broadcast_parameters(model.state_dict())
+        scaler.scale(loss(model, step, number)).backward()
+        if (step, number) == (1, 1):
+            model[2].bias.grad[0] = float("nan")
+        scaler.step(optimizer)
+        scaler.update()
+    return model, optimizer, factors
+
+
+def differ(model, optimizer, number):
+    optimizer.param_groups[0]["lr"] = 0.01 * (1 + number)
+    loss(model, 0, number).backward()
+    try:
+        optimizer.step()
+    except weft.Error as error:
+        return str(error)
+    return ""
+
+
+def main():
+    where, number, file = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+    weft.init(pservers=where, num_gradient_servers=2, trainer_id=number, all_reduce_ring="64KiB", log=lambda *_: None)
+    model, optimizer, factors = scaled_steps(number)
+    found = []
+    for dtype in (torch.float64, torch.bfloat16):
+        value = torch.full((3,), float(number), dtype=dtype)
+        weft.torch.all_reduce(value, "mean")
+        found.append((value[0].item(), str(value.dtype)))
+    state = {name: value.clone() for name, value in model.state_dict().items()}
+    torch.save(
+        {"model": state, "factors": factors, "typed": found, "differs": differ(model, optimizer, number)}, file
+    )
+
+
+if __name__ == "__main__":
+    main()
