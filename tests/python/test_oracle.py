@@ -251,6 +251,74 @@ class Oracle(support.Case):
             with self.subTest(method=method):
                 self.of_changes(method, 1 + i % 2, ("tcp", "shm")[i // 2 % 2], i % (1 + states))
 
+    def test_more_numbers_may_change_in_a_step_than_a_message_holds(self):
+        """Of every second tensor to a rate of 0: it stays, the others move by their gradient of 1."""
+        where, found = self.pserver(2, lanes=2), {}
+
+        def train(number):
+            with weft.Session(
+                pservers=where, ports_num=2, num_gradient_servers=2, trainer_id=number, optimizer="torch_sgd",
+                learning_rate=1, momentum=0.5, log=lambda *_: None
+            ) as session:  # fmt: skip
+                tensors = [session.empty((3,), name="t%d" % i) for i in range(120)]
+                session.start()
+                for i in range(0, 120):
+                    tensors[i].change(decay=0, momentum=0, learning_rate=i % 2)
+                for tensor in tensors:
+                    tensor.grad[:] = 1
+                session.exchange()
+                found[number] = [tensor.param[0] for tensor in tensors]
+
+        self.in_threads(2, train)
+        self.jobs_end_well()
+        self.assertEqual(found[0], [-2.0 * (i % 2) for i in range(120)])
+        self.assertEqual(found[1], found[0])
+
+    def refuses(self, text, call, *arguments, error=None, **numbers):
+        with self.assertRaisesRegex(error or weft.InvalidError, text):
+            call(*arguments, **numbers)
+
+    def test_what_cannot_be_changed_is_refused_by_name(self):
+        with weft.Session(optimizer="adam") as session:
+            w = session.empty((3,), name="w")
+            kept = [session.empty((3,), name="s", static=True), session.empty((3,), name="r", reduce=True)]
+            for tensor, what in zip(kept, ("s is static, and has no optimizer", "r is only reduced, and has no")):
+                self.refuses(what, tensor.change, learning_rate=1)
+                self.refuses(what, tensor.assign)
+            self.refuses('w: "rate" is no number of an optimizer: give learning_rate', w.change, rate=1)
+            self.refuses("w: momentum 0.5: the optimizer adam has no momentum", w.change, momentum=0.5)
+            self.refuses("w: beta1 1: ", w.change, beta1=1)
+            self.refuses("w: learning_rate nan", w.change, learning_rate=float("nan"))
+            self.refuses("w: updates 1.5: must be a whole number", w.change, updates=1.5)
+            self.refuses("tensor w, decay: 'much' is no number", w.change, decay="much")
+            self.refuses("w: the assigned array 3: must be a whole number from 0", w.assign, 3)
+        for settings, text in (
+            ({"dense_mode": "async"}, "w: pushes of w are applied as they arrive, so there is no step"),
+            ({"dense_mode": "local", "local_steps": 2}, "w: with local steps each trainer applies its gradients itself"),
+        ):
+            with weft.Session(**settings) as session:
+                self.refuses(text, session.empty((3,), name="w").change, learning_rate=1)
+        for settings, text in (
+            ({"dense_wire": "bf16"}, "w: gradients travel in 16 bits"),
+            ({"average_window": 0.5, "max_average_window": 4}, "w: averages are kept of its values"),
+        ):
+            with weft.Session(**settings) as session:
+                w = session.empty((3,), name="w")
+                w.change(learning_rate=1)
+                self.refuses(text, w.assign)
+        with weft.Session(pservers=self.pserver(), log=lambda *_: None) as session:
+            w = session.empty((3,), name="w")
+            session.start()
+            session.step(1)
+            self.refuses("w was not pushed in step 1|w: .*not pushed", w.change, learning_rate=1)
+            session.push(w)
+            session.wait()
+            w.change(learning_rate=2)
+            w.change(learning_rate=0)  # the last one counts
+            w.grad[:] = 1
+            session.exchange()
+            self.assertEqual(list(w.param), [0, 0, 0])
+
     def tables(self):
         """Every method, with settings that each has: [(name, method, settings)]."""
         plain = [{}, {"decay": 0.02, "l1": 0.01}, {"clip": 0.3, "l2": 0.05, "decay": 0.1}]

@@ -127,6 +127,15 @@ class Contract(support.Case):
             group["lr"], group["betas"], group["eps"], group["weight_decay"] = adam[step]
 
         self.beside_pytorch(two_groups(torch.optim.SGD, lr=0.1, momentum=0.9), change_sgd)
+
+        def begin_a_momentum(optimizer, step):
+            if step == 0:
+                optimizer.param_groups[1]["momentum"] = 0
+            if step == 2:  # the first gradient of a momentum is not dampened
+                optimizer.param_groups[1].update(momentum=0.5, dampening=0.75)
+
+        self.begin()
+        self.beside_pytorch(two_groups(torch.optim.SGD, lr=0.1, momentum=0.9), begin_a_momentum)
         for kind in (torch.optim.Adam, torch.optim.AdamW):
             self.begin()
             self.beside_pytorch(two_groups(kind, lr=0.01), change_adam, off=2e-5)
@@ -164,13 +173,20 @@ class Contract(support.Case):
                 model, optimizer = self.distributed(make)
                 one_step(model, optimizer, 0)
                 steps = weft.session().steps
-                group = optimizer.param_groups[1]
+                plain = network()
+                its = make(plain)
+                one_step(plain, its, 0)
+                group, rate = optimizer.param_groups[1], optimizer.param_groups[1]["lr"]
                 before, group[key] = group[key], value
+                if key in ("eps", "betas"):
+                    group["lr"] = 0.5  # which was right, and must not stay
                 with self.assertRaisesRegex((weft.UnsupportedError, weft.InvalidError), text):
                     one_step(model, optimizer, 1)
                 self.assertEqual(weft.session().steps, steps)
-                group[key] = before
+                group["lr"], group[key] = rate, before
                 one_step(model, optimizer, 1)
+                one_step(plain, its, 1)
+                self.near(model, plain)
                 weft.close()
                 self.jobs_end_well()
 
@@ -275,6 +291,7 @@ class Contract(support.Case):
                 one_step(model, optimizer, step)
                 one_step(plain, its, step)
                 self.near(model, plain)
+                self.assertEqual(optimizer.state_dict()["state"][0]["step"].item(), step + 1)
 
     def test_an_infinite_gradient_skips_the_step_under_a_scaler(self):
         """With one trainer; Agreement has two. A scaler speaks one of two languages."""
@@ -374,6 +391,24 @@ class Contract(support.Case):
         with self.assertRaisesRegex(weft.InvalidError, "parameter w: its memory has gaps or overlaps"):
             weft.torch.DistributedOptimizer(torch.optim.SGD([overlapping], 0.1), [("w", overlapping)])
 
+    def test_the_hook_exchanges_parameters_in_channels_last(self):
+        with tempfile.NamedTemporaryFile() as file:
+            torch.distributed.init_process_group("gloo", init_method="file://" + file.name, rank=0, world_size=1)
+            self.addCleanup(torch.distributed.destroy_process_group)
+            for views in (False, True):
+                self.begin()
+                model, plain = self.convolution(), self.convolution()
+                state = weft.torch.HookState(model)
+                whole = torch.nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=views)
+                whole.register_comm_hook(state, weft.torch.push_pull_hook)
+                for step in range(4):
+                    x = torch.randn(2, 3, 4, 4, generator=torch.Generator().manual_seed(step))
+                    for net, its in ((whole, model), (plain, plain)):
+                        its.zero_grad()
+                        net(x.to(memory_format=torch.channels_last)).pow(2).sum().backward()
+                    for one, other in zip(model.parameters(), plain.parameters()):
+                        self.assertTrue(torch.allclose(one.grad, other.grad, rtol=1e-5, atol=1e-6))
+
     def test_parameters_that_are_not_float32_work_at_the_workers(self):
         for dtype in (torch.float64, torch.bfloat16):
             self.begin()
@@ -419,23 +454,38 @@ class Contract(support.Case):
 class Agreement(support.Case):
     """Two trainers: what they do alike, and what happens when they differ."""
 
-    def test_two_trainers_skip_and_change_alike_and_one_that_differs_is_named(self):
+    def both(self, mode):
         where = self.pserver(trainers=2, count=2)
         with tempfile.TemporaryDirectory() as folder:
             files = [os.path.join(folder, "trainer_%d" % number) for number in range(2)]
             script = os.path.join(HERE, "torch_contract_member.py")
             started = [
-                self.run_program(*support.python(script, where, str(number), file)) for number, file in enumerate(files)
+                self.run_program(*support.python(script, mode, where, str(number), file))
+                for number, file in enumerate(files)
             ]
             for member in started:
                 self.ends_well(member)
-            zero, one = [torch.load(file) for file in files]
+            return [torch.load(file) for file in files]
+
+    def test_gradients_that_are_not_float32_are_means_to_the_bit(self):
+        found = self.both("typed")
+        own = [torch_contract_member.typed_gradients(number) for number in range(2)]
+        self.jobs_end_well()
+        for i, dtype in enumerate(torch_contract_member.DTYPES):
+            mean = (own[0][i] + own[1][i]) / 2
+            self.assertEqual(mean.dtype, dtype)
+            self.assertFalse(torch.equal(mean, own[0][i]))
+            for kept in found:
+                gradients, values = kept[i]
+                self.assertTrue(torch.equal(gradients, mean), dtype)
+                self.assertTrue(torch.equal(values, torch.full_like(values, 5)), dtype)  # trainer 0's, set later
+
+    def test_two_trainers_skip_and_change_alike_and_one_that_differs_is_named(self):
+        zero, one = self.both("scaled")
         self.assertEqual(zero["factors"], [512, 512, 256, 256])  # trainer 1's gradient of step 1 was infinite
         self.assertEqual(one["factors"], zero["factors"])
         for name, value in zero["model"].items():
             self.assertTrue(torch.equal(value, one["model"][name]), name)
-        self.assertEqual(zero["typed"], [(0.5, "torch.float64"), (0.5, "torch.bfloat16")])
-        self.assertEqual(one["typed"], zero["typed"])
         wanted = torch_contract_member.alone()
         for name, value in wanted.items():
             self.assertLess((zero["model"][name] - value).abs().max().item(), 2e-6, name)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""usage: torch_contract_member.py PSERVERS TRAINER_ID FILE
-One of two trainers of test_torch_contract.py, which is also what they import: under a scaler, with an
-infinite gradient of trainer 1 in step 1, a rate that changes, values that are set; in the end with rates
-that differ. FILE gets what came of it."""
+"""usage: torch_contract_member.py scaled|typed PSERVERS TRAINER_ID FILE
+One of two trainers of test_torch_contract.py. scaled: under a scaler, with a gradient of trainer 1 in
+step 1 that is not finite, a rate that changes, values that are set; in the end with rates that differ.
+typed: parameters of several types. FILE gets what came of it."""
 
 import enum
 import sys
@@ -138,19 +138,41 @@ def differ(model, optimizer, number):
     return ""
 
 
-def main():
-    where, number, file = sys.argv[1], int(sys.argv[2]), sys.argv[3]
-    weft.init(pservers=where, num_gradient_servers=2, trainer_id=number, all_reduce_ring="64KiB", log=lambda *_: None)
+DTYPES = (torch.float32, torch.float64, torch.bfloat16)
+
+
+def typed_gradients(number):
+    generator = torch.Generator().manual_seed(number)
+    return [torch.randn(300, 5, generator=generator).to(dtype) for dtype in DTYPES]
+
+
+def typed(number):
+    """Of each type, a parameter's gradient after backward, and its value after it was set."""
+    parameters = [torch.nn.Parameter(torch.zeros(300, 5, dtype=dtype)) for dtype in DTYPES]
+    named = [("p%d" % i, p) for i, p in enumerate(parameters)]
+    optimizer = weft.torch.DistributedOptimizer(torch.optim.SGD(parameters, 0.1), named)
+    weft.torch.broadcast_parameters({name: p.data for name, p in named})
+    sum((p * g).sum() for p, g in zip(parameters, typed_gradients(number))).backward()
+    gradients = [p.grad.clone() for p in parameters]
+    optimizer.step()
+    for p in parameters:
+        p.data.fill_(5 + number)
+    weft.torch.broadcast_parameters({name: p.data for name, p in named})
+    return list(zip(gradients, [p.detach().clone() for p in parameters]))
+
+
+def scaled(number):
     model, optimizer, factors = scaled_steps(number)
-    found = []
-    for dtype in (torch.float64, torch.bfloat16):
-        value = torch.full((3,), float(number), dtype=dtype)
-        weft.torch.all_reduce(value, "mean")
-        found.append((value[0].item(), str(value.dtype)))
     state = {name: value.clone() for name, value in model.state_dict().items()}
-    torch.save(
-        {"model": state, "factors": factors, "typed": found, "differs": differ(model, optimizer, number)}, file
-    )
+    return {"model": state, "factors": factors, "differs": differ(model, optimizer, number)}
+
+
+def main():
+    mode, where, number, file = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
+    weft.init(pservers=where, num_gradient_servers=2, trainer_id=number, log=lambda *_: None)
+    torch.save(scaled(number) if mode == "scaled" else typed(number), file)
+    if mode == "typed":  # the other job has ended
+        weft.close()
 
 
 if __name__ == "__main__":

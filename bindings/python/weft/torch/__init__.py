@@ -18,9 +18,10 @@ or under DistributedDataParallel:
     ddp = DistributedDataParallel(model)
     ddp.register_comm_hook(state, weft.torch.push_pull_hook)
 
-CPU tensors of float32. What the workers get is the mean over trainers of what each has: exactly
-((g0 + g1) + g2) + ... in float32, from trainer 0 to the last, divided by their number; NaN and Inf
-pass. The pservers keep no parameters then, and what the optimizer keeps is the trainers' own."""
+CPU tensors of float32; at the workers float64, bfloat16 and float16, too. What the workers get is
+the mean over trainers of what each has: exactly ((g0 + g1) + g2) + ... in float32 (or the other
+type), from trainer 0 to the last, divided by their number; NaN and Inf pass. The pservers keep no
+parameters then, and what the optimizer keeps is the trainers' own."""
 
 from __future__ import annotations
 
