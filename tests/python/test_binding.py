@@ -82,7 +82,7 @@ class Settings(support.Case):
             self.assertIn(text, str(caught.exception))
 
     def test_bad_settings_name_setting_and_value(self):
-        self.refused(["trainer_id 3", "num_gradient_servers"], trainer_id=3, num_gradient_servers=2)
+        self.refused(["trainer_id=3", "num_gradient_servers=2"], trainer_id=3, num_gradient_servers=2)
         self.refused(["trainer_id=-1", "argument"], trainer_id=-1)
         self.refused(["port=70000", "65535"], port=70000)
         self.refused(["ports_num=many"], ports_num="many")

@@ -301,7 +301,7 @@ bad_own_options_are_refused_with_value_and_remedy(void **state)
 	(void)state;
 	opts.num_gradient_servers = 2;
 	opts.trainer_id = 2;
-	refuses(&opts, "trainer_id 2", "num_gradient_servers, which is 2", "below");
+	refuses(&opts, "trainer_id=2", "must be less than", "num_gradient_servers=2");
 	opts = good_opts();
 	opts.progress = (enum weft_progress)5;
 	refuses(&opts, "progress", "5", "thread|caller");
