@@ -238,7 +238,7 @@ what_describes_no_machine_is_refused_with_the_reason(void **state)
 	assert_true(wf_failing_env_is_clean(&failing));
 }
 
-#define MUTANTS 1000
+#define MUTANTS 300
 #define MUTANTS_LONG 10000
 #define XML_BYTES_MAX 65536u
 
