@@ -132,8 +132,8 @@ void wf_loop_init(struct wf_loop *loop, struct wf_env *env, void (*on_wake)(stru
  * left; close has to be called all the same.
  */
 enum weft_status wf_loop_open(struct wf_loop *loop) WEFT_MUST_CHECK;
-/* Accepts a loop that was not opened. Sources need not be removed before; those of a member have to
- * be removed or closed. */
+/* Accepts a loop that was not opened. Sources are removed before it, or children of fork close
+ * whatever has the number of their descriptors by then. */
 void wf_loop_close(struct wf_loop *loop);
 
 /* Adds a descriptor, changes the events for which it is watched, removes it. Closing a descriptor
