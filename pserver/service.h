@@ -399,12 +399,12 @@ wf_admit_peer_of(const struct wf_lane *lane, const struct wf_conn *conn)
 	return peer;
 }
 
-/* absent.c: of trainers that were never here, the others' messages and the end of the job; and the
- * messages about one that is here. */
-/* Of one trainer, refused by one lane and gone from the others: so much earlier ends the former,
- * and the refusal is why the job ends. */
+/* absent.c and admit.c: of one trainer, refused by one lane and gone from the others, so much
+ * earlier ends the former, and the refusal is why the job ends. */
 #define WF_REFUSAL_FIRST_NS (WF_NS_PER_S / 2)
 
+/* absent.c: of trainers that were never here, the others' messages and the end of the job; and the
+ * messages about one that is here. */
 /* The recorded failure is why `hello` was refused. */
 void wf_absent_note_refusal(struct wf_lane *lane, const struct wf_hello *hello);
 /* Its hello was valid, and its connection ended, with the status `how`, before it had joined. */
