@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* change: numbers of tensors' optimizers that the owner changes, and arrays that it replaces, with
- * the next step. They are sent before its STEP, to each lane. Thread: the owner's, and the core's
- * where a function says so. */
+ * the next step. change_send.c sends them. Thread: the owner's. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -9,34 +8,6 @@
 #include "kernels/numbers.h"
 #include "trainer/session/dense.h"
 #include "trainer/session/session.h"
-
-/* Thread: the core's. */
-bool
-wf_change_flush(struct wf_dense_link *dense)
-{
-	struct wf_core *core = wf_core_of(&dense->link);
-	const struct wf_session_changes *changes = &core->changes;
-	if (changes->step != core->step.number) {
-		return true;
-	}
-	if (dense->changes_step != changes->step) {
-		dense->changes_step = changes->step;
-		dense->changes_sent = 0;
-	}
-	while (dense->changes_sent < changes->count) {
-		struct wf_msg_changes msg = {.step = changes->step};
-		uint32_t left = changes->count - dense->changes_sent;
-		msg.count = left < WF_CHANGES_PER_MSG ? left : WF_CHANGES_PER_MSG;
-		memcpy(msg.change, &changes->change[dense->changes_sent],
-		       msg.count * sizeof(*msg.change));
-		wf_msg_change_encode(&msg, &core->end.msg);
-		if (!wf_link_send(&dense->link, &core->end.msg)) {
-			return false;
-		}
-		dense->changes_sent += msg.count;
-	}
-	return true;
-}
 
 /* Has the job steps that all trainers count alike, and is none under way? */
 static enum weft_status

@@ -71,7 +71,7 @@ struct wf_link_codec {
 	void (*copy_in)(struct wf_core *core, const struct wf_dense_slice *slice);
 };
 
-/* change.c */
+/* change_send.c */
 /* Sends the changes of the step that is about to be sent. False: not all. */
 bool wf_change_flush(struct wf_dense_link *dense);
 
