@@ -56,6 +56,15 @@ def same_bits(got, wanted):
     )
 
 
+def declared(session, first):
+    """Tensors of SHAPES with these values, in a session that has begun."""
+    tensors = [session.empty(shape, name="t%d" % i, **OWN[i]) for i, shape in enumerate(SHAPES)]
+    for tensor, values in zip(tensors, first):
+        tensor.param[:] = values
+    session.start()
+    return tensors
+
+
 class Oracle(support.Case):
     def setUp(self):
         self.rng = np.random.RandomState(SEED)
@@ -105,10 +114,7 @@ class Oracle(support.Case):
                 pservers=where, ports_num=2, num_gradient_servers=trainers, trainer_id=number, transport=transport,
                 optimizer=method, grad_reduce=reduce, skip_nonfinite=True, keep_state=1, log=lambda *_: None, **job
             ) as session:  # fmt: skip
-                tensors = [session.empty(s, name="t%d" % i, **OWN[i]) for i, s in enumerate(SHAPES)]
-                for tensor, values in zip(tensors, first):
-                    tensor.param[:] = values
-                session.start()
+                tensors = declared(session, first)
                 for step in range(STEPS):
                     if step == 3:
                         session.pass_end()
@@ -209,10 +215,7 @@ class Oracle(support.Case):
                 pservers=where, ports_num=2, num_gradient_servers=trainers, trainer_id=number, transport=transport,
                 optimizer=method, grad_reduce="mean", keep_state=1, log=lambda *_: None, **job
             ) as session:  # fmt: skip
-                tensors = [session.empty(s, name="t%d" % i, **OWN[i]) for i, s in enumerate(SHAPES)]
-                for tensor, values in zip(tensors, first):
-                    tensor.param[:] = values
-                session.start()
+                tensors = declared(session, first)
                 for step in range(STEPS):
                     own = changes.get(step, {})
                     for i in sorted(own, reverse=number == 1):  # in any order
