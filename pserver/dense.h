@@ -145,17 +145,34 @@ wf_dense_has_hook(const struct wf_dense *dense, enum wf_feature_point point)
 	return (dense->features.points & point) != 0;
 }
 
-/* round.c */
-/* Apply what can be applied of the step. */
-void wf_round_try_all(struct wf_lane *lane);
-enum weft_status wf_round_init(struct wf_lane *lane, struct wf_peer *peer,
-			       const struct wf_msg_init *msg) WEFT_MUST_CHECK;
 static inline struct wf_push *
 wf_push_of(const struct wf_lane *lane, uint32_t ordinal, uint32_t trainer)
 {
 	struct wf_dense *dense = lane->own;
 	return &dense->push[(uint64_t)ordinal * lane->peers.count + trainer];
 }
+
+/* Give the memory of a push that has been read back: its slot, or its chunk of the park. */
+static inline void
+wf_push_consume(struct wf_lane *lane, struct wf_peer *peer, struct wf_push *push)
+{
+	struct wf_dense *dense = lane->own;
+	if (push->slot != WF_SLOT_NONE) {
+		wf_slots_free(&peer->slots, peer->conn, push->slot);
+		push->slot = WF_SLOT_NONE;
+	}
+	if (push->chunk != WF_PARK_NONE) {
+		wf_store_unpark(&dense->store, push->chunk);
+		push->chunk = WF_PARK_NONE;
+	}
+	push->data = NULL;
+}
+
+/* round.c */
+/* Apply what can be applied of the step. */
+void wf_round_try_all(struct wf_lane *lane);
+enum weft_status wf_round_init(struct wf_lane *lane, struct wf_peer *peer,
+			       const struct wf_msg_init *msg) WEFT_MUST_CHECK;
 enum weft_status wf_round_step(struct wf_lane *lane, struct wf_peer *peer,
 			       const struct wf_msg_step *msg) WEFT_MUST_CHECK;
 enum weft_status wf_round_put(struct wf_lane *lane, struct wf_peer *peer,
@@ -165,8 +182,6 @@ enum weft_status wf_round_has(struct wf_lane *lane, struct wf_peer *peer, uint32
 			      uint64_t next, uint64_t begun) WEFT_MUST_CHECK;
 /* A PUT out of the store is DONE. */
 void wf_round_done(struct wf_lane *lane, uint64_t cookie);
-/* Give the memory of a push that has been read back: its slot, or its chunk of the park. */
-void wf_round_consume(struct wf_lane *lane, struct wf_peer *peer, struct wf_push *push);
 /* Copy the gradient of a slice aside, so that its slot is free again. Returns bytes. */
 uint64_t wf_round_park(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal);
 

@@ -173,7 +173,7 @@ try_sum(struct wf_lane *lane, uint32_t ordinal)
 	round->next++;
 	round->arrived = 0;
 	for (uint32_t t = 0; t < lane->peers.count; t++) {
-		wf_round_consume(lane, &lane->peers.all[t], wf_push_of(lane, ordinal, t));
+		wf_push_consume(lane, &lane->peers.all[t], wf_push_of(lane, ordinal, t));
 		wf_answer_push(&lane->peers.all[t], ordinal);
 	}
 	wf_stats_add(&lane->stats, WF_LANE_SLICE_APPLIED_COUNT, 1);

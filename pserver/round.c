@@ -12,21 +12,6 @@
 #include "pserver/apply.h"
 #include "pserver/codec.h"
 
-void
-wf_round_consume(struct wf_lane *lane, struct wf_peer *peer, struct wf_push *push)
-{
-	struct wf_dense *dense = lane->own;
-	if (push->slot != WF_SLOT_NONE) {
-		wf_slots_free(&peer->slots, peer->conn, push->slot);
-		push->slot = WF_SLOT_NONE;
-	}
-	if (push->chunk != WF_PARK_NONE) {
-		wf_store_unpark(&dense->store, push->chunk);
-		push->chunk = WF_PARK_NONE;
-	}
-	push->data = NULL;
-}
-
 uint64_t
 wf_round_park(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal)
 {
@@ -102,7 +87,7 @@ apply_round(struct wf_lane *lane, uint32_t ordinal, double divisor)
 	for (uint32_t t = 0; t < lane->peers.count; t++) {
 		struct wf_push *push = &pushes[t];
 		if (push->data != NULL) {
-			wf_round_consume(lane, &lane->peers.all[t], push);
+			wf_push_consume(lane, &lane->peers.all[t], push);
 			wf_answer_push(&lane->peers.all[t], ordinal);
 		}
 	}

@@ -10,7 +10,6 @@
 #include "base/status.h"
 #include "trainer/program/border.h"
 #include "trainer/program/saving.h"
-#include "trainer/program/tensor_modes.h"
 
 #define LINE_BYTES 160
 
@@ -90,15 +89,6 @@ wf_run_init(struct wf_run *job, const struct wf_train_opts *opts, struct wf_env 
 		wf_log(env, WF_LOG_INFO, "seed %" PRIu64 " (drawn)", job->seed);
 	}
 	return st;
-}
-
-bool
-wf_run_is_sync(const struct wf_run *job)
-{
-	const struct weft_session_opts *session = &job->opts->session;
-
-	return session->dense_mode == WEFT_DENSE_SYNC && !wf_tensor_modes_given(job->opts) &&
-	       (!job->kind->has_tables || session->sparse_mode == WEFT_SPARSE_SYNC);
 }
 
 void

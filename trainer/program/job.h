@@ -113,9 +113,6 @@ wf_run_is_first(const struct wf_run *job)
 	return job->is_sequential || job->opts->session.trainer_id == 0;
 }
 
-/* job.c. Whether each step is one of all trainers. */
-bool wf_run_is_sync(const struct wf_run *job);
-
 /* What a trainer has done in a pass. */
 struct wf_tally {
 	double cost; /* summed over the samples */
@@ -149,6 +146,8 @@ enum weft_status wf_run_report(struct wf_run *job, const struct wf_tally *tally,
 /* terms.c. Checks the options against one another; WEFT_INVALID names those that do not go
  * together. */
 enum weft_status wf_run_terms_read(struct wf_run *job) WEFT_MUST_CHECK;
+/* Whether each step is one of all trainers. */
+bool wf_run_is_sync(const struct wf_run *job);
 
 /* data.c. Opens the sets that the options name. WEFT_INVALID: option, value, remedy; otherwise as
  * wf_set_open, with the trainer whose data it is. close accepts what is half open. */

@@ -263,3 +263,12 @@ wf_run_terms_read(struct wf_run *job)
 	}
 	return st == WEFT_OK && job->kind->has_tables ? set_row_optimizer(job) : st;
 }
+
+bool
+wf_run_is_sync(const struct wf_run *job)
+{
+	const struct weft_session_opts *session = &job->opts->session;
+
+	return session->dense_mode == WEFT_DENSE_SYNC && !wf_tensor_modes_given(job->opts) &&
+	       (!job->kind->has_tables || session->sparse_mode == WEFT_SPARSE_SYNC);
+}
