@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "trainer/saved/internal.h"
 #include "trainer/saved/manifest.h"
 #include "trainer/saved/removal.h"
 
@@ -147,7 +148,7 @@ check_whole(const struct wf_saved_folder *folder, const char *name)
 		return wf_fail(WEFT_IO, "%s: is a link or a file, not a folder that weft made",
 			       path);
 	}
-	st = wf_saved_open(folder->env, folder->calls, path, &saved);
+	st = wf_saved_read(folder->env, folder->calls, path, &saved);
 	wf_saved_close(saved);
 	return st;
 }
@@ -387,6 +388,24 @@ wf_saved_recover(struct wf_env *env, const struct wf_saved_calls *calls, const c
 		clean_up(folder, &pass);
 		wf_saved_folder_close(folder);
 	}
+}
+
+enum weft_status
+wf_saved_open(struct wf_env *env, const struct wf_saved_calls *calls, const char *path,
+	      struct wf_saved **out)
+{
+	char plain[WF_SAVED_PATH_BYTES]; /* without slashes at its end */
+
+	int bytes = snprintf(plain, sizeof(plain), "%s", path);
+	if (bytes <= 0 || (size_t)bytes >= sizeof(plain)) {
+		return wf_fail(WEFT_INVALID, "save \"%.60s\": must be a path of 1 to %u bytes",
+			       path, WF_SAVED_PATH_BYTES - 1);
+	}
+	while (bytes > 1 && plain[bytes - 1] == '/') {
+		plain[--bytes] = '\0';
+	}
+	wf_saved_recover(env, calls, plain);
+	return wf_saved_read(env, calls, plain, out);
 }
 
 /* The save that is to be replaced, which must be one. `*is_there` and then `*out`. */

@@ -18,10 +18,10 @@ struct wf_saved_file_place {
 	char path[WF_SAVED_PATH_BYTES];
 };
 
-/* Decodes a manifest, or the draft of one, that has been opened. WEFT_DATA: file and line; WEFT_IO;
- * WEFT_NOMEM. wf_manifest_fini ends `out`. */
-enum weft_status wf_saved_read_manifest(struct wf_env *env, struct wf_saved_file *file,
-					struct wf_manifest *out) WEFT_MUST_CHECK;
+/* saved.c. wf_saved_open of a save that has its name; `path` has at most WF_SAVED_PATH_BYTES - 1
+ * bytes. */
+enum weft_status wf_saved_read(struct wf_env *env, const struct wf_saved_calls *calls,
+			       const char *path, struct wf_saved **out) WEFT_MUST_CHECK;
 /* File `file` of tensor `idx`; 0: values. `out` must not move. */
 enum weft_status wf_saved_file_of(const struct wf_saved *saved, uint32_t idx, unsigned file,
 				  struct wf_saved_file_place *out) WEFT_MUST_CHECK;

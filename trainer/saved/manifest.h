@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/shape.h"
+#include "trainer/saved/file.h"
 #include "trainer/saved/saved.h"
 
 #define WF_MANIFEST_FILE "manifest"
@@ -81,3 +82,11 @@ enum weft_status wf_manifest_decode(struct wf_env *env, const char *text, size_t
 void wf_manifest_fini(struct wf_env *env, struct wf_manifest *manifest); /* accepts a zeroed one */
 /* As snprintf: writes what fits in `room`, and returns the number of bytes of the whole text. */
 size_t wf_manifest_encode(const struct wf_manifest *manifest, char *out, size_t room);
+/* Decodes a manifest, or the draft of one, that has been opened. WEFT_DATA: file and line; WEFT_IO;
+ * WEFT_NOMEM. wf_manifest_fini ends `out`. */
+enum weft_status wf_manifest_read(struct wf_env *env, struct wf_saved_file *file,
+				  struct wf_manifest *out) WEFT_MUST_CHECK;
+/* Writes it in its current state into a new file. WEFT_INVALID: it is too long to be read back;
+ * WEFT_IO; WEFT_NOMEM */
+enum weft_status wf_manifest_write(struct wf_env *env, const struct wf_saved_spot *spot,
+				   const struct wf_manifest *manifest) WEFT_MUST_CHECK;

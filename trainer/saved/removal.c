@@ -53,7 +53,7 @@ read_list(struct held *held, const char *name)
 			       S_ISREG(info.st_mode);
 		return st == WEFT_IO && !is_file ? WEFT_DATA : st; /* such as a link */
 	}
-	st = wf_saved_read_manifest(held->env, &file, &held->manifest);
+	st = wf_manifest_read(held->env, &file, &held->manifest);
 	wf_saved_file_close(&file);
 	return st;
 }
