@@ -11,6 +11,7 @@
 #include "base/exit_code.h"
 #include "base/launcher.h"
 #include "tools/command.h"
+#include "tools/launch/options.h"
 #include "tools/launch/train_options.h"
 #include "tools/pserver_options.h"
 
@@ -321,7 +322,7 @@ is_unknown(const struct tables *tables, const char *variable, char *near, size_t
 	    wf_option_find(&tables->train.options, name, length) != NULL ||
 	    wf_original_find(tables->train.options.originals, name, length) != NULL ||
 	    wf_original_find(tables->pserver.originals, name, length) != NULL ||
-	    wf_cmd_launch_has(name)) {
+	    wf_launch_has_option(name)) {
 		return false;
 	}
 	const struct wf_option *row =

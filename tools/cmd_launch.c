@@ -10,11 +10,11 @@
 #include "base/outlet.h"
 #include "base/pin.h"
 #include "tools/command.h"
+#include "tools/launch/options.h"
 #include "tools/launch/plan.h"
 #include "tools/launch/ports.h"
 #include "tools/launch/program.h"
 #include "tools/launch/reach.h"
-#include "tools/launch/remote_options.h"
 #include "tools/launch/seating.h"
 #include "tools/launch/split.h"
 #include "tools/launch/train_options.h"
@@ -27,88 +27,14 @@
 #define PIN_BYTES 4096 /* of the text of one --pin */
 #define PATH_BYTES 4096
 
-struct settings {
-	bool local;
-	uint64_t pservers;
-	uint64_t trainers;
-	uint16_t port;
-	uint32_t ports_num;
-	uint32_t ports_num_for_sparse;
-	uint64_t num_gradient_servers;
-	const char *listen;
-	const char *log_dir;
-	const char *color;
-	struct wf_remote_set remote;
-};
-
-#define FIELD(name) offsetof(struct settings, name)
-#define SETTING(field)                                                                             \
-	.name = #field, .is_setting = true, .offset = FIELD(field),                                \
-	.bytes = sizeof(((struct settings *)NULL)->field)
-
-static const struct wf_option table[] = {
-	{.name = "local",
-	 .type = WF_OPTION_BOOL,
-	 .offset = FIELD(local),
-	 .help = "Run all processes on this host."},
-	{.name = "pservers",
-	 .type = WF_OPTION_U64,
-	 .offset = FIELD(pservers),
-	 .initial = "1",
-	 .min = 1,
-	 .max = WF_PLAN_PSERVERS_MAX,
-	 .help = "Number of pservers."},
-	{.name = "trainers",
-	 .type = WF_OPTION_U64,
-	 .offset = FIELD(trainers),
-	 .initial = "1",
-	 .min = 1,
-	 .max = WF_PLAN_TRAINERS_MAX,
-	 .help = "Number of trainers."},
-	{SETTING(port),
-	 .help = "First port; pserver i of a host listens on port + i x (ports_num +\n"
-		 "ports_num_for_sparse)."},
-	{SETTING(ports_num)},
-	{SETTING(ports_num_for_sparse)},
-	{.name = "num_gradient_servers",
-	 .type = WF_OPTION_U64,
-	 .offset = FIELD(num_gradient_servers),
-	 .max = WF_PLAN_TRAINERS_MAX,
-	 .help = "The original's name for the number of trainers. If given, it must agree "
-		 "with --trainers."},
-	{.name = "listen",
-	 .type = WF_OPTION_STRING,
-	 .offset = FIELD(listen),
-	 .initial = "127.0.0.1",
-	 .metavar = "ADDR",
-	 .help = "Address on which pservers listen, and to which trainers connect; 127.0.0.1 is "
-		 "::1 "
-		 "on a host that has no IPv4 address. On several "
-		 "hosts each pserver has the address by which the others reach its host."},
-	{.name = "log_dir",
-	 .type = WF_OPTION_STRING,
-	 .offset = FIELD(log_dir),
-	 .metavar = "DIR",
-	 .help = "Write each process's lines to a file in this folder (pserver-0.log, "
-		 "trainer-1.log). The folder is created if it does not exist."},
-	{.name = "color",
-	 .type = WF_OPTION_CHOICE,
-	 .offset = FIELD(color),
-	 .initial = "auto",
-	 .choices = "auto|always|never",
-	 .help = "Colour the names in front of lines. auto: on a terminal, unless NO_COLOR "
-		 "is set."},
-};
-
 #define WHERE_BYTES 300u /* of "FILE:LINE: NAME" */
-#define OPTION_COUNT (WF_ARRAY_COUNT(table) + WF_REMOTE_OPTIONS)
 
 struct command {
-	struct settings set;
+	struct wf_launch_settings set;
 	struct wf_options options;
-	struct wf_option table[OPTION_COUNT];
-	enum wf_option_origin origin[OPTION_COUNT];
-	const char *env_name[OPTION_COUNT];
+	struct wf_option table[WF_LAUNCH_OPTIONS];
+	enum wf_option_origin origin[WF_LAUNCH_OPTIONS];
+	const char *env_name[WF_LAUNCH_OPTIONS];
 	struct wf_option_file file;
 
 	/* The target of the parser when it is asked about other tables. */
@@ -188,11 +114,9 @@ parse(struct command *command, int argc, char **argv)
 	struct wf_options *options = &command->options;
 	struct wf_split_tables *tables = &command->tables;
 
-	memcpy(command->table, table, sizeof(table));
-	wf_remote_options(command->table + WF_ARRAY_COUNT(table), FIELD(remote));
-	wf_settings_complete(command->table, OPTION_COUNT);
+	wf_launch_options(command->table);
 	options->table = command->table;
-	options->option_count = (unsigned)OPTION_COUNT;
+	options->option_count = WF_LAUNCH_OPTIONS;
 	options->program = PROGRAM;
 	options->help = &help;
 	options->target = &command->set;
@@ -371,7 +295,7 @@ print_options(struct command *command)
 static enum weft_status
 read_hosts(struct command *command)
 {
-	struct settings *set = &command->set;
+	struct wf_launch_settings *set = &command->set;
 
 	if (!is_remote(command)) {
 		return WEFT_OK;
@@ -402,7 +326,7 @@ read_hosts(struct command *command)
 static enum weft_status
 check(const struct command *command)
 {
-	const struct settings *set = &command->set;
+	const struct wf_launch_settings *set = &command->set;
 	uint64_t lanes = set->ports_num + set->ports_num_for_sparse;
 	uint64_t ports = set->pservers * lanes;
 
@@ -451,7 +375,7 @@ wants_colour(const char *setting)
 static enum weft_status
 plan_opts(const struct command *command, struct wf_plan_opts *out)
 {
-	const struct settings *set = &command->set;
+	const struct wf_launch_settings *set = &command->set;
 
 	*out = (struct wf_plan_opts){
 		.pservers = (uint32_t)set->pservers,
@@ -721,18 +645,6 @@ launch(struct command *command, struct wf_env *env, int argc, char **argv)
 		wf_outlet_last_words(PROGRAM ": %s", end.cause);
 	}
 	return end.exit_code;
-}
-
-bool
-wf_cmd_launch_has(const char *name)
-{
-	struct wf_option remote[WF_REMOTE_OPTIONS];
-	const struct wf_options own = {.table = table, .option_count = WF_ARRAY_COUNT(table)};
-	const struct wf_options more = {.table = remote, .option_count = WF_REMOTE_OPTIONS};
-
-	wf_remote_options(remote, 0);
-	return wf_option_find(&own, name, strlen(name)) != NULL ||
-	       wf_option_find(&more, name, strlen(name)) != NULL;
 }
 
 int

@@ -27,9 +27,6 @@ int wf_cmd_topo(int argc, char **argv);
 int wf_cmd_train(int argc, char **argv);
 int wf_cmd_version(int argc, char **argv);
 
-/* Whether `weft launch` itself has an option of this name. */
-bool wf_cmd_launch_has(const char *name);
-
 /* Before a command starts: prints a line about variables of weft's prefixes that no command knows,
  * and one if the environment has another role than `role` (unknown: any is right). Nothing in a
  * process that weft launch has started. Changes the recorded failure. */
