@@ -512,17 +512,15 @@ read_late(void *arg)
 	char line[LINE_BYTES];
 
 	read_stderr_until(p, "stalled\n");
-	for (;;) {
-		for (size_t n = 0; n < LINE_BYTES; n++) {
-			if (!next_byte(p->out[0], line + n)) {
-				return NULL;
-			}
-		}
-		if (strtoul(line, NULL, 10) != p->lines || line[LINE_BYTES - 1] != '\n') {
-			return NULL;
-		}
+	FILE *out = fdopen(dup(p->out[0]), "r");
+	while (out != NULL && fread(line, sizeof(line), 1, out) == 1 &&
+	       strtoul(line, NULL, 10) == p->lines && line[LINE_BYTES - 1] == '\n') {
 		p->lines++;
 	}
+	if (out != NULL) {
+		(void)fclose(out);
+	}
+	return NULL;
 }
 
 /* A pager that somebody scrolls through: it goes on, but not within the patience of an end. */
