@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Each header compiles alone: as C17 without warnings; the installed ones without any macro, as
-C11, C17 and C++17, with gcc and clang, as far as these are here.
+C11, C17 and C++17, with gcc and clang, as far as these are here. The build compiles a header that a
+C file includes before anything else: that is not repeated.
 
 usage: headers.py COMPILER...   (the C compiler, as words)
 """
 
 import concurrent.futures
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -40,6 +42,17 @@ def compile_alone(job):
     return None if done.returncode == 0 else done.stdout
 
 
+def included_first(paths):
+    """The headers that the build compiles with nothing in front of them."""
+    found = set()
+    for path in paths:
+        if path.endswith(".c"):
+            first = re.search(r"^#include (.*)$", tree.read(path), re.MULTILINE)
+            if first:
+                found.add(first.group(1).strip('"'))
+    return found
+
+
 def others(compiler):
     """The compilers that are here besides the one that this build is made with."""
     return [[name] for name in ("gcc", "clang") if shutil.which(name) and [name] != compiler]
@@ -58,9 +71,11 @@ def cxx_works(compiler):
 
 def main():
     compiler = sys.argv[1:] or ["cc"]
-    headers = [path for path in tree.c_files() if path.endswith(".h")]
+    paths = tree.c_files()
+    headers = [path for path in paths if path.endswith(".h")]
     public = [path for path in headers if path.startswith("include/")]
-    jobs = [(compiler, "c17", header) for header in headers]
+    built = included_first(paths)
+    jobs = [(compiler, "c17", header) for header in headers if header not in built]
     for words in [compiler] + others(compiler):
         jobs += [(words, language, header) for header in public for language in ("c11", "c17")]
     for cxx in ("g++", "clang++"):
