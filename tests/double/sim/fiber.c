@@ -50,6 +50,25 @@ switch_out_ended(struct wf_fiber *fiber)
 }
 
 static void
+switch_sides(struct wf_fiber_side *from, struct wf_fiber_side *to)
+{
+#if defined(WF_ASAN) || defined(WF_TSAN)
+	int failed = swapcontext(&from->context, &to->context);
+	WF_ASSERT(failed == 0);
+#else
+	from->has_place = true;
+	if (_setjmp(from->place) != 0) {
+		return;
+	}
+	if (to->has_place) {
+		_longjmp(to->place, 1);
+	}
+	setcontext(&to->context);
+	WF_ASSERT(!"the fiber has begun");
+#endif
+}
+
+static void
 swap(struct wf_fiber *fiber, bool inward)
 {
 #if defined(WF_TSAN)
@@ -58,10 +77,8 @@ swap(struct wf_fiber *fiber, bool inward)
 	}
 	__tsan_switch_to_fiber(inward ? fiber->tsan_inside : fiber->tsan_outside, 0);
 #endif
-	ucontext_t *from = inward ? &fiber->outside : &fiber->inside;
-	const ucontext_t *to = inward ? &fiber->inside : &fiber->outside;
-	int failed = swapcontext(from, to);
-	WF_ASSERT(failed == 0);
+	switch_sides(inward ? &fiber->outside : &fiber->inside,
+		     inward ? &fiber->inside : &fiber->outside);
 }
 
 /* makecontext passes ints: the pointer comes in two halves. */
@@ -95,16 +112,16 @@ wf_fiber_init(struct wf_fiber *fiber, void (*entry)(void *arg), void *arg)
 		wf_fiber_fini(fiber);
 		return wf_fail_errno(WEFT_NOMEM, err, "fiber: stack of %zu bytes", map_bytes);
 	}
-	int failed = getcontext(&fiber->inside);
+	int failed = getcontext(&fiber->inside.context);
 	WF_ASSERT(failed == 0);
-	fiber->inside.uc_stack.ss_sp = fiber->stack;
-	fiber->inside.uc_stack.ss_size = fiber->stack_bytes;
+	fiber->inside.context.uc_stack.ss_sp = fiber->stack;
+	fiber->inside.context.uc_stack.ss_size = fiber->stack_bytes;
 	uintptr_t self = (uintptr_t)fiber;
-	makecontext(&fiber->inside, (void (*)(void))start, 2, (unsigned)(self >> 32),
+	makecontext(&fiber->inside.context, (void (*)(void))start, 2, (unsigned)(self >> 32),
 		    (unsigned)self);
 	/* Not needed any more, and AddressSanitizer would clear its shadow at each switch. */
-	fiber->inside.uc_stack.ss_sp = NULL;
-	fiber->inside.uc_stack.ss_size = 0;
+	fiber->inside.context.uc_stack.ss_sp = NULL;
+	fiber->inside.context.uc_stack.ss_size = 0;
 #if defined(WF_TSAN)
 	fiber->tsan_inside = __tsan_create_fiber(0);
 #endif
