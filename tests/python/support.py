@@ -2,9 +2,13 @@
 """What the tests of the Python binding share: pservers of their own, and the environment of the
 programs that they start. WEFT is the program, WEFT_LIBRARY the library; meson.build names both."""
 
+import atexit
+import multiprocessing
 import os
 import random
 import re
+import runpy
+import shutil
 import signal
 import socket
 import subprocess
@@ -122,6 +126,59 @@ class Process:
             self.log.close()
 
 
+class Child:
+    """function(*arguments) in a child of this process, which has imported once what is slow to import. It
+    must not have started threads that its children need: PyTorch has set_num_threads(1). The environment
+    has `more` in addition; its output is in a file."""
+
+    def __init__(self, function, *arguments, **more):
+        self.log = tempfile.TemporaryFile(mode="w+")
+        self.command = [function.__module__, *map(str, arguments)]
+        self.process = multiprocessing.get_context("fork").Process(
+            target=self.run, args=(function, arguments, more)
+        )
+        self.process.start()
+
+    def run(self, function, arguments, more):
+        os.dup2(self.log.fileno(), 1)
+        os.dup2(self.log.fileno(), 2)
+        os.environ.update(more)
+        status = 0
+        try:
+            function(*arguments)
+        except BaseException:
+            sys.excepthook(*sys.exc_info())
+            status = 1
+        atexit._run_exitfuncs()  # as at the end of a program
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+    def end(self):
+        """Wait for it; its exit status, and what it said."""
+        self.process.join(LIMIT)
+        status = self.process.exitcode
+        if status is None:
+            self.kill()
+        self.log.seek(0)
+        said = self.log.read()
+        if status is None:
+            raise AssertionError("still runs: %s\n%s" % (self.command, said))
+        return status, said
+
+    def kill(self):
+        if self.process.exitcode is None:
+            self.process.kill()
+            self.process.join()
+
+
+def run_script(path, *arguments):
+    """In a child: what `python3 PATH ARGUMENTS` does."""
+    sys.argv = [path, *arguments]
+    sys.path[0] = os.path.dirname(path)
+    runpy.run_path(path, run_name="__main__")
+
+
 class Case(unittest.TestCase):
     """A test with pservers."""
 
@@ -129,6 +186,17 @@ class Case(unittest.TestCase):
         process = Process(*command, **more)
         self.addCleanup(process.kill)
         return process
+
+    def own_folder(self):
+        """An empty folder until the end of the test. tempfile's object would remove it in each child, too."""
+        folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, folder)
+        return folder
+
+    def run_child(self, function, *arguments, **more):
+        child = Child(function, *arguments, **more)
+        self.addCleanup(child.kill)
+        return child
 
     def pserver(self, trainers=1, sparse=0, count=1, lanes=1):
         """Start pservers for one job. The list for `pservers`; ports_num is `lanes`."""

@@ -2,13 +2,9 @@
 """Process groups of backend weft: real ranks on loopback (tests/python/distributed_member.py), beside
 NumPy and beside Gloo."""
 
-import atexit
-import multiprocessing
 import os
 import select
-import shutil
 import sys
-import tempfile
 
 import support
 
@@ -20,48 +16,7 @@ else:
     import distributed_member as member
     import numpy as np
 
-
-class Rank:
-    """A rank in a child of this process, which has imported PyTorch once for all of them, and uses no
-    thread of it. The environment has `more` in addition; its output is in a file."""
-
-    def __init__(self, what, backend, folder, size, rank, more):
-        self.log = tempfile.TemporaryFile(mode="w+")
-        self.command = (what, backend, str(rank))
-        self.process = multiprocessing.get_context("fork").Process(
-            target=self.run, args=(more, what, backend, folder, size, rank)
-        )
-        self.process.start()
-
-    def run(self, more, *arguments):
-        os.dup2(self.log.fileno(), 1)
-        os.dup2(self.log.fileno(), 2)
-        os.environ.update(more)
-        status = 0
-        try:
-            member.main(*arguments)
-        except BaseException:
-            sys.excepthook(*sys.exc_info())
-            status = 1
-        atexit._run_exitfuncs()  # as at the end of a program
-        os._exit(status)
-
-    def end(self):
-        """Wait for it; its exit status, and what it said."""
-        self.process.join(support.LIMIT)
-        status = self.process.exitcode
-        if status is None:
-            self.kill()
-        self.log.seek(0)
-        said = self.log.read()
-        if status is None:
-            raise AssertionError("still runs: %s\n%s" % (self.command, said))
-        return status, said
-
-    def kill(self):
-        if self.process.exitcode is None:
-            self.process.kill()
-            self.process.join()
+    torch.set_num_threads(1)  # of support.Child
 
 
 def is_gone(pid):
@@ -99,13 +54,11 @@ def total(tensors, is_mean):
 
 class Ranks(support.Case):
     def start(self, what, size=2, backend="weft", **more):
-        self.folder = tempfile.mkdtemp()  # an object that removes it at exit would do so in each rank
-        self.addCleanup(shutil.rmtree, self.folder)
+        self.folder = self.own_folder()
         ranks = []
         for rank in range(size):
             own = {name: value % {"rank": rank} for name, value in more.items()}
-            ranks.append(Rank(what, backend, self.folder, size, rank, own))
-            self.addCleanup(ranks[-1].kill)
+            ranks.append(self.run_child(member.main, what, backend, self.folder, size, rank, **own))
         return ranks
 
     def found(self, rank):

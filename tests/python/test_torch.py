@@ -19,6 +19,8 @@ else:
     import weft
     import weft.torch
 
+    torch.set_num_threads(1)  # of support.Child
+
 
 def network():
     torch.manual_seed(3)
@@ -550,17 +552,16 @@ class Two(support.Case):
     def members(self, mode):
         """What each trainer's state_dict is before its one step, and after it."""
         where = self.pserver(trainers=2, count=2)
-        with tempfile.TemporaryDirectory() as folder:
-            files = [os.path.join(folder, "trainer_%d" % number) for number in range(2)]
-            script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_member.py")
-            started = [
-                self.run_program(*support.python(script, mode, where, str(number), folder, file))
-                for number, file in enumerate(files)
-            ]
-            for member in started:
-                self.ends_well(member)
-            self.jobs_end_well()
-            return [torch.load(file) for file in files]
+        folder = self.own_folder()
+        files = [os.path.join(folder, "trainer_%d" % number) for number in range(2)]
+        started = [
+            self.run_child(torch_member.main, mode, where, number, folder, file)
+            for number, file in enumerate(files)
+        ]
+        for member in started:
+            self.ends_well(member)
+        self.jobs_end_well()
+        return [torch.load(file) for file in files]
 
     def alone(self):
         """Trainer 0's first state, and the parameters after a step with the mean of both gradients."""
@@ -599,17 +600,16 @@ class Gradients(support.Case):
     def kept(self, mode, trainers):
         """Of each trainer, by name: for each step all gradients after backward, all parameters after it."""
         where = self.pserver(trainers=trainers, count=2)
-        with tempfile.TemporaryDirectory() as folder:
-            files = [os.path.join(folder, "trainer_%d" % number) for number in range(trainers)]
-            script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_gradients.py")
-            started = [
-                self.run_program(*support.python(script, mode, where, str(number), str(trainers), folder, file))
-                for number, file in enumerate(files)
-            ]
-            for member in started:
-                self.ends_well(member)
-            self.jobs_end_well()
-            return [torch.load(file) for file in files]
+        folder = self.own_folder()
+        files = [os.path.join(folder, "trainer_%d" % number) for number in range(trainers)]
+        started = [
+            self.run_child(torch_gradients.main, mode, where, number, trainers, folder, file)
+            for number, file in enumerate(files)
+        ]
+        for member in started:
+            self.ends_well(member)
+        self.jobs_end_well()
+        return [torch.load(file) for file in files]
 
     @staticmethod
     def means(trainers):

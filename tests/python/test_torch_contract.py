@@ -24,6 +24,8 @@ else:
     import weft.torch
     from torch.optim import lr_scheduler
 
+    torch.set_num_threads(1)  # of support.Child
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -456,16 +458,15 @@ class Agreement(support.Case):
 
     def both(self, mode):
         where = self.pserver(trainers=2, count=2)
-        with tempfile.TemporaryDirectory() as folder:
-            files = [os.path.join(folder, "trainer_%d" % number) for number in range(2)]
-            script = os.path.join(HERE, "torch_contract_member.py")
-            started = [
-                self.run_program(*support.python(script, mode, where, str(number), file))
-                for number, file in enumerate(files)
-            ]
-            for member in started:
-                self.ends_well(member)
-            return [torch.load(file) for file in files]
+        folder = self.own_folder()
+        files = [os.path.join(folder, "trainer_%d" % number) for number in range(2)]
+        started = [
+            self.run_child(torch_contract_member.main, mode, where, number, file)
+            for number, file in enumerate(files)
+        ]
+        for member in started:
+            self.ends_well(member)
+        return [torch.load(file) for file in files]
 
     def test_gradients_that_are_not_float32_are_means_to_the_bit(self):
         found = self.both("typed")

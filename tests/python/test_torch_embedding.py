@@ -21,6 +21,8 @@ else:
     import weft
     import weft.torch
 
+    torch.set_num_threads(1)  # of support.Child
+
     functional = torch.nn.functional
 
 DIM, KEYS = 5, 40
@@ -410,17 +412,16 @@ class Several(support.Case):
 
     def members(self, on, ahead, trainers):
         where = self.pserver(trainers=trainers, sparse=2)
-        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_embedding_member.py")
-        with tempfile.TemporaryDirectory() as folder:
-            files = [os.path.join(folder, "trainer_%d" % number) for number in range(trainers)]
-            started = [
-                self.run_program(*support.python(script, on, str(ahead), where, str(number), str(trainers), file))
-                for number, file in enumerate(files)
-            ]
-            for each in started:
-                self.ends_well(each)
-            self.jobs_end_well()
-            return [torch.load(file) for file in files]
+        folder = self.own_folder()
+        files = [os.path.join(folder, "trainer_%d" % number) for number in range(trainers)]
+        started = [
+            self.run_child(member.main, on, ahead == 1, where, number, trainers, file)
+            for number, file in enumerate(files)
+        ]
+        for each in started:
+            self.ends_well(each)
+        self.jobs_end_well()
+        return [torch.load(file) for file in files]
 
     @staticmethod
     def mean_of(trainers, grads_of):
@@ -483,9 +484,12 @@ class Example(support.Case):
 
     def passes(self, trainers, *options):
         where = self.pserver(trainers=trainers, sparse=1)
-        command = support.python(os.path.join(support.TOP, "examples/python/ctr.py"), "--pservers=" + where)
-        command += ("--num_gradient_servers=%d" % trainers, *options)
-        members = [self.run_program(*command, "--trainer_id=%d" % number) for number in range(trainers)]
+        script = os.path.join(support.TOP, "examples/python/ctr.py")
+        options = ("--pservers=" + where, "--num_gradient_servers=%d" % trainers, *options)
+        members = [
+            self.run_child(support.run_script, script, *options, "--trainer_id=%d" % number)
+            for number in range(trainers)
+        ]
         said = [self.ends_well(member) for member in members]
         self.jobs_end_well()
         found = re.findall(r"^pass \d+ cost (\S+) ordered (\S+)$", said[0], re.MULTILINE)

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""usage: torch_contract_member.py scaled|typed PSERVERS TRAINER_ID FILE
-One of two trainers of test_torch_contract.py. scaled: under a scaler, with a gradient of trainer 1 in
-step 1 that is not finite, a rate that changes, values that are set; in the end with rates that differ.
-typed: parameters of several types. FILE gets what came of it."""
+"""One of two trainers of test_torch_contract.py. main: mode scaled or typed, PSERVERS, TRAINER_ID, FILE.
+scaled: under a scaler, with a gradient of trainer 1 in step 1 that is not finite, a rate that changes,
+values that are set; in the end with rates that differ. typed: parameters of several types. FILE gets what
+came of it."""
 
 import enum
-import sys
 
 import torch
 
@@ -167,13 +166,9 @@ def scaled(number):
     return {"model": state, "factors": factors, "differs": differ(model, optimizer, number)}
 
 
-def main():
-    mode, where, number, file = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
+def main(mode, where, number, file):
+    torch.set_num_threads(1)
     weft.init(pservers=where, num_gradient_servers=2, trainer_id=number, log=lambda *_: None)
     torch.save(scaled(number) if mode == "scaled" else typed(number), file)
     if mode == "typed":  # the other job has ended
         weft.close()
-
-
-if __name__ == "__main__":
-    main()

@@ -2,11 +2,9 @@
 """One of several trainers whose rows get gradients that are given numbers, so that what becomes of them
 is known to the bit.
 
-usage: torch_embedding_member.py ON AHEAD PSERVERS TRAINER_ID TRAINERS OUT. ON is that of
-weft.torch.DistributedOptimizer; AHEAD is 1 with lookahead. Writes to OUT all rows of both tables and the
-parameter after STEPS steps."""
+main: `on` is that of weft.torch.DistributedOptimizer, and `ahead` whether there is lookahead. It writes to
+`out` all rows of both tables and the parameter after STEPS steps."""
 
-import sys
 
 import numpy as np
 import support  # noqa: F401, so that the package is found
@@ -73,8 +71,3 @@ def main(on, ahead, where, number, trainers, out):
     torch.save({"first": first, "last": last, "scale": model.scale.detach()}, out)
     weft.session().barrier()
     weft.close()
-
-
-if __name__ == "__main__":
-    on, ahead, where, number, trainers, out = sys.argv[1:]
-    main(on, ahead == "1", where, int(number), int(trainers), out)

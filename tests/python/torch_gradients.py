@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """One of several trainers whose gradients are given numbers, so that their mean is known to the bit.
 
-usage: torch_gradients.py MODE PSERVERS TRAINER_ID TRAINERS FOLDER OUT. MODE is workers; clip: the same,
-with the norm clipped between backward and step, and a signal that comes while backward waits; hook, or views
-(gradient_as_bucket_view), which also do it without weft, by Gloo. Writes to OUT, by the name of how it was
-done ("weft", "gloo"): for each step, all gradients after backward and all parameters after the step. All
-trainers have the same FOLDER."""
+main: `mode` is workers; clip: the same, with the norm clipped between backward and step, and a signal that
+comes while backward waits; hook, or views (gradient_as_bucket_view), which also do it without weft, by
+Gloo. It writes to `out`, by the name of how it was done ("weft", "gloo"): for each step, all gradients
+after backward and all parameters after the step. All trainers have the same `folder`."""
 
 import os
 import signal
-import sys
 import time
 
 import numpy as np
@@ -128,8 +126,3 @@ def main(mode, where, number, trainers, folder, out):
     else:
         torch.save({"weft": at_the_workers(mode, number, folder)}, out)
     weft.close()
-
-
-if __name__ == "__main__":
-    mode, where, number, trainers, folder, out = sys.argv[1:]
-    main(mode, where, int(number), int(trainers), folder, out)

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """One of two trainers that do not begin alike: its own parameters, buffers and data, by its number.
 
-usage: torch_member.py MODE PSERVERS TRAINER_ID FOLDER OUT: MODE is workers, pservers or ddp. It makes one
-step, and writes its model's state_dict before and after it to OUT; both trainers have the same FOLDER."""
+main: `mode` is workers, pservers or ddp. It makes one step, and writes its model's state_dict before and
+after it to `out`; both trainers have the same `folder`."""
 
 import os
-import sys
 
 import support  # noqa: F401, so that the package is found
 import torch
@@ -58,8 +57,3 @@ def main(mode, where, number, folder, out):
     if mode == "ddp":
         torch.distributed.barrier()
     weft.close()
-
-
-if __name__ == "__main__":
-    mode, where, number, folder, out = sys.argv[1:]
-    main(mode, where, int(number), folder, out)
