@@ -13,6 +13,7 @@
 
 #include "base/settings.h"
 #include "tests/support/crew.h"
+#include "tests/support/sweep.h"
 
 #define PASSES 2u
 #define STEPS_MAX 10u
@@ -403,17 +404,13 @@ check_killed(struct run *run)
 int
 main(int argc, char **argv)
 {
-	const char *one = getenv("WEFT_SEED");
-	uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
-	uint64_t count = argc > 2 ? strtoull(argv[2], NULL, 0) : 100;
+	const struct wf_sweep sweep = wf_sweep_of(argc, argv, 100, 10);
 	bool kills = argc > 3;
 	uint64_t failed = 0;
 	uint64_t cuts = 0;
 	uint64_t discarded = 0;
 	uint64_t killed = 0;
-	first = one != NULL ? strtoull(one, NULL, 0) : first;
-	count = one != NULL ? 1 : count;
-	for (uint64_t seed = first; seed < first + count; seed++) {
+	for (uint64_t seed = sweep.first; seed < sweep.first + sweep.count; seed++) {
 		struct run run;
 		struct wf_world_stats stats = {0};
 		draw(seed, kills, &run);
@@ -446,8 +443,9 @@ main(int argc, char **argv)
 	}
 	(void)printf("%" PRIu64 " seeds, %" PRIu64 " failed, %" PRIu64 " cuts, %" PRIu64
 		     " slices discarded, %" PRIu64 " killed\n",
-		     count, failed, cuts, discarded, killed);
+		     sweep.count, failed, cuts, discarded, killed);
 	/* A sweep that injected nothing proves nothing. */
-	bool enough = count < 20 || (kills ? killed > 0 : cuts > 0 && discarded > 0);
+	bool enough = sweep.is_part || sweep.count < 20 ||
+		      (kills ? killed > 0 : cuts > 0 && discarded > 0);
 	return failed == 0 && enough ? 0 : 1;
 }

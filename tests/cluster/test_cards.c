@@ -12,6 +12,7 @@
 #include "cluster.h"
 #include "tests/double/verbs/fake.h"
 #include "tests/double/verbs/fake_world.h"
+#include "tests/support/sweep.h"
 
 /* Of all seeds. */
 static struct fake_happened all;
@@ -89,24 +90,16 @@ run_seed(uint64_t seed, const char *expected)
 int
 main(int argc, char **argv)
 {
-	const char *one = getenv("WEFT_SEED");
-	uint64_t scale = getenv("WEFT_LONG") != NULL ? 100 : 1;
-	uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
-	uint64_t count = (argc > 2 ? strtoull(argv[2], NULL, 0) : 100) * scale;
-	first = (first - 1) * scale + 1;
+	const struct wf_sweep sweep = wf_sweep_of(argc, argv, 100, 100);
 	has_tables = argc > 3 && strcmp(argv[3], "tables") == 0;
-	if (one != NULL) {
-		first = strtoull(one, NULL, 0);
-		count = 1;
-	}
 	struct cluster_opts opts;
 	char expected[CLUSTER_LINE_BYTES];
 	uint64_t failed = 0;
-	draw(first, &opts);
+	draw(sweep.first, &opts);
 	if (!cluster_sequential(&opts, expected)) {
 		return 1;
 	}
-	for (uint64_t seed = first; seed < first + count; seed++) {
+	for (uint64_t seed = sweep.first; seed < sweep.first + sweep.count; seed++) {
 		failed += run_seed(seed, expected) ? 0 : 1;
 	}
 	(void)printf("%" PRIu64 " seeds, %" PRIu64 " failed: %" PRIu64 " pairs over verbs, %" PRIu64
@@ -114,12 +107,13 @@ main(int argc, char **argv)
 		     " ports down, %" PRIu64 " queues unreadable, %" PRIu64
 		     " calls without memory, %" PRIu64 " datagrams lost, %" PRIu64 " late, %" PRIu64
 		     " dry, %" PRIu64 " slow registrations\n",
-		     count, failed, ups, breaks, all.cuts, all.fatals, all.removals, all.ports,
-		     all.polls, all.nomem, all.cm_lost, all.late, all.dry, all.slow);
+		     sweep.count, failed, ups, breaks, all.cuts, all.fatals, all.removals,
+		     all.ports, all.polls, all.nomem, all.cm_lost, all.late, all.dry, all.slow);
 	/* A sweep that injected nothing proves nothing. */
-	bool idle = count >= 50 && (ups == 0 || breaks == 0 || all.cuts == 0 || all.fatals == 0 ||
-				    all.removals == 0 || all.ports == 0 || all.polls == 0 ||
-				    all.cm_lost == 0 || all.late == 0 || all.dry == 0 ||
-				    (has_tables && all.slow == 0)); /* tensors are small */
+	bool idle =
+		!sweep.is_part && sweep.count >= 50 &&
+		(ups == 0 || breaks == 0 || all.cuts == 0 || all.fatals == 0 || all.removals == 0 ||
+		 all.ports == 0 || all.polls == 0 || all.cm_lost == 0 || all.late == 0 ||
+		 all.dry == 0 || (has_tables && all.slow == 0)); /* tensors are small */
 	return failed == 0 && !idle ? 0 : 1;
 }

@@ -10,6 +10,7 @@
 
 #include "base/rng.h"
 #include "cluster.h"
+#include "tests/support/sweep.h"
 
 #define SPEC_BYTES 256
 #define CARRIER_BYTES 600
@@ -92,26 +93,19 @@ run_seed(uint64_t seed, const char *expected, struct wf_fault_counts *sum)
 int
 main(int argc, char **argv)
 {
-	const char *one = getenv("WEFT_SEED");
-	uint64_t scale = getenv("WEFT_LONG") != NULL ? 10 : 1;
-	uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
-	uint64_t count = (argc > 2 ? strtoull(argv[2], NULL, 0) : 100) * scale;
-	if (one != NULL) {
-		first = strtoull(one, NULL, 0);
-		count = 1;
-	}
+	const struct wf_sweep sweep = wf_sweep_of(argc, argv, 100, 10);
 	struct cluster_opts opts;
 	char expected[CLUSTER_LINE_BYTES];
-	cluster_draw(first, &opts);
+	cluster_draw(sweep.first, &opts);
 	if (!cluster_sequential(&opts, expected)) {
 		return 1;
 	}
 	struct wf_fault_counts sum = {0};
 	uint64_t failed = 0, missing = 0;
-	for (uint64_t seed = first; seed < first + count; seed++) {
+	for (uint64_t seed = sweep.first; seed < sweep.first + sweep.count; seed++) {
 		failed += run_seed(seed, expected, &sum) ? 0 : 1;
 	}
-	(void)printf("%" PRIu64 " jobs, %" PRIu64 " failed; injected", count, failed);
+	(void)printf("%" PRIu64 " jobs, %" PRIu64 " failed; injected", sweep.count, failed);
 	for (unsigned i = 0; i < WF_FAULT_KINDS; i++) {
 		(void)printf(" %s %" PRIu64, wf_fault_kind_name((enum wf_fault_kind)i),
 			     sum.injected[i]);
@@ -119,5 +113,5 @@ main(int argc, char **argv)
 	}
 	(void)printf("\n");
 	/* A sweep in which some kind never came proves nothing of it. */
-	return failed == 0 && (one != NULL || missing == 0) ? 0 : 1;
+	return failed == 0 && (sweep.is_part || missing == 0) ? 0 : 1;
 }

@@ -10,6 +10,7 @@
 
 #include "base/rng.h"
 #include "cluster.h"
+#include "tests/support/sweep.h"
 
 #define END_WITHIN_NS (5 * WF_NS_PER_S)
 #define KILL_FROM_NS (600 * WF_NS_PER_MS) /* all have met by then */
@@ -130,24 +131,16 @@ run_seed(uint64_t seed, uint64_t *in_time)
 int
 main(int argc, char **argv)
 {
-	const char *one = getenv("WEFT_SEED");
-	uint64_t scale = getenv("WEFT_LONG") != NULL ? 10 : 1;
-	uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
-	uint64_t count = (argc > 2 ? strtoull(argv[2], NULL, 0) : 100) * scale;
-	first = (first - 1) * scale + 1;
-	if (one != NULL) {
-		first = strtoull(one, NULL, 0);
-		count = 1;
-	}
+	const struct wf_sweep sweep = wf_sweep_of(argc, argv, 100, 10);
 	uint64_t failed = 0;
 	uint64_t in_time = 0;
-	for (uint64_t seed = first; seed < first + count; seed++) {
+	for (uint64_t seed = sweep.first; seed < sweep.first + sweep.count; seed++) {
 		failed += run_seed(seed, &in_time) ? 0 : 1;
 	}
 	(void)printf("%" PRIu64 " jobs, %" PRIu64 " killed before they were over, %" PRIu64
 		     " failed\n",
-		     count, in_time, failed);
-	bool enough =
-		one != NULL || in_time >= count / 2; /* a sweep that kills nobody proves nothing */
+		     sweep.count, in_time, failed);
+	bool enough = sweep.is_part ||
+		      in_time >= sweep.count / 2; /* a sweep that kills nobody proves nothing */
 	return failed == 0 && enough ? 0 : 1;
 }

@@ -13,6 +13,7 @@
 #include "base/settings.h"
 #include "kernels/kernels.h"
 #include "tests/support/crew.h"
+#include "tests/support/sweep.h"
 
 #define PASSES 2u
 #define STEPS_MAX 9u
@@ -382,14 +383,10 @@ draw(uint64_t seed, struct run *run)
 int
 main(int argc, char **argv)
 {
-	const char *one = getenv("WEFT_SEED");
-	uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
-	uint64_t count = argc > 2 ? strtoull(argv[2], NULL, 0) : 100;
+	const struct wf_sweep sweep = wf_sweep_of(argc, argv, 100, 10);
 	uint64_t failed = 0;
 	uint64_t cuts = 0;
-	first = one != NULL ? strtoull(one, NULL, 0) : first;
-	count = one != NULL ? 1 : count;
-	for (uint64_t seed = first; seed < first + count; seed++) {
+	for (uint64_t seed = sweep.first; seed < sweep.first + sweep.count; seed++) {
 		static struct run run;
 		struct wf_world_stats stats = {0};
 		draw(seed, &run);
@@ -413,8 +410,8 @@ main(int argc, char **argv)
 				     run.exact ? ", exact" : "", run.crew.why, seed);
 		}
 	}
-	(void)printf("%" PRIu64 " seeds, %" PRIu64 " failed, %" PRIu64 " cuts\n", count, failed,
-		     cuts);
+	(void)printf("%" PRIu64 " seeds, %" PRIu64 " failed, %" PRIu64 " cuts\n", sweep.count,
+		     failed, cuts);
 	/* A sweep that injected nothing proves nothing. */
-	return failed == 0 && (count < 20 || cuts > 0) ? 0 : 1;
+	return failed == 0 && (sweep.is_part || sweep.count < 20 || cuts > 0) ? 0 : 1;
 }

@@ -12,6 +12,7 @@
 
 #include "base/settings.h"
 #include "tests/support/crew.h"
+#include "tests/support/sweep.h"
 
 #define PASSES 2u
 #define STEPS_MAX 6u
@@ -264,15 +265,10 @@ draw(uint64_t seed, struct run *run)
 int
 main(int argc, char **argv)
 {
-	const char *one = getenv("WEFT_SEED");
-	uint64_t scale = getenv("WEFT_LONG") != NULL ? 10 : 1;
-	uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
-	uint64_t count = (argc > 2 ? strtoull(argv[2], NULL, 0) : 60) * scale;
+	const struct wf_sweep sweep = wf_sweep_of(argc, argv, 60, 10);
 	uint64_t failed = 0;
 	uint64_t cuts = 0;
-	first = one != NULL ? strtoull(one, NULL, 0) : first;
-	count = one != NULL ? 1 : count;
-	for (uint64_t seed = first; seed < first + count; seed++) {
+	for (uint64_t seed = sweep.first; seed < sweep.first + sweep.count; seed++) {
 		struct run run;
 		struct wf_world_stats stats = {0};
 		draw(seed, &run);
@@ -288,8 +284,8 @@ main(int argc, char **argv)
 				     run.crew.trainers, run.crew.slot_count, run.crew.why, seed);
 		}
 	}
-	(void)printf("%" PRIu64 " seeds, %" PRIu64 " failed, %" PRIu64 " cuts\n", count, failed,
-		     cuts);
+	(void)printf("%" PRIu64 " seeds, %" PRIu64 " failed, %" PRIu64 " cuts\n", sweep.count,
+		     failed, cuts);
 	/* A sweep that injected nothing proves nothing. */
-	return failed == 0 && (count < 20 || cuts > 0) ? 0 : 1;
+	return failed == 0 && (sweep.is_part || sweep.count < 20 || cuts > 0) ? 0 : 1;
 }

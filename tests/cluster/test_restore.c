@@ -12,6 +12,7 @@
 #include "base/digest.h"
 #include "base/rng.h"
 #include "tests/support/crew.h"
+#include "tests/support/sweep.h"
 #include "weft/weft.h"
 #include "base/settings.h"
 
@@ -372,18 +373,12 @@ run_seed(uint64_t seed)
 int
 main(int argc, char **argv)
 {
-	const char *one = getenv("WEFT_SEED");
-	uint64_t scale = getenv("WEFT_LONG") != NULL ? 10 : 1;
-	uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
-	uint64_t count = (argc > 2 ? strtoull(argv[2], NULL, 0) : 100) * scale;
-	if (one != NULL) {
-		first = strtoull(one, NULL, 0);
-		count = 1;
-	}
+	const struct wf_sweep sweep = wf_sweep_of(argc, argv, 100, 10);
 	uint64_t failed = 0;
-	for (uint64_t seed = first; seed < first + count; seed++) {
+	for (uint64_t seed = sweep.first; seed < sweep.first + sweep.count; seed++) {
 		failed += run_seed(seed) ? 0 : 1;
 	}
-	(void)printf("%" PRIu64 " jobs saved and restored, %" PRIu64 " failed\n", count, failed);
+	(void)printf("%" PRIu64 " jobs saved and restored, %" PRIu64 " failed\n", sweep.count,
+		     failed);
 	return failed == 0 ? 0 : 1;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cluster.h"
+#include "tests/support/sweep.h"
 
 /* Of all seeds. */
 struct sum {
@@ -64,37 +65,30 @@ run_seed(uint64_t seed, const char *expected, struct sum *all)
 int
 main(int argc, char **argv)
 {
-	const char *one = getenv("WEFT_SEED");
-	uint64_t scale = getenv("WEFT_LONG") != NULL ? 10 : 1;
-	uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
-	uint64_t count = (argc > 2 ? strtoull(argv[2], NULL, 0) : 500) * scale;
-	first = (first - 1) * scale + 1;
-	if (one != NULL) {
-		first = strtoull(one, NULL, 0);
-		count = 1;
-	}
+	const struct wf_sweep sweep = wf_sweep_of(argc, argv, 500, 10);
 	struct cluster_opts opts;
 	char expected[CLUSTER_LINE_BYTES];
 	subject = argc > 3 ? argv[3] : "tensors";
 	wire = argc > 4 ? argv[4] : "f32";
-	draw(first, &opts);
+	draw(sweep.first, &opts);
 	if (!cluster_sequential(&opts, expected)) {
 		return 1;
 	}
 	struct sum all = {0};
 	const struct wf_world_stats *sum = &all.stats;
 	uint64_t failed = 0;
-	for (uint64_t seed = first; seed < first + count; seed++) {
+	for (uint64_t seed = sweep.first; seed < sweep.first + sweep.count; seed++) {
 		failed += run_seed(seed, expected, &all) ? 0 : 1;
 	}
 	(void)printf("%" PRIu64 " seeds, %" PRIu64 " failed: %" PRIu64 " frames, %" PRIu64
 		     " cuts, %" PRIu64 " refusals, %" PRIu64 " splits, %" PRIu64
 		     " stalls; paths: %" PRIu64 " broke, %" PRIu64 " were not to be had, %" PRIu64
 		     " came back\n",
-		     count, failed, sum->frames, sum->cuts, sum->refusals, sum->splits, sum->stalls,
-		     all.breaks, all.refusals, all.returns);
+		     sweep.count, failed, sum->frames, sum->cuts, sum->refusals, sum->splits,
+		     sum->stalls, all.breaks, all.refusals, all.returns);
 	/* A sweep that injected nothing proves nothing. */
-	bool idle = count >= 50 && (sum->cuts == 0 || sum->refusals == 0 || sum->splits == 0 ||
-				    all.breaks == 0 || all.refusals == 0 || all.returns == 0);
+	bool idle = !sweep.is_part && sweep.count >= 50 &&
+		    (sum->cuts == 0 || sum->refusals == 0 || sum->splits == 0 || all.breaks == 0 ||
+		     all.refusals == 0 || all.returns == 0);
 	return failed == 0 && !idle ? 0 : 1;
 }

@@ -14,6 +14,7 @@
 #include "pserver/server.h"
 #include "sparse/server/service.h"
 #include "tests/support/fleet.h"
+#include "tests/support/sweep.h"
 #include "tests/unit/sparse_client/sparse_job.h"
 
 #define PSERVERS_MAX 3u
@@ -476,10 +477,7 @@ check_difference(uint64_t seed, struct sum *sum)
 int
 main(int argc, char **argv)
 {
-	const char *one = getenv("WEFT_SEED");
-	uint64_t scale = getenv("WEFT_LONG") != NULL ? 10 : 1;
-	uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
-	uint64_t count = (argc > 2 ? strtoull(argv[2], NULL, 0) : 100) * scale;
+	const struct wf_sweep sweep = wf_sweep_of(argc, argv, 100, 10);
 	const char *mode = argc > 3 ? argv[3] : "";
 	bool kill = strcmp(mode, "kill") == 0;
 	bool differ = strcmp(mode, "differ") == 0;
@@ -489,12 +487,10 @@ main(int argc, char **argv)
 	struct wf_env *env = NULL;
 	struct sum sum = {0};
 	uint64_t failed = 0;
-	first = one != NULL ? strtoull(one, NULL, 0) : (first - 1) * scale + 1;
-	count = one != NULL ? 1 : count;
 	if (wf_env_system_create(WF_LOG_WARN, 2, &env) != WEFT_OK) {
 		return 1;
 	}
-	for (uint64_t seed = first; seed < first + count; seed++) {
+	for (uint64_t seed = sweep.first; seed < sweep.first + sweep.count; seed++) {
 		bool good = kill      ? check_kill(seed, &sum)
 			    : differ  ? check_difference(seed, &sum)
 			    : modes   ? check_mode(seed, env, &sum)
@@ -507,10 +503,10 @@ main(int argc, char **argv)
 	(void)printf("%" PRIu64 " seeds, %" PRIu64 " failed: %" PRIu64 " frames, %" PRIu64
 		     " cuts, %" PRIu64 " on the second network, %" PRIu64 " refusals, %" PRIu64
 		     " splits; pulls said again %" PRIu64 ", pushes %" PRIu64 "\n",
-		     count, failed, sum.frames, sum.cuts, sum.second_cuts, sum.refusals, sum.splits,
-		     sum.pulls_repeated, sum.pushes_repeated);
+		     sweep.count, failed, sum.frames, sum.cuts, sum.second_cuts, sum.refusals,
+		     sum.splits, sum.pulls_repeated, sum.pushes_repeated);
 	/* A sweep that injected nothing proves nothing. */
-	bool idle = count >= 20 &&
+	bool idle = !sweep.is_part && sweep.count >= 20 &&
 		    (sum.cuts == 0 || sum.frames == 0 || (keep && sum.lost == 0) ||
 		     (mode[0] == '\0' && (sum.pulls_repeated == 0 || sum.pushes_repeated == 0)));
 	return failed == 0 && !idle ? 0 : 1;

@@ -11,6 +11,7 @@
 
 #include "base/rng.h"
 #include "cluster.h"
+#include "tests/support/sweep.h"
 
 #define STALL_FROM_MS 600u /* all have met by then */
 #define LIMIT_NS (5 * WF_NS_PER_S)
@@ -89,16 +90,9 @@ run_seed(uint64_t seed, bool hasty, char *why, size_t bytes)
 int
 main(int argc, char **argv)
 {
-	const char *one = getenv("WEFT_SEED");
-	uint64_t scale = getenv("WEFT_LONG") != NULL ? 10 : 1;
-	uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
-	uint64_t count = (argc > 2 ? strtoull(argv[2], NULL, 0) : 10) * scale;
-	if (one != NULL) {
-		first = strtoull(one, NULL, 0);
-		count = 1;
-	}
+	const struct wf_sweep sweep = wf_sweep_of(argc, argv, 10, 10);
 	uint64_t failed = 0;
-	for (uint64_t seed = first; seed < first + count; seed++) {
+	for (uint64_t seed = sweep.first; seed < sweep.first + sweep.count; seed++) {
 		char why[1024];
 		for (unsigned hasty = 0; hasty < 2; hasty++) {
 			if (!run_seed(seed, hasty == 1, why, sizeof(why))) {
@@ -109,6 +103,6 @@ main(int argc, char **argv)
 			}
 		}
 	}
-	(void)printf("%" PRIu64 " seeds, %" PRIu64 " failures\n", count, failed);
+	(void)printf("%" PRIu64 " seeds, %" PRIu64 " failures\n", sweep.count, failed);
 	return failed > 0 ? 1 : 0;
 }

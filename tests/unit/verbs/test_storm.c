@@ -9,6 +9,7 @@
 
 #include "tests/double/verbs/fake.h"
 #include "tests/conformance/conformance.h"
+#include "tests/support/sweep.h"
 
 #define LIVES 4u
 #define ROUNDS 30u
@@ -213,20 +214,13 @@ storm_body(struct conf *t)
 int
 main(int argc, char **argv)
 {
-	const char *one = getenv("WEFT_SEED");
-	uint64_t scale = getenv("WEFT_LONG") != NULL ? 10 : 1;
-	uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
-	uint64_t count = (argc > 2 ? strtoull(argv[2], NULL, 0) : 100) * scale;
+	const struct wf_sweep sweep = wf_sweep_of(argc, argv, 100, 10);
 	uint64_t failed = 0;
 	unsigned kinds = 0;
 	while (fake_habits[kinds].name != NULL) {
 		kinds++;
 	}
-	if (one != NULL) {
-		first = strtoull(one, NULL, 0);
-		count = 1;
-	}
-	for (uint64_t seed = first; seed < first + count; seed++) {
+	for (uint64_t seed = sweep.first; seed < sweep.first + sweep.count; seed++) {
 		char url[32];
 		(void)snprintf(url, sizeof(url), "fake-%s", fake_habits[seed % kinds].name);
 		if (!conf_run(url, seed, storm_body)) {
@@ -241,10 +235,10 @@ main(int argc, char **argv)
 		     " removed, %" PRIu64 " ports down, %" PRIu64 " queues unreadable, %" PRIu64
 		     " calls without memory, %" PRIu64 " datagrams lost, %" PRIu64 " late, %" PRIu64
 		     " dry, %" PRIu64 " slow registrations\n",
-		     count, failed, ups, arrived, all.cuts, all.fatals, all.removals, all.ports,
-		     all.polls, all.nomem, all.cm_lost, all.late, all.dry, all.slow);
+		     sweep.count, failed, ups, arrived, all.cuts, all.fatals, all.removals,
+		     all.ports, all.polls, all.nomem, all.cm_lost, all.late, all.dry, all.slow);
 	/* A sweep that injected nothing proves nothing. */
-	bool idle = count >= 100 &&
+	bool idle = !sweep.is_part && sweep.count >= 100 &&
 		    (all.cuts == 0 || all.fatals == 0 || all.removals == 0 || all.ports == 0 ||
 		     all.polls == 0 || all.nomem == 0 || all.cm_lost == 0 || all.late == 0 ||
 		     all.dry == 0 || all.slow == 0);
