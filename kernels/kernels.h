@@ -16,6 +16,16 @@
 #include "kernels/optimizer.h"
 #include "kernels/rows.h"
 
+/* What the methods named torch_* need besides. */
+struct wf_apply_torch {
+	/* torch_adam and torch_adamw: 1 - beta1 and 1 - beta2 of the settings, which is not 1 less
+	 * the beta as f32; and sqrt(1 - beta2^t). */
+	float rest1, rest2, root_share;
+	/* torch_sgd: the weights of the old momentum and of the gradient in the new momentum, then
+	 * of the gradient and of the new momentum in the step. */
+	float carried, fresh, direct, onward;
+};
+
 /* One fused pass: sum gradients in order, scale, clip, update.
  *   s = ((grad[0] + grad[1]) + grad[2]) + ...      in f32, in this order
  *   g = s / divisor
@@ -47,12 +57,7 @@ struct wf_apply {
 	float beta1, beta2, epsilon;
 	float rho;
 	float square_share; /* decayed_adagrad and rmsprop: the weight of a new square */
-	/* torch_adam and torch_adamw: 1 - beta1 and 1 - beta2 of the settings, which is not 1 less
-	 * the beta as f32; and sqrt(1 - beta2^t). */
-	float rest1, rest2, root_share;
-	/* torch_sgd: the weights of the old momentum and of the gradient in the new momentum, then
-	 * of the gradient and of the new momentum in the step. */
-	float carried, fresh, direct, onward;
+	struct wf_apply_torch torch;
 };
 
 /* Has sums divided by `divisor`, which is at least 1. */

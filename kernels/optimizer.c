@@ -176,10 +176,10 @@ weigh_torch_sgd(const struct wf_optimizer_opts *opts, struct wf_apply *out)
 {
 	const bool has_momentum = opts->set.momentum != 0.0;
 	const bool is_direct = !has_momentum || opts->is_nesterov;
-	out->carried = has_momentum ? out->momentum : 1.0f;
-	out->fresh = has_momentum ? (float)(1.0 - opts->dampening) : 0.0f;
-	out->direct = is_direct ? 1.0f : 0.0f;
-	out->onward = !is_direct ? 1.0f : has_momentum ? out->momentum : 0.0f;
+	out->torch.carried = has_momentum ? out->momentum : 1.0f;
+	out->torch.fresh = has_momentum ? (float)(1.0 - opts->dampening) : 0.0f;
+	out->torch.direct = is_direct ? 1.0f : 0.0f;
+	out->torch.onward = !is_direct ? 1.0f : has_momentum ? out->momentum : 0.0f;
 }
 
 void
@@ -188,8 +188,8 @@ wf_apply_constants(const struct wf_optimizer_opts *opts, struct wf_apply *out)
 	out->momentum = (float)opts->set.momentum;
 	out->beta1 = (float)opts->set.beta1;
 	out->beta2 = (float)opts->set.beta2;
-	out->rest1 = (float)(1.0 - opts->set.beta1);
-	out->rest2 = (float)(1.0 - opts->set.beta2);
+	out->torch.rest1 = (float)(1.0 - opts->set.beta1);
+	out->torch.rest2 = (float)(1.0 - opts->set.beta2);
 	out->rho = (float)opts->set.rho;
 	out->epsilon = (float)opts->set.epsilon;
 	weigh_torch_sgd(opts, out);
@@ -203,11 +203,11 @@ wf_apply_rates(const struct wf_optimizer_opts *opts, double rate, uint64_t updat
 	out->square_share = updates == 1 ? 1.0f : 1.0f - out->rho;
 	out->plain_rate = (float)rate;
 	out->rate = (float)(rate * correction(opts, out, updates));
-	if (updates == 1 && out->fresh != 0.0f) {
-		out->fresh = 1.0f; /* PyTorch dampens from the second step on */
+	if (updates == 1 && out->torch.fresh != 0.0f) {
+		out->torch.fresh = 1.0f; /* PyTorch dampens from the second step on */
 	}
 	if (is_torch_adam(opts->method.kind)) {
-		out->root_share = (float)__builtin_sqrt(left_of(opts->set.beta2, updates));
+		out->torch.root_share = (float)__builtin_sqrt(left_of(opts->set.beta2, updates));
 	}
 }
 

@@ -197,9 +197,9 @@ next_adamax(const struct wf_apply *apply, struct element e, float g)
 static inline float
 torch_step(const struct wf_apply *apply, struct element *e, float d)
 {
-	e->s = apply->beta1 * e->s + apply->rest1 * d;
-	e->t = apply->beta2 * e->t + apply->rest2 * d * d;
-	float below = __builtin_sqrtf(e->t) / apply->root_share + apply->epsilon;
+	e->s = apply->beta1 * e->s + apply->torch.rest1 * d;
+	e->t = apply->beta2 * e->t + apply->torch.rest2 * d * d;
+	float below = __builtin_sqrtf(e->t) / apply->torch.root_share + apply->epsilon;
 	return apply->rate * e->s / below;
 }
 
@@ -223,8 +223,8 @@ static inline struct element
 next_torch_sgd(const struct wf_apply *apply, struct element e, float g)
 {
 	float d = g + apply->decay * e.w;
-	e.s = apply->carried * e.s + apply->fresh * d;
-	e.w = e.w - apply->rate * (apply->direct * d + apply->onward * e.s);
+	e.s = apply->torch.carried * e.s + apply->torch.fresh * d;
+	e.w = e.w - apply->rate * (apply->torch.direct * d + apply->torch.onward * e.s);
 	return e;
 }
 

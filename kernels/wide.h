@@ -79,12 +79,17 @@ count_clear(mask m)
 	return WIDTH - (size_t)__builtin_popcount(mask_bits(m));
 }
 
+/* Of struct wf_apply_torch. */
+struct torch_scalars {
+	vec rest1, rest2, root_share, kept; /* kept: of decoupled decay */
+	vec carried, fresh, direct, onward;
+};
+
 /* wf_apply's scalars, broadcast to vectors. */
 struct scalars {
 	vec divisor, low, high, rate, plain_rate, decay, momentum;
 	vec beta1, rest1, beta2, rest2, epsilon, rho, rest_rho, square_share, drop;
-	vec torch_rest1, torch_rest2, root_share, kept; /* torch's adams only */
-	vec carried, fresh, direct, onward;             /* torch_sgd only */
+	struct torch_scalars torch;
 	int calm_bits;
 	bool drops; /* of plain_rate * l1; a constant but for MANY inputs */
 };
@@ -111,14 +116,14 @@ open_scalars(const struct wf_apply *apply, bool drops)
 		.rest_rho = vec_set(1.0f - apply->rho),
 		.square_share = vec_set(apply->square_share),
 		.drop = vec_set(apply->plain_rate * apply->l1),
-		.torch_rest1 = vec_set(apply->rest1),
-		.torch_rest2 = vec_set(apply->rest2),
-		.root_share = vec_set(apply->root_share),
-		.kept = vec_set(wf_apply_kept(apply)),
-		.carried = vec_set(apply->carried),
-		.fresh = vec_set(apply->fresh),
-		.direct = vec_set(apply->direct),
-		.onward = vec_set(apply->onward),
+		.torch.rest1 = vec_set(apply->torch.rest1),
+		.torch.rest2 = vec_set(apply->torch.rest2),
+		.torch.root_share = vec_set(apply->torch.root_share),
+		.torch.kept = vec_set(wf_apply_kept(apply)),
+		.torch.carried = vec_set(apply->torch.carried),
+		.torch.fresh = vec_set(apply->torch.fresh),
+		.torch.direct = vec_set(apply->torch.direct),
+		.torch.onward = vec_set(apply->torch.onward),
 		.calm_bits = wf_calm_bits(apply),
 		.drops = drops,
 	};
@@ -257,10 +262,10 @@ next_adamw(const struct scalars *k, struct element e, vec g)
 INLINE vec
 step_of_torch(const struct scalars *k, struct element *e, vec d)
 {
-	e->s = vec_add(vec_mul(k->beta1, e->s), vec_mul(k->torch_rest1, d));
-	vec square = vec_mul(vec_mul(k->torch_rest2, d), d);
+	e->s = vec_add(vec_mul(k->beta1, e->s), vec_mul(k->torch.rest1, d));
+	vec square = vec_mul(vec_mul(k->torch.rest2, d), d);
 	e->t = vec_add(vec_mul(k->beta2, e->t), square);
-	vec below = vec_add(vec_div(vec_sqrt(e->t), k->root_share), k->epsilon);
+	vec below = vec_add(vec_div(vec_sqrt(e->t), k->torch.root_share), k->epsilon);
 	return vec_div(vec_mul(k->rate, e->s), below);
 }
 
@@ -276,7 +281,7 @@ INLINE struct element
 next_torch_adamw(const struct scalars *k, struct element e, vec g)
 {
 	vec step = step_of_torch(k, &e, g);
-	e.w = vec_sub(vec_mul(e.w, k->kept), step);
+	e.w = vec_sub(vec_mul(e.w, k->torch.kept), step);
 	return e;
 }
 
@@ -284,8 +289,8 @@ INLINE struct element
 next_torch_sgd(const struct scalars *k, struct element e, vec g)
 {
 	vec d = vec_add(g, vec_mul(k->decay, e.w));
-	e.s = vec_add(vec_mul(k->carried, e.s), vec_mul(k->fresh, d));
-	vec step = vec_add(vec_mul(k->direct, d), vec_mul(k->onward, e.s));
+	e.s = vec_add(vec_mul(k->torch.carried, e.s), vec_mul(k->torch.fresh, d));
+	vec step = vec_add(vec_mul(k->torch.direct, d), vec_mul(k->torch.onward, e.s));
 	e.w = vec_sub(e.w, vec_mul(k->rate, step));
 	return e;
 }

@@ -97,9 +97,9 @@ make_apply(const struct arrays *arrays, size_t bytes, unsigned grads)
 		.epsilon = 1e-6f,
 		.rho = 0.95f,
 		.square_share = 0.05f,
-		.rest1 = 0.1f,
-		.rest2 = 0.001f,
-		.root_share = 0.5f,
+		.torch.rest1 = 0.1f,
+		.torch.rest2 = 0.001f,
+		.torch.root_share = 0.5f,
 	};
 }
 

@@ -364,8 +364,10 @@ a_sum_that_is_not_finite_leaves_its_element_alone(void **state)
 		b.apply.rate = 0.5f;
 		b.apply.clip = 10.0f; /* does not make a number of an infinity */
 		b.apply.momentum = b.apply.beta1 = b.apply.beta2 = b.apply.rho = 0.5f;
-		b.apply.square_share = b.apply.rest1 = b.apply.rest2 = b.apply.root_share = 0.5f;
-		b.apply.carried = b.apply.fresh = b.apply.direct = b.apply.onward = 0.5f;
+		b.apply.square_share = b.apply.torch.rest1 = b.apply.torch.rest2 =
+			b.apply.torch.root_share = 0.5f;
+		b.apply.torch.carried = b.apply.torch.fresh = b.apply.torch.direct =
+			b.apply.torch.onward = 0.5f;
 		b.apply.epsilon = 1e-8f;
 		for (size_t i = 0; i < WF_ARRAY_COUNT(at); i++) {
 			b.grad[0][at[i]] = pair[i][0];
@@ -392,8 +394,10 @@ init_mover(struct bench *b, float w, float g)
 	fill(b->v, 0.25f);
 	b->apply.rate = b->apply.plain_rate = 0.5f;
 	b->apply.momentum = b->apply.beta1 = b->apply.beta2 = b->apply.rho = 0.5f;
-	b->apply.square_share = b->apply.rest1 = b->apply.rest2 = b->apply.root_share = 0.5f;
-	b->apply.carried = b->apply.fresh = b->apply.direct = b->apply.onward = 0.5f;
+	b->apply.square_share = b->apply.torch.rest1 = b->apply.torch.rest2 =
+		b->apply.torch.root_share = 0.5f;
+	b->apply.torch.carried = b->apply.torch.fresh = b->apply.torch.direct =
+		b->apply.torch.onward = 0.5f;
 	b->apply.epsilon = 1e-8f;
 }
 
