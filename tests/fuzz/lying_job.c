@@ -77,6 +77,8 @@ enum rough {                 /* bits of byte 11 */
 	     MEASURES = 4,   /* lanes and trainers write stats lines */
 	     REDUCED = 8,    /* one tensor is only reduced */
 	     BOUNDS = 16,    /* MIXED: the tensor is bounded, not asynchronous */
+	     CHANGES = 32,   /* numbers of the optimizer, before each step but the first */
+	     ASSIGNS = 64,   /* and the values of a tensor, in the second */
 };
 
 struct scene {
@@ -121,6 +123,10 @@ scene_of(const uint8_t *data)
 	bool steps_alone = s.dense_mode == LOCAL || s.dense_mode == ELASTIC;
 	if (s.dense_mode != SYNC) {
 		s.features &= (uint8_t) ~(CLIP_NORM | AVERAGES);
+		s.rough &= (uint8_t) ~(CHANGES | ASSIGNS);
+	}
+	if (s.wire > 0 || (s.features & AVERAGES) != 0) {
+		s.rough &= (uint8_t)~ASSIGNS;
 	}
 	if (s.dense_mode != SYNC || (s.features & (CLIP_NORM | INBOX)) != 0 || s.wire > 0) {
 		s.rough &= (uint8_t)~REDUCED;
@@ -416,10 +422,25 @@ begin_step(struct trainer *t, uint64_t step, struct weft_rows **rows)
 }
 
 static enum weft_status
+change(struct trainer *t, uint64_t step)
+{
+	enum weft_status st = WEFT_OK;
+	if ((t->scene->rough & CHANGES) != 0 && step > 1) {
+		st = weft_tensor_change(t->tensor[0], "learning_rate", 1.0 / (double)(8 * step));
+		st = st == WEFT_OK ? weft_tensor_change(t->tensor[0], "decay", 0.25) : st;
+	}
+	if (st == WEFT_OK && (t->scene->rough & ASSIGNS) != 0 && step == 2) {
+		st = weft_tensor_assign(t->tensor[0], 0);
+	}
+	return st;
+}
+
+static enum weft_status
 one_step(struct trainer *t, uint64_t step)
 {
 	struct weft_rows *rows[TABLES] = {NULL};
-	enum weft_status st = begin_step(t, step, rows);
+	enum weft_status st = change(t, step);
+	st = st == WEFT_OK ? begin_step(t, step, rows) : st;
 	fill_gradients(t, step);
 	for (uint32_t i = 0; i < TENSORS - 1 && st == WEFT_OK; i++) {
 		st = weft_push(t->tensor[t->idx == 0 ? i : TENSORS - 2 - i]);
