@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* service: the sparse service of a lane: which message and which part goes where. Thread: the
- * lane's. */
+/* service: the sparse service of a lane: hands each message and each part to the file that handles
+ * it. Thread: the lane's. */
 #include "sparse/server/service.h"
 
 #include <inttypes.h>
@@ -8,8 +8,8 @@
 #include "base/assert.h"
 #include "sparse/server/service_internal.h"
 
-/* The next step of rows, which are one unit: that of the lane's order, and in asynchronous modes,
- * where each push is applied by itself, that of the trainer. */
+/* The next step of the rows, which are one unit: the step of the lane's order, or, in asynchronous
+ * modes, where each push is applied by itself, the trainer's. */
 static uint64_t
 next_step(const struct wf_lane *lane, const struct wf_peer *peer, uint32_t unit)
 {
@@ -17,7 +17,7 @@ next_step(const struct wf_lane *lane, const struct wf_peer *peer, uint32_t unit)
 	return wf_sparse_is_async(lane->own) ? peer->member.step_next : lane->order.sum.step;
 }
 
-/* Sends the APPLIED that it lacks again. */
+/* HAVE: sends the last APPLIED again if the trainer lacks it. */
 static enum weft_status
 has(struct wf_lane *lane, struct wf_peer *peer, uint32_t unit, uint64_t next, uint64_t begun)
 {
@@ -25,13 +25,14 @@ has(struct wf_lane *lane, struct wf_peer *peer, uint32_t unit, uint64_t next, ui
 	uint64_t heard = next > 0 ? next - 1 : 0;
 	if (next > begun + 1) {
 		return wf_fail(WEFT_PROTOCOL,
-			       "HAVE: step %" PRIu64 " was applied, it says, but %" PRIu64
-			       " is the last it has begun",
+			       "HAVE says that step %" PRIu64 " was applied, but %" PRIu64
+			       " is the last one that the trainer has begun",
 			       heard, begun);
 	}
 	if (heard >= next_step(lane, peer, unit)) {
 		return wf_fail(WEFT_PROTOCOL,
-			       "HAVE: step %" PRIu64 " was applied, it says; %" PRIu64 " is next",
+			       "HAVE says that step %" PRIu64 " was applied, but %" PRIu64
+			       " is next",
 			       heard, next_step(lane, peer, unit));
 	}
 	own->applied_due = own->applied.step > heard;
@@ -44,12 +45,12 @@ check_ready(const struct wf_peer *peer, const char *message)
 {
 	const struct wf_sparse_peer *own = peer->own;
 	if (!wf_path_has_unit(peer, 0) || !wf_answer_places_has(&peer->places, 0)) {
-		return wf_fail(WEFT_PROTOCOL, "%s: before GRANT and HAVE", message);
+		return wf_fail(WEFT_PROTOCOL, "%s came before GRANT and HAVE", message);
 	}
 	if (own->incoming.kind != WF_INCOMING_NONE) {
-		return wf_fail(WEFT_PROTOCOL,
-			       "%s: %u of %u parts of the message before are missing", message,
-			       own->incoming.count - own->incoming.next, own->incoming.count);
+		return wf_fail(WEFT_PROTOCOL, "%s: the previous message still lacks %u of %u parts",
+			       message, own->incoming.count - own->incoming.next,
+			       own->incoming.count);
 	}
 	return WEFT_OK;
 }
@@ -119,8 +120,8 @@ on_message(struct wf_lane *lane, struct wf_peer *peer, const struct wf_head *hea
 		st = wf_sparse_table_decode(head, body, &table);
 		return st != WEFT_OK ? st : wf_sparse_on_table(lane, peer, head, &table);
 	default:
-		return wf_fail(WEFT_PROTOCOL,
-			       "sparse message of type %u, which a lane does not take", head->type);
+		return wf_fail(WEFT_PROTOCOL, "sparse message of type %u, which no lane accepts",
+			       head->type);
 	}
 }
 
@@ -138,7 +139,7 @@ due_bytes(const struct wf_sparse *sparse, const struct wf_sparse_peer *own)
 	return part->row_count * front_bytes + part->key_bytes;
 }
 
-/* Is this the part that is next, all of it, in a slot that is free? */
+/* Checks that this is the next part, whole, in a slot that is free. */
 static enum weft_status
 check_put(const struct wf_lane *lane, const struct wf_peer *peer, const struct wf_put *put)
 {
@@ -152,8 +153,8 @@ check_put(const struct wf_lane *lane, const struct wf_peer *peer, const struct w
 	uint32_t part = wf_tag_slot(tag) / sparse->size.slot_count;
 	if (part != incoming->next || wf_tag_step(tag) != (uint8_t)incoming->step) {
 		return wf_fail(WEFT_PROTOCOL,
-			       "PUT: part %u of step %u (modulo 256), waited for is part %u of "
-			       "step %" PRIu64,
+			       "PUT: part %u of step %u (modulo 256) came in the place of part %u "
+			       "of step %" PRIu64,
 			       part, wf_tag_step(tag), incoming->next, incoming->step);
 	}
 	enum weft_status st = wf_slots_check(&peer->slots, wf_slots_of_tag(&peer->slots, tag));
@@ -163,13 +164,13 @@ check_put(const struct wf_lane *lane, const struct wf_peer *peer, const struct w
 	uint64_t due = due_bytes(sparse, own);
 	if (!wf_put_is(put, due)) {
 		return wf_fail(WEFT_PROTOCOL,
-			       "PUT: part %u has %" PRIu64 " bytes, its message says %" PRIu64,
+			       "PUT: part %u has %" PRIu64 " bytes, but its message says %" PRIu64,
 			       part, put->bytes, due);
 	}
 	return WEFT_OK;
 }
 
-/* Of a message that was refused. */
+/* Ignores a part of a message that was refused. */
 static enum weft_status
 drop_part(struct wf_peer *peer, uint32_t slot)
 {
@@ -220,7 +221,7 @@ path_ends(struct wf_lane *lane, struct wf_peer *peer)
 	wf_pull_path_ends(lane, peer);
 	wf_save_path_ends(lane, peer);
 	own->incoming.kind = WF_INCOMING_NONE;
-	wf_push_try_apply(lane); /* what this path was still owed held it up */
+	wf_push_try_apply(lane); /* a due pull of this path may have held the step up */
 }
 
 static bool

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* service_nack: what a lane refuses to a trainer without closing its connection: a list of NACKs
+/* service_nack: requests that a lane refuses without closing the connection: the NACKs are listed
  * until the transport accepts them. Thread: the lane's. */
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* service_pull: pulls: keys are copied out of slots as they come; when the step that a pull waits
- * for is applied and all its keys are here, its rows are gathered into buffers of the lane, part by
- * part, and PUT from there. No step is applied while a pull that is due is not gathered to its end,
- * so all its rows are of one step. Thread: the lane's. */
+/* service_pull: answers pulls. Keys are copied out of their slots as they arrive. A pull is due
+ * when all its keys are here and the step that it waits for is applied; then its rows are gathered
+ * into buffers of the lane, part by part, and PUT from there. No step is applied until every due
+ * pull is gathered to its end, so all rows of a pull are of one step. Thread: the lane's. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -23,7 +23,7 @@ pop_cell(struct wf_key_cells *cells)
 	WF_ASSERT(cells->free_count > 0);
 	cells->free_count--;
 	uint32_t cell = cells->free_first;
-	if (cell == WF_CELL_NONE) { /* none was given back: one that was never used */
+	if (cell == WF_CELL_NONE) { /* the list is empty: use a cell for the first time */
 		cell = cells->touched++;
 	} else {
 		cells->free_first = cells->cell[cell].next;
@@ -33,7 +33,7 @@ pop_cell(struct wf_key_cells *cells)
 	return cell;
 }
 
-/* Returns the cell after it. */
+/* Puts the cell on the free list. Returns the one after it in the pull. */
 static uint32_t
 give_cell(struct wf_key_cells *cells, uint32_t cell)
 {
@@ -105,13 +105,13 @@ wf_pull_path_ends(struct wf_lane *lane, struct wf_peer *peer)
 	while (own->pulls.count > 0) {
 		drop_pull(sparse, own, own->pulls.count - 1);
 	}
-	if (own->answer.due) { /* it was not posted, so that no DONE releases its buffer */
+	if (own->answer.due) { /* it was not posted, so no DONE will release its buffer */
 		own->answer.due = false;
 		(void)wf_staging_release(&sparse->answers, own->answer.buffer);
 	}
 }
 
-/* Parts that no honest trainer sends. */
+/* Refuses parts that only a faulty trainer sends: the connection ends. */
 static enum weft_status
 check_parts(const struct wf_sparse *sparse, const struct wf_peer *peer,
 	    const struct wf_sparse_pull *msg)
@@ -120,7 +120,8 @@ check_parts(const struct wf_sparse *sparse, const struct wf_peer *peer,
 	for (uint32_t i = 0; i < msg->part_count; i++) {
 		const struct wf_sparse_part *part = &msg->part[i];
 		if (part->table >= sparse->desc_count) {
-			return wf_fail(WEFT_PROTOCOL, "PULL: part %u of table %u, there are %u", i,
+			return wf_fail(WEFT_PROTOCOL,
+				       "PULL: part %u is of table %u, but there are %u", i,
 				       part->table, sparse->desc_count);
 		}
 		const struct wf_served *served = &sparse->served[part->table];
@@ -128,22 +129,22 @@ check_parts(const struct wf_sparse *sparse, const struct wf_peer *peer,
 		uint64_t bytes = (uint64_t)part->row_count * served->row_bytes;
 		if (keyed > sparse->size.slot_bytes) {
 			return wf_fail(WEFT_PROTOCOL,
-				       "PULL: part %u has %u rows of %u bytes and their keys, a "
-				       "slot %" PRIu64 " bytes",
+				       "PULL: part %u of %u rows x (%u bytes + key) does not fit a "
+				       "slot of %" PRIu64 " bytes",
 				       i, part->row_count, served->front_bytes,
 				       sparse->size.slot_bytes);
 		}
 		if (bytes > rows_bytes || part->offset > rows_bytes - bytes) {
 			return wf_fail(WEFT_PROTOCOL,
-				       "PULL: part %u of %" PRIu64 " bytes at %" PRIu64
-				       ", the range granted has %" PRIu64,
+				       "PULL: part %u of %" PRIu64 " bytes at offset %" PRIu64
+				       " is outside the granted range of %" PRIu64 " bytes",
 				       i, bytes, part->offset, rows_bytes);
 		}
 	}
 	return WEFT_OK;
 }
 
-/* What the lane cannot do now. */
+/* Refuses what exceeds this lane's bounds: the pull fails, the connection stays. */
 static enum weft_status
 check_bounds(const struct wf_lane *lane, const struct wf_sparse_peer *own,
 	     const struct wf_sparse_pull *msg)
@@ -155,17 +156,17 @@ check_bounds(const struct wf_lane *lane, const struct wf_sparse_peer *own,
 	}
 	if (msg->step > lane->order.sum.step && !wf_sparse_is_async(sparse)) {
 		return wf_fail(WEFT_INVALID,
-			       "rows as of step %" PRIu64 " are asked for in step %" PRIu64,
-			       msg->step, lane->order.sum.step);
+			       "rows of step %" PRIu64 " are requested in step %" PRIu64, msg->step,
+			       lane->order.sum.step);
 	}
 	if (own->pulls.count == WF_PULLS_MAX) {
-		return wf_fail(WEFT_INVALID, "%u pulls are unanswered, no more are kept",
+		return wf_fail(WEFT_INVALID, "%u pulls are unanswered, a lane keeps no more",
 			       own->pulls.count);
 	}
 	if (cells_for(keys) > own->pulls.cells.free_count) {
 		return wf_fail(WEFT_INVALID,
 			       "keys of unanswered pulls take more than the %" PRIu64
-			       " bytes that this lane holds of a trainer; make batches smaller, "
+			       " bytes that this lane holds for a trainer; make batches smaller, "
 			       "or use more sparse lanes",
 			       sparse->size.held_bytes);
 	}
@@ -223,7 +224,7 @@ wf_pull_begin(struct wf_lane *lane, struct wf_peer *peer, const struct wf_sparse
 	return WEFT_OK;
 }
 
-/* Give back the slots whose keys are copied. */
+/* Returns the slots of the first `count` parts, whose keys are copied. */
 static void
 credit_parts(struct wf_peer *peer, struct wf_pull *pull, uint32_t count)
 {
@@ -237,7 +238,7 @@ credit_parts(struct wf_peer *peer, struct wf_pull *pull, uint32_t count)
 	own->incoming.uncredited = 0;
 }
 
-/* A key that may not be pulled: the pull fails, the connection stays. */
+/* Refuses a pull for one of its keys: the pull fails, the connection stays. */
 static enum weft_status
 refuse_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t slot)
 {
@@ -268,7 +269,8 @@ make_due(struct wf_lane *lane, struct wf_peer *peer, struct wf_pull *pull)
 	wf_peer_due(peer);
 }
 
-/* All keys are here. Answered at once, its answers free its slots; held, CREDIT does. */
+/* All keys are here. The answers free the slots of a pull that is due at once, and CREDIT those of
+ * one that is held. */
 static void
 finish_pull(struct wf_lane *lane, struct wf_peer *peer, struct wf_pull *pull)
 {
@@ -342,7 +344,7 @@ least_of(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-/* The rows of the pull's next part; its keys are read for the last time. */
+/* Gathers the rows of the pull's next part, whose cells of keys become free. */
 static enum weft_status
 gather_part(struct wf_sparse *sparse, struct wf_sparse_peer *own, struct wf_pull *pull,
 	    uint8_t *out)
@@ -377,7 +379,7 @@ gather_part(struct wf_sparse *sparse, struct wf_sparse_peer *own, struct wf_pull
 	return st;
 }
 
-/* Gather the next part of the pull at `at`. */
+/* Gathers the next part of pull number `at` into an answer. */
 static enum weft_status
 gather_answer(struct wf_lane *lane, struct wf_peer *peer, uint32_t at)
 {
@@ -401,7 +403,7 @@ gather_answer(struct wf_lane *lane, struct wf_peer *peer, uint32_t at)
 		wf_slots_answered(&peer->slots, part->slot);
 		part->slot = WF_SLOT_NONE;
 	}
-	/* Asynchronous: the requested step, because there is no other. */
+	/* In asynchronous modes the lane has no step of its own: name the one requested. */
 	uint64_t step = wf_sparse_is_async(sparse) ? pull->step : lane->order.sum.step - 1;
 	own->answer = (struct wf_answer){
 		.due = true,
@@ -434,7 +436,7 @@ post_answer(struct wf_lane *lane, struct wf_peer *peer)
 	};
 	unsigned taken = 0;
 	enum weft_status st = wf_transport_post(peer->conn, &op, 1, &taken);
-	if (st == WEFT_INVALID) { /* the grant has not the required size */
+	if (st == WEFT_INVALID) { /* the trainer's grant is too small */
 		wf_lane_offence(lane, peer);
 	}
 	own->answer.due = taken == 0;
@@ -453,8 +455,8 @@ find_due(const struct wf_sparse_peer *own, uint32_t *out)
 	return false;
 }
 
-/* Nothing is left for the next turn but what the transport did not accept: DONE of an answer, and
- * the apply of a step, put the peer on the due list again. */
+/* Leaves for the next turn only what the transport did not accept. Whatever waits for a free buffer
+ * or for a step comes back to the due list with DONE of an answer, or with the apply. */
 enum wf_flush
 wf_pull_flush(struct wf_lane *lane, struct wf_peer *peer)
 {
@@ -476,7 +478,7 @@ wf_pull_flush(struct wf_lane *lane, struct wf_peer *peer)
 		}
 		enum weft_status st = gather_answer(lane, peer, at);
 		if (st != WEFT_OK) {
-			wf_lane_fail(lane, st, lane->order.sum.step, "a pull: %.200s",
+			wf_lane_fail(lane, st, lane->order.sum.step, "a pull has failed: %.200s",
 				     weft_last_error());
 			return WF_FLUSH_DONE;
 		}

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* service_push: pushes: parts as they arrive, what is kept of them, the apply. A push is received
- * with its last part; a step is applied when the pushes of all trainers that take part in it are
- * here. Thread: the lane's. */
+/* service_push: receives pushes and applies steps. A push is complete with its last part; a step is
+ * applied when the pushes of all trainers that take part in it are complete. Thread: the lane's. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,8 +9,8 @@
 #include "sparse/server/service_internal.h"
 
 #define KEEP_ALIGN 64u
-#define TEND_ROWS 1024u       /* looked at between two polls */
-#define TEND_ROWS_LEAST 1024u /* for each step, of each table whose rows can expire */
+#define TEND_ROWS 1024u       /* examined between two polls */
+#define TEND_ROWS_LEAST 1024u /* examined after each step, of each table whose rows can expire */
 
 static uint64_t
 aligned(uint64_t bytes)
@@ -19,7 +18,7 @@ aligned(uint64_t bytes)
 	return (bytes + KEEP_ALIGN - 1) & ~(uint64_t)(KEEP_ALIGN - 1);
 }
 
-/* Keys come first, then room for the rest. */
+/* Bytes of a part in the keep: keys first, then room for the rest. */
 static uint64_t
 keep_bytes(const struct wf_served *served, uint32_t row_count)
 {
@@ -27,7 +26,7 @@ keep_bytes(const struct wf_served *served, uint32_t row_count)
 	       aligned((uint64_t)row_count * served->kept_bytes);
 }
 
-/* Its gradients are not in the window, whether or not its slot has been given back. */
+/* Whether the part's gradients lie outside the window, whether or not its slot is returned. */
 static bool
 is_kept(const struct wf_push_part *part)
 {
@@ -73,24 +72,25 @@ wf_push_path_ends(struct wf_lane *lane, struct wf_peer *peer)
 	}
 }
 
-/* Taking a push. */
+/* Checks of a PUSH. */
 
-/* Parts that no honest trainer sends. */
+/* Refuses parts that only a faulty trainer sends: the connection ends. */
 static enum weft_status
 check_parts(const struct wf_sparse *sparse, const struct wf_sparse_push *msg)
 {
 	for (uint32_t i = 0; i < msg->part_count; i++) {
 		const struct wf_sparse_part *part = &msg->part[i];
 		if (part->table >= sparse->desc_count) {
-			return wf_fail(WEFT_PROTOCOL, "PUSH: part %u of table %u, there are %u", i,
+			return wf_fail(WEFT_PROTOCOL,
+				       "PUSH: part %u is of table %u, but there are %u", i,
 				       part->table, sparse->desc_count);
 		}
 		const struct wf_served *served = &sparse->served[part->table];
 		uint64_t bytes = (uint64_t)part->row_count * (served->front_bytes + WF_KEY_BYTES);
 		if (bytes > sparse->size.slot_bytes) {
 			return wf_fail(WEFT_PROTOCOL,
-				       "PUSH: part %u has %u rows of %u bytes and their keys, a "
-				       "slot %" PRIu64 " bytes",
+				       "PUSH: part %u of %u rows x (%u bytes + key) does not fit a "
+				       "slot of %" PRIu64 " bytes",
 				       i, part->row_count, served->front_bytes,
 				       sparse->size.slot_bytes);
 		}
@@ -98,7 +98,7 @@ check_parts(const struct wf_sparse *sparse, const struct wf_sparse_push *msg)
 	return WEFT_OK;
 }
 
-/* What would exceed this lane's bounds: WEFT_INVALID, and the first part that does. */
+/* WEFT_INVALID: the push exceeds this lane's bounds, from part *part_idx on. */
 static enum weft_status
 check_bounds(const struct wf_sparse *sparse, struct wf_sparse_peer *own,
 	     const struct wf_sparse_push *msg, uint32_t *part_idx)
@@ -108,7 +108,7 @@ check_bounds(const struct wf_sparse *sparse, struct wf_sparse_peer *own,
 	if (own->push.count + msg->part_count > sparse->size.parts_max) {
 		return wf_fail(WEFT_INVALID,
 			       "step %" PRIu64 " has more than %u parts for this lane; push fewer "
-			       "tables a step, or larger parts",
+			       "tables in a step, or larger parts",
 			       msg->step, sparse->size.parts_max);
 	}
 	enum weft_status st = WEFT_OK;
@@ -122,7 +122,7 @@ check_bounds(const struct wf_sparse *sparse, struct wf_sparse_peer *own,
 		if (used > sparse->size.held_bytes) {
 			st = wf_fail(WEFT_INVALID,
 				     "the push of step %" PRIu64 " takes more than the %" PRIu64
-				     " bytes that this lane holds of a trainer; make batches "
+				     " bytes that this lane holds for a trainer; make batches "
 				     "smaller, or use more sparse lanes",
 				     msg->step, sparse->size.held_bytes);
 		} else if (own->push.rows[part->table] > served->rows_max) {
@@ -134,7 +134,7 @@ check_bounds(const struct wf_sparse *sparse, struct wf_sparse_peer *own,
 				     sparse->desc[part->table].name, msg->step, served->rows_max);
 		}
 	}
-	for (uint32_t j = 0; st != WEFT_OK && j < i; j++) { /* as if not received */
+	for (uint32_t j = 0; st != WEFT_OK && j < i; j++) { /* count as not received */
 		own->push.rows[msg->part[j].table] -= msg->part[j].row_count;
 	}
 	return st;
@@ -152,8 +152,8 @@ expect_parts(struct wf_sparse_peer *own, const struct wf_sparse_push *msg, bool 
 	memcpy(own->incoming.part, msg->part, msg->part_count * sizeof(msg->part[0]));
 }
 
-/* All of a push or nothing: what had arrived of it is dropped, and the rest is ignored. Refused
- * once. */
+/* Refuses a push as a whole, with one NACK: what has arrived of it is dropped, and the rest is
+ * ignored. */
 static enum weft_status
 refuse_push(struct wf_lane *lane, struct wf_peer *peer, const struct wf_sparse_push *msg,
 	    uint32_t part)
@@ -180,7 +180,7 @@ takes_part(const struct wf_lane *lane, const struct wf_peer *only, uint32_t trai
 	return sparse->peer[trainer].push.complete && (only == NULL || only->trainer == trainer);
 }
 
-/* Deal the parts to their tables, in order of trainers, then of parts. */
+/* Deals the parts to their tables, ordered by trainer, then by part. */
 static void
 gather_batches(struct wf_lane *lane, const struct wf_peer *only)
 {
@@ -224,7 +224,8 @@ stat_of(const struct wf_served *served, enum wf_table_stat stat)
 	return wf_stats_get(wf_table_stats(served->table), stat);
 }
 
-/* Names the first trainer whose gradients of the table are not finite; the sum alone may be it. */
+/* Ends the job or logs, as `nonfinite` says, and names the first trainer whose gradients of the
+ * table are not finite; the sum alone may have overflowed. */
 static void
 report_nonfinite(struct wf_lane *lane, uint32_t table, uint64_t bad, uint64_t step)
 {
@@ -265,9 +266,9 @@ report_nonfinite(struct wf_lane *lane, uint32_t table, uint64_t bad, uint64_t st
 	}
 }
 
-/* Rows that were to be born and found no memory. A cap that was set for the table is policy: what
- * is lost at it is counted, and told. What the lane itself has no room for is nobody's wish, and
- * would only show as other values. */
+/* Fails for new rows that found no memory in the lane. A cap that was set for the table is policy,
+ * and what is lost at it is only counted. Nobody wished for a lane that is full, and rows lost
+ * there would show as nothing but other values. */
 static enum weft_status
 check_unborn(const struct wf_lane *lane, uint32_t idx, uint64_t rows, bool by_lane)
 {
@@ -278,13 +279,14 @@ check_unborn(const struct wf_lane *lane, uint32_t idx, uint64_t rows, bool by_la
 	}
 	return wf_fail(WEFT_NOMEM,
 		       "table %.60s: %" PRIu64
-		       " new rows found no memory, --max_shard_bytes leaves %" PRIu64
-		       " bytes; raise it, use more sparse lanes, or evict at a memory cap",
+		       " new rows found no memory: --max_shard_bytes leaves %" PRIu64
+		       " bytes for tables; raise it, use more sparse lanes, or evict at a memory "
+		       "cap",
 		       desc->name, rows, sparse->ceiling.limit_bytes);
 }
 
-/* Tables without a push make the step, too: rows that move by themselves, and ages, count the
- * table's steps, which may not depend on which keys belong to this lane. */
+/* Applies the step to one table, even if nothing was pushed to it: rows that move by themselves,
+ * and ages, count the table's steps, which may not depend on which keys belong to this lane. */
 static enum weft_status
 apply_table(struct wf_lane *lane, uint32_t idx, struct wf_sparse_applied *out)
 {
@@ -318,7 +320,7 @@ apply_table(struct wf_lane *lane, uint32_t idx, struct wf_sparse_applied *out)
 	return check_unborn(lane, idx, unborn, sparse->ceiling.refused_count > refused);
 }
 
-/* Its slots are free, and APPLIED is due to it. */
+/* The push is applied: frees its slots, and makes APPLIED due. */
 static void
 consume_push(struct wf_lane *lane, struct wf_peer *peer, const struct wf_sparse_applied *applied)
 {
@@ -339,13 +341,13 @@ plan_tending(struct wf_lane *lane, uint64_t rows_updated)
 	for (uint32_t i = 0; i < sparse->desc_count; i++) {
 		tables += sparse->served[i].tends && sparse->served[i].table != NULL ? 1 : 0;
 	}
-	/* Twice the number touched, so that all rows are visited while their number doubles. */
+	/* Twice as many as were touched, to visit all rows before their number doubles. */
 	sparse->tend.rows = tables > 0 ? tables * TEND_ROWS_LEAST + 2 * rows_updated : 0;
-	lane->turn.works = lane->turn.works || sparse->tend.rows > 0; /* rows may be listed, too */
+	lane->turn.works = lane->turn.works || sparse->tend.rows > 0; /* a scan may want it, too */
 }
 
-/* Apply the complete pushes of one trainer, or of all of a step where `peer` is NULL: as step
- * `number` of the tables. False: the job has failed. */
+/* Applies the complete push of `peer`, or of all trainers if it is NULL, as step `number` of the
+ * tables. False: the job has failed. */
 static bool
 apply_pushes(struct wf_lane *lane, const struct wf_peer *peer, uint64_t number,
 	     struct wf_sparse_applied *applied)
@@ -403,10 +405,10 @@ wf_push_try_apply(struct wf_lane *lane)
 	}
 }
 
-/* Asynchronous modes: a push is applied when it is complete; tables count pushes instead of
+/* Asynchronous modes: a push is applied when it is complete, and tables count pushes instead of
  * steps. */
 
-/* The push is not applied, and counted as lost. */
+/* Counts a push that is not applied. Returns its (key, gradient) pairs. */
 static uint64_t
 discard(struct wf_lane *lane, const struct wf_sparse_peer *own)
 {
@@ -418,7 +420,7 @@ discard(struct wf_lane *lane, const struct wf_sparse_peer *own)
 	return pairs;
 }
 
-/* Trainers that waited for it may be near enough now. */
+/* Looks again at trainers whose APPLIED is held back: they may no longer be too far ahead. */
 static void
 wake_others(struct wf_lane *lane)
 {
@@ -443,7 +445,7 @@ finish_as_it_comes(struct wf_lane *lane, struct wf_peer *peer)
 	}
 	struct wf_sparse_applied applied = {
 		.step = said->step, .samples = said->samples, .dropped = own->lag.pushes.discarded};
-	/* Dropped, it is a step without gradients: so lanes, which drop others, count alike. */
+	/* A dropped push is a step without gradients, so that all lanes count the same steps. */
 	own->push.complete = !own->lag.pushes.discarded;
 	uint64_t entered = wf_turn_enter(&lane->turn);
 	bool runs = apply_pushes(lane, peer, sparse->version + 1, &applied);
@@ -464,9 +466,9 @@ finish_as_it_comes(struct wf_lane *lane, struct wf_peer *peer)
 	wake_others(lane);
 }
 
-/* A push is here. */
+/* Receiving a push. */
 
-/* The last part of the last message is here. */
+/* The last part of the last message has arrived. */
 static enum weft_status
 finish_push(struct wf_lane *lane, struct wf_peer *peer)
 {
@@ -486,7 +488,7 @@ finish_push(struct wf_lane *lane, struct wf_peer *peer)
 	return WEFT_OK;
 }
 
-/* All messages of one push are equal except for their parts. */
+/* Checks that all messages of one push are equal except for their parts. */
 static enum weft_status
 check_same(const struct wf_sparse_peer *own, const struct wf_step_said *said)
 {
@@ -504,7 +506,7 @@ check_same(const struct wf_sparse_peer *own, const struct wf_step_said *said)
 	return WEFT_OK;
 }
 
-/* A verdict on the lag is of a push as a whole, and of asynchronous modes. */
+/* Checks that only asynchronous modes have a verdict on the lag, the same in all messages. */
 static enum weft_status
 check_verdict(const struct wf_sparse *sparse, const struct wf_sparse_peer *own,
 	      const struct wf_sparse_push *msg)
@@ -512,12 +514,12 @@ check_verdict(const struct wf_sparse *sparse, const struct wf_sparse_peer *own,
 	uint32_t verdict = wf_sparse_push_verdict(msg);
 	if (verdict != 0 && !wf_sparse_is_async(sparse)) {
 		return wf_fail(WEFT_PROTOCOL,
-			       "PUSH %" PRIu64 ": flags %u have a verdict, in a synchronous job",
+			       "PUSH %" PRIu64 ": flags %u carry a verdict, in a synchronous job",
 			       msg->step, msg->flags);
 	}
 	if (own->push.begun && verdict != own->lag.verdict) {
 		return wf_fail(WEFT_PROTOCOL,
-			       "PUSH %" PRIu64 ": flags %u have another verdict than before",
+			       "PUSH %" PRIu64 ": flags %u carry another verdict than before",
 			       msg->step, msg->flags);
 	}
 	return WEFT_OK;
@@ -551,8 +553,7 @@ wf_push_begin(struct wf_lane *lane, struct wf_peer *peer, const struct wf_sparse
 		return st;
 	}
 	if (news == WF_STEP_AGAIN && !said.out) {
-		return wf_fail(WEFT_PROTOCOL, "PUSH %" PRIu64 ": it was received before",
-			       msg->step);
+		return wf_fail(WEFT_PROTOCOL, "PUSH %" PRIu64 " was received before", msg->step);
 	}
 	if (news == WF_STEP_AGAIN) {
 		return WEFT_OK; /* repeated after a reconnect */
@@ -574,7 +575,7 @@ wf_push_begin(struct wf_lane *lane, struct wf_peer *peer, const struct wf_sparse
 	return WEFT_OK;
 }
 
-/* Copy the keys out of the slot, then look at them. */
+/* Copies the keys out of the slot, where the sender could still change them, then checks them. */
 static enum weft_status
 copy_keys(const struct wf_sparse *sparse, const struct wf_sparse_part *part, const uint8_t *data,
 	  uint64_t *key)
@@ -598,7 +599,7 @@ copy_keys(const struct wf_sparse *sparse, const struct wf_sparse_part *part, con
 	return WEFT_OK;
 }
 
-/* Gradients that arrive in 16 bits are summed as f32: they are copied to their room at once. */
+/* Widens gradients that arrive in 16 bits into their room at once: they are summed as f32. */
 static void
 keep_wide(const struct wf_sparse *sparse, struct wf_push_part *part)
 {

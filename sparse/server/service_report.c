@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* service_report: the lines of a sparse lane. Thread: the lane's. */
+/* service_report: the log lines of a sparse lane. Thread: the lane's. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -34,7 +34,7 @@ wf_sparse_words(const struct wf_lane *lane, const struct wf_report_line *line, c
 		       d[WF_LANE_PULL_REFUSED_COUNT], (double)d[WF_LANE_GATHER_TIME_NS] / 1e6);
 }
 
-/* " hottest 5:12800 7:6400": keys and about how often each was requested. */
+/* " hottest 5:12800 7:6400": keys, and about how many times each was requested. */
 static void
 list_hottest(const struct wf_table *table, char *out, size_t bytes)
 {
@@ -50,7 +50,7 @@ list_hottest(const struct wf_table *table, char *out, size_t bytes)
 	}
 }
 
-/* Since the job began: a table lives as long. */
+/* Logs a table's counters since the job began, as long as the table exists. */
 static void
 describe_table(const struct wf_lane *lane, uint32_t idx)
 {

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* service_save: rows with all that they are, to trainer 0 and back: FETCH is answered with runs of
- * a scan, RESTORE fills tables before the first step. Thread: the lane's.
- *
- * A scan lists the rows of one table once, a piece at a time, in wf_save_work; it holds as long as
- * no step is applied. Of a synchronous job none can be while trainer 0 is asking. Of another one
- * all trainers have to wait at the end of the pass: each has heard of every push that it made, so
- * all are in; and who goes on meanwhile makes it fail. */
+/* service_save: rows with their state, to trainer 0 and back: FETCH is answered with runs of a
+ * scan, RESTORE fills tables before the first step. Thread: the lane's. A scan lists the rows of
+ * one table once, a piece at a time, in wf_save_work, and is valid as long as no step is applied.
+ * In a synchronous job no step can be applied while trainer 0 reads. In asynchronous modes all
+ * trainers have to wait at the end of the pass: each has the APPLIED of every push that it made, so
+ * all pushes are in the tables. A trainer that goes on meanwhile makes the read fail. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -14,19 +13,19 @@
 #include "wire/little.h"
 #include "wire/partition.h"
 
-#define SCAN_ROWS 16384u /* looked at between two polls */
+#define SCAN_ROWS 16384u /* listed between two polls */
 
-/* What both ask for. */
+/* What FETCH and RESTORE both require. */
 static enum weft_status
 check_asker(const struct wf_peer *peer, const char *message, uint64_t step)
 {
 	if (peer->trainer != 0) {
-		return wf_fail(WEFT_INVALID, "%s: trainer %u; trainer 0 does it for all", message,
-			       peer->trainer);
+		return wf_fail(WEFT_INVALID, "%s came from trainer %u, but only trainer 0 sends it",
+			       message, peer->trainer);
 	}
 	if (step > WF_TABLE_STEP_MAX) {
-		return wf_fail(WEFT_INVALID, "%s: step %" PRIu64 ": at most %" PRIu64, message,
-			       step, (uint64_t)WF_TABLE_STEP_MAX);
+		return wf_fail(WEFT_INVALID, "%s: step %" PRIu64 " is above the limit of %" PRIu64,
+			       message, step, (uint64_t)WF_TABLE_STEP_MAX);
 	}
 	return WEFT_OK;
 }
@@ -36,7 +35,7 @@ refuse(struct wf_peer *peer, uint64_t request_id, uint64_t step)
 {
 	return wf_nack_add(peer, request_id, step, 0)
 		       ? WEFT_OK
-		       : wf_fail(WEFT_PROTOCOL, "FETCH, RESTORE: too many refusals");
+		       : wf_fail(WEFT_PROTOCOL, "FETCH or RESTORE: too many refusals");
 }
 
 /* Fetch. */
@@ -73,18 +72,18 @@ check_fetch(const struct wf_lane *lane, const struct wf_peer *peer,
 	}
 	if (msg->step != lane->order.sum.step - 1 && !wf_sparse_is_async(sparse)) {
 		return wf_fail(WEFT_INVALID,
-			       "FETCH: of step %" PRIu64 ", but %" PRIu64 " is the last one "
-			       "applied: ask after weft_pass_end",
+			       "FETCH of step %" PRIu64 ", but %" PRIu64 " is the last one "
+			       "applied: read tables after weft_pass_end",
 			       msg->step, lane->order.sum.step - 1);
 	}
 	if (msg->from.partition - served->partition_first >= served->partition_count) {
-		return wf_fail(WEFT_INVALID, "FETCH: partition %u, which another lane has",
+		return wf_fail(WEFT_INVALID, "FETCH: partition %u belongs to another lane",
 			       msg->from.partition);
 	}
 	return WEFT_OK;
 }
 
-/* A scan of this table, as it is now. */
+/* Keeps the scan if it is of this table as it is now; otherwise makes a new one. */
 static enum weft_status
 need_scan(struct wf_sparse *sparse, const struct wf_sparse_fetch *msg)
 {
@@ -100,7 +99,7 @@ need_scan(struct wf_sparse *sparse, const struct wf_sparse_fetch *msg)
 	return wf_scan_create(sparse->served[msg->table].table, &save->scan);
 }
 
-/* The FETCH will not be answered: the recorded failure is the reason. */
+/* Refuses the FETCH, with the recorded failure as the reason. */
 static bool
 give_up_fetch(struct wf_peer *peer)
 {
@@ -118,9 +117,10 @@ wf_save_fetch(struct wf_lane *lane, struct wf_peer *peer, const struct wf_sparse
 	if (msg->table >= sparse->desc_count || own->save.fetching || msg->bytes > rows_bytes ||
 	    msg->offset > rows_bytes - msg->bytes) {
 		return wf_fail(WEFT_PROTOCOL,
-			       "FETCH: table %u of %u, %u bytes at %" PRIu64 " of %" PRIu64 "%s",
+			       "FETCH: table %u of %u, room of %u bytes at offset %" PRIu64
+			       " of %" PRIu64 "%s",
 			       msg->table, sparse->desc_count, msg->bytes, msg->offset, rows_bytes,
-			       own->save.fetching ? ", one is unanswered" : "");
+			       own->save.fetching ? ", while another is unanswered" : "");
 	}
 	enum weft_status st = check_fetch(lane, peer, msg);
 	if (st == WEFT_OK) {
@@ -159,7 +159,7 @@ wf_save_work(struct wf_lane *lane)
 	return !save->prepared;
 }
 
-/* A piece that is being written. */
+/* The piece that is being written. */
 struct piece {
 	uint8_t *out;
 	uint32_t used, bytes;
@@ -172,7 +172,7 @@ has_room(const struct piece *piece, uint64_t bytes)
 	return bytes <= piece->bytes - piece->used;
 }
 
-/* False: no room. */
+/* Writes the partition's counters. False: there is no room. */
 static bool
 write_counters(const struct wf_table *table, struct piece *piece)
 {
@@ -194,7 +194,7 @@ write_counters(const struct wf_table *table, struct piece *piece)
 	return true;
 }
 
-/* Rows of the partition from the cursor's key on. False: no room for all. */
+/* Writes rows of the partition from the cursor's key on. False: there is no room for all. */
 static bool
 write_rows(struct wf_scan *scan, const struct wf_row_shape *shape, struct piece *piece)
 {
@@ -272,8 +272,8 @@ wf_save_gather(struct wf_lane *lane, struct wf_peer *peer)
 	if (piece.used == WF_RUN_HEAD_BYTES && piece.at.partition == fetch->from.partition) {
 		(void)wf_staging_release(&sparse->answers, buffer);
 		(void)wf_fail(WEFT_UNSUPPORTED,
-			      "table %.60s: a row with its state, or the counters of a partition, "
-			      "do not fit %u bytes: give the pservers larger slots",
+			      "table %.60s: the next row with its state, or the counters of a "
+			      "partition, take more than %u bytes: give the pservers larger slots",
 			      sparse->desc[fetch->table].name, piece.bytes);
 		(void)wf_nack_add(peer, fetch->request_id, fetch->step, 0);
 		return;
@@ -300,7 +300,7 @@ wf_save_gather(struct wf_lane *lane, struct wf_peer *peer)
 
 /* Restore. */
 
-/* Rows whose time is over count, too. */
+/* Whether no step was applied and no table has rows, expired ones included. */
 static bool
 is_untouched(const struct wf_lane *lane)
 {
@@ -331,8 +331,8 @@ set_table_steps(struct wf_sparse *sparse, uint64_t step)
 	return WEFT_OK;
 }
 
-/* The lane continues from that step. If one table cannot, the others return to the beginning, where
- * each can be. */
+/* Makes the lane continue from that step. If one table cannot, all return to step 0, where each can
+ * be. */
 static enum weft_status
 set_step(struct wf_lane *lane, const struct wf_sparse_restore *msg)
 {
@@ -364,7 +364,7 @@ begin_restore(struct wf_lane *lane, struct wf_peer *peer, const struct wf_sparse
 		return wf_fail(WEFT_INVALID,
 			       "RESTORE: step %" PRIu64 " with rows of step %" PRIu64
 			       ": they were saved by an asynchronous job; go on in that mode, or "
-			       "take their values alone",
+			       "load their values alone",
 			       msg->step, msg->table_step);
 	}
 	bool goes_on = save->restored_by == peer->hello.incarnation &&
@@ -405,7 +405,8 @@ put_counters(struct wf_table *table, const struct wf_run_section *section, struc
 	uint32_t count = 0;
 	(void)wf_table_counters(table, section->partition, &count);
 	if (count != section->count || count > WF_RUN_BYTES_MAX / 2) {
-		return wf_fail(WEFT_INVALID, "%u counters of admission, the table has %u",
+		return wf_fail(WEFT_INVALID,
+			       "RESTORE: %u counters of admission, but the table has %u",
 			       section->count, count);
 	}
 	for (uint32_t i = 0; i < count; i++) {
@@ -431,8 +432,7 @@ put_run(struct wf_sparse *sparse, const struct wf_sparse_restore *msg, const uin
 		if (st == WEFT_OK &&
 		    section.partition - served->partition_first >= served->partition_count) {
 			return wf_fail(WEFT_INVALID,
-				       "RESTORE: partition %u, which another lane "
-				       "has",
+				       "RESTORE: partition %u belongs to another lane",
 				       section.partition);
 		}
 		if (st == WEFT_OK && section.kind == WF_RUN_COUNTERS) {
@@ -484,7 +484,8 @@ wf_save_restore(struct wf_lane *lane, struct wf_peer *peer, const struct wf_spar
 	return WEFT_OK;
 }
 
-/* A piece that was put before the path broke is only acknowledged again. */
+/* Puts the piece into its table. One that was put before the path broke is only acknowledged
+ * again. */
 enum weft_status
 wf_save_restore_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t slot, const void *data)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* service_send: everything that the sparse service sends. Nothing is queued as bytes: what is due
- * is kept as flags and becomes operations when the transport accepts them. Thread: the lane's. */
+/* service_send: everything that the sparse service sends. No bytes are queued: flags record what is
+ * due, and it is encoded when the transport accepts it. Thread: the lane's. */
 #include "sparse/server/service_internal.h"
 
 static bool
@@ -12,7 +12,7 @@ flush_applied(struct wf_lane *lane, struct wf_peer *peer)
 	return !own->applied_due;
 }
 
-/* Too far ahead of another trainer to get APPLIED. */
+/* Whether the trainer is too far ahead of another one to get its APPLIED. */
 static bool
 is_held(struct wf_lane *lane, struct wf_peer *peer)
 {
@@ -49,7 +49,7 @@ flush_messages(struct wf_lane *lane, struct wf_peer *peer)
 	return !own->applied_due || is_held(lane, peer) || flush_applied(lane, peer);
 }
 
-/* Answers; and the step that waited for the last of them to be gathered. */
+/* Sends answers, and applies the step if it waited for the last of them to be gathered. */
 static enum wf_flush
 flush_pulls(struct wf_lane *lane, struct wf_peer *peer)
 {

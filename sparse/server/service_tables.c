@@ -9,12 +9,12 @@
 #include "sparse/table/rules.h"
 #include "wire/partition.h"
 
-#define SLOT_BYTES_MAX (256ull << 10) /* recycled memory stays in cache */
+#define SLOT_BYTES_MAX (256ull << 10) /* a window that is reused stays in cache */
 #define HELD_BYTES_MAX (64ull << 20)  /* of one trainer, in each of its two uses */
-#define HELD_SHARE 8u                 /* and of all of them: this part of max_shard_bytes */
-#define ENTRY_BYTES 40u               /* scratch of a table for each row of a push, and some */
+#define HELD_SHARE 8u            /* all trainers may use 1 / HELD_SHARE of max_shard_bytes for it */
+#define ENTRY_BYTES 40u          /* of a table's scratch for each row of a push, rounded up */
 #define PUSH_ROWS_MAX (1u << 18) /* of a table and trainer in a step: scratch is allocated for it */
-#define SCRATCH_SHARE 8u         /* of a table's cap, and of what all tables may take */
+#define SCRATCH_SHARE 8u         /* 1 / SCRATCH_SHARE of a table's cap, and of the ceiling */
 #define SLOT_ALIGN 64u           /* gradients and answers are read where they lie */
 
 /* The job's description. */
@@ -47,8 +47,8 @@ table_opts(const struct wf_lane *lane, uint32_t idx)
 	};
 }
 
-/* Rows of one trainer's push: what fits held_bytes, and leaves the table, and all tables, room for
- * rows that stay. */
+/* The most rows of one trainer's push: they fit held_bytes, and their scratch leaves the table, and
+ * all tables together, room for rows. */
 static uint32_t
 rows_max(const struct wf_lane *lane, uint32_t idx)
 {
@@ -112,7 +112,7 @@ serve_table(struct wf_lane *lane, uint32_t idx)
 	}
 	const struct wf_table_opts opts = table_opts(lane, idx);
 	uint64_t refused = sparse->ceiling.refused_count;
-	/* A lane to which no partition falls has no table, but names the optimizer in the log. */
+	/* A lane without partitions has no table, but it names the optimizer in the log. */
 	enum weft_status st = served->partition_count == 0 ? wf_row_check(&served->row)
 							   : wf_table_create(&sparse->ceiling.env,
 									     &opts, &served->table);
@@ -137,12 +137,12 @@ set_sizes(struct wf_lane *lane)
 	if (sparse->size.held_bytes < sparse->size.slot_bytes) {
 		sparse->size.held_bytes = (sparse->size.slot_bytes + 4095) & ~4095ull;
 	}
-	/* Full parts, and one of each table that is not. */
+	/* Parts are full, except one of each table. */
 	sparse->size.parts_max = (uint32_t)(2 * sparse->size.held_bytes / sparse->size.slot_bytes) +
 				 sparse->desc_count;
 }
 
-/* Bytes of a trainer's state beside its window and its rooms. */
+/* Bytes of a trainer's state without its window and its rooms. */
 static uint64_t
 peer_bytes(const struct wf_sparse *sparse)
 {
@@ -154,7 +154,8 @@ peer_bytes(const struct wf_sparse *sparse)
 	       wf_slots_table_bytes(sparse->size.slot_count);
 }
 
-/* What does not depend on the tables' rows: bounded, like the rows, by max_shard_bytes. */
+/* Checks the memory that does not depend on rows against max_shard_bytes, and leaves the rest to
+ * the tables. */
 static enum weft_status
 check_memory(struct wf_lane *lane)
 {
@@ -164,8 +165,8 @@ check_memory(struct wf_lane *lane)
 	uint64_t most = lane->opts.max_shard_bytes;
 	if (each > most / lane->peers.count) {
 		return wf_fail(WEFT_NOMEM,
-			       "lane %u: windows and rooms of %u trainers x %" PRIu64
-			       " bytes, --max_shard_bytes allows %" PRIu64
+			       "lane %u: receive buffers for %u trainers x %" PRIu64
+			       " bytes exceed --max_shard_bytes=%" PRIu64
 			       "; raise it, or lower --slot_count",
 			       lane->opts.idx, lane->peers.count, each, most);
 	}
@@ -253,7 +254,7 @@ alloc_memory(struct wf_lane *lane)
 	return st;
 }
 
-/* All descriptions are here: check them against the hello, then take the memory they need. */
+/* All descriptions are here: checks them against the HELLO, then allocates the memory they need. */
 static enum weft_status
 accept_tables(struct wf_lane *lane)
 {
@@ -267,7 +268,7 @@ accept_tables(struct wf_lane *lane)
 	}
 	if (wf_tables_digest(&sparse->tables) != first->tensors_digest ||
 	    lane->job.received_bytes != first->job_bytes) {
-		return wf_fail(WEFT_MISMATCH, "tables and hello of trainer %u differ",
+		return wf_fail(WEFT_MISMATCH, "tables and HELLO of trainer %u differ",
 			       first->trainer_id);
 	}
 	set_sizes(lane);
@@ -298,11 +299,11 @@ describe_job(const struct wf_lane *lane)
 		const struct wf_table_desc *desc = &sparse->desc[i];
 		const struct wf_served *served = &sparse->served[i];
 		wf_log(lane->env, WF_LOG_INFO,
-		       "lane %u: table %s of %u trainers: rows of %u values, partitions %u to %u "
-		       "of %u, optimizer %s, at most %u rows of a trainer in a step",
-		       lane->opts.idx, desc->name, lane->peers.count, desc->set.dim,
-		       served->partition_first, served->partition_first + served->partition_count,
-		       WF_PARTITION_COUNT, wf_row_optimizer_name(served->row.kind),
+		       "lane %u: table %s: dim %u, %u of %u partitions from %u on, optimizer %s, "
+		       "trainers %u, rows_max %u for each in a step",
+		       lane->opts.idx, desc->name, desc->set.dim, served->partition_count,
+		       WF_PARTITION_COUNT, served->partition_first,
+		       wf_row_optimizer_name(served->row.kind), lane->peers.count,
 		       served->rows_max);
 	}
 }
@@ -341,7 +342,7 @@ wf_sparse_on_table(struct wf_lane *lane, struct wf_peer *peer, const struct wf_h
 	uint32_t next = first ? 0 : sparse->desc_received;
 	if (!peer->loading.is_due || msg->idx != next ||
 	    head->body_bytes > lane->admission.first.job_bytes - lane->job.received_bytes) {
-		return wf_fail(WEFT_PROTOCOL, "TABLE: number %u of %u was not asked for", msg->idx,
+		return wf_fail(WEFT_PROTOCOL, "TABLE: number %u of %u was not requested", msg->idx,
 			       msg->table_count);
 	}
 	enum weft_status st = first ? begin_tables(lane, msg) : WEFT_OK;
@@ -355,7 +356,7 @@ wf_sparse_on_table(struct wf_lane *lane, struct wf_peer *peer, const struct wf_h
 	    msg->mode != sparse->tables.mode || msg->staleness != sparse->tables.staleness ||
 	    msg->discard_ratio != sparse->tables.discard_ratio) {
 		return wf_fail(WEFT_PROTOCOL,
-			       "TABLE: number %u has other settings of the job than number 0",
+			       "TABLE: number %u names other settings of the job than number 0",
 			       msg->idx);
 	}
 	sparse->desc[sparse->desc_received++] = msg->table;
@@ -427,7 +428,7 @@ wf_sparse_check_keys(const struct wf_sparse *sparse, const struct wf_sparse_part
 {
 	const struct wf_table_desc *desc = &sparse->desc[part->table];
 	const struct wf_served *served = &sparse->served[part->table];
-	/* The last one is the greatest, but of keys in any order. */
+	/* Keys ascend, so the last one is the greatest, unless they come in any order. */
 	uint32_t first = part->coding == WF_KEYS_ANY ? 0 : part->row_count - 1;
 	for (uint32_t i = first; desc->set.vocabulary > 0 && i < part->row_count; i++) {
 		if (key[i] >= desc->set.vocabulary) {
@@ -445,8 +446,7 @@ wf_sparse_check_keys(const struct wf_sparse *sparse, const struct wf_sparse_part
 		if (partition - served->partition_first >= served->partition_count) {
 			return wf_fail(WEFT_INVALID,
 				       "table %.60s: key %" PRIu64
-				       " belongs to partition %u, which "
-				       "another lane has",
+				       " belongs to partition %u of another lane",
 				       desc->name, key[i], partition);
 		}
 	}

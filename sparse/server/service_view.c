@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* service_view: asynchronous modes: how old the rows are from which a push was computed. A trainer
- * reads the rows of a batch while others push; its lag counts from the pushes of others that were
- * applied by then. Thread: the lane's. */
+ * reads the rows of a batch while others push; its lag is the number of pushes of others that are
+ * applied after that. Thread: the lane's. */
 #include "sparse/server/service_internal.h"
 
 void
@@ -9,7 +9,7 @@ wf_view_note_rows(const struct wf_sparse *sparse, struct wf_sparse_peer *own, ui
 {
 	struct wf_view *view = &own->lag.view[step % WF_VIEWS_MAX];
 	if (view->is_set && view->step == step && view->has_rows) {
-		return; /* the oldest rows of the batch count */
+		return; /* the rows of the batch that were read first count */
 	}
 	*view = (struct wf_view){.step = step,
 				 .others = wf_order_others(&own->lag.pushes, sparse->async.pushes),

@@ -37,7 +37,7 @@ static const struct lie lies[] = {
 	 {[SPARSE] = 1},
 	 LIAR_PUT_BYTES,
 	 4,
-	 "PUT: part 0 has 4 bytes, its message says"},
+	 "PUT: part 0 has 4 bytes, but its message says"},
 	{"rows that are put back of 4 bytes",
 	 LYING_TRAINER,
 	 {[SPARSE] = 1, [DEEDS] = 1, [10] = 0},

@@ -254,16 +254,16 @@ static const struct offence offences[] = {
 	{put_without_message, "PUT: no part was announced"},
 	{put_of_another_part, "PUT: part 1 of step 1"},
 	{put_of_another_step, "PUT: part 0 of step 2"},
-	{message_while_parts_are_missing, "PUSH: 1 of 1 parts of the message before are missing"},
-	{push_of_an_unknown_table, "PUSH: part 0 of table 2, there are 2"},
-	{pull_of_an_unknown_table, "PULL: part 0 of table 1023, there are 2"},
-	{push_of_a_part_longer_than_a_slot, "PUSH: part 0 has 43 rows"},
-	{pull_of_a_part_longer_than_a_slot, "PULL: part 0 has 43 rows"},
-	{pull_beyond_the_range, "the range granted has 65536"},
+	{message_while_parts_are_missing, "PUSH: the previous message still lacks 1 of 1 parts"},
+	{push_of_an_unknown_table, "PUSH: part 0 is of table 2, but there are 2"},
+	{pull_of_an_unknown_table, "PULL: part 0 is of table 1023, but there are 2"},
+	{push_of_a_part_longer_than_a_slot, "PUSH: part 0 of 43 rows"},
+	{pull_of_a_part_longer_than_a_slot, "PULL: part 0 of 43 rows"},
+	{pull_beyond_the_range, "outside the granted range of 65536"},
 	{push_of_a_step_to_come, "PUSH 2 of pass 0: steps are missing; the lane is in step 1"},
-	{push_twice, "PUSH 1: it was received before"},
+	{push_twice, "PUSH 1 was received before"},
 	{push_that_changes_its_mind, "while PUSH 1 of pass 0 with 2 samples is not complete"},
-	{push_with_a_verdict, "PUSH 1: flags 5 have a verdict, in a synchronous job"},
+	{push_with_a_verdict, "PUSH 1: flags 5 carry a verdict, in a synchronous job"},
 	{push_of_another_epoch, "PUSH 1: epoch 1"},
 	{push_of_keys_that_descend, "key"},
 	{push_of_a_key_twice, "key"},
@@ -271,7 +271,7 @@ static const struct offence offences[] = {
 	{push_of_a_key_outside_the_vocabulary, "table names: key 2048 is outside its vocabulary"},
 	{garbage_for_keys_of_a_pull, "key"},
 	{parts_of_a_pull_in_one_slot, "PUT: into slot 0, which is in use"},
-	{table_again, "TABLE: number 0 of 2 was not asked for"},
+	{table_again, "TABLE: number 0 of 2 was not requested"},
 	{dense_message, "message for service 2 on a sparse lane"},
 	{message_of_the_lane, "sparse message of type 8"},
 };
@@ -325,7 +325,7 @@ ask_for_what_is_not_there(struct ground *ground)
 	doll_pull(doll, 2, 2, &lows, 1); /* of the step after next */
 	ground_settle(ground);
 	CHECK(ground, doll->nacks == 2 && doll->nack[1].request_id == 2);
-	CHECK(ground, strstr(doll->nack[1].reason, "step 2 are asked for in step 1") != NULL);
+	CHECK(ground, strstr(doll->nack[1].reason, "step 2 are requested in step 1") != NULL);
 	for (uint32_t i = 0; i < 40; i++) {
 		key[i] = i;
 	}
@@ -384,7 +384,7 @@ ask_the_wrong_lane(struct ground *ground)
 	doll_pull(doll, 1, 0, wish, 1);
 	ground_settle(ground);
 	CHECK(ground, doll->nacks == 1 && doll->nack[0].status == WEFT_INVALID);
-	CHECK(ground, strstr(doll->nack[0].reason, "which another lane has") != NULL);
+	CHECK(ground, strstr(doll->nack[0].reason, "of another lane") != NULL);
 }
 
 static void

@@ -109,8 +109,8 @@ static const struct {
 	{have_of_two_units, "HAVE: units 0 and 2 more, the last, 0 of 1"},
 	{have_of_another_unit, "HAVE: units 1 and 1 more, the last, 0 of 1"},
 	{have_that_goes_on, "HAVE: units 0 and 1 more, 0 of 1"},
-	{have_of_more_than_was_begun, "HAVE: step 5 was applied, it says, but 4 is the last"},
-	{have_of_what_was_never_begun, "HAVE: step 0 was applied, it says, but 18446744073709551"},
+	{have_of_more_than_was_begun, "HAVE says that step 5 was applied, but 4 is the last"},
+	{have_of_what_was_never_begun, "HAVE says that step 0 was applied, but 18446744073709551"},
 };
 
 static void

@@ -97,12 +97,12 @@ static const struct {
 	void (*act)(struct doll *doll);
 	const char *says;
 } cuts[] = {
-	{part_of_a_push_that_is_short, "PUT: part 0 has 4 bytes, its message says 48"},
-	{part_of_a_push_that_is_long, "PUT: part 0 has 49 bytes, its message says 48"},
-	{part_of_a_pull_that_is_short, "PUT: part 0 has 8 bytes, its message says 320"},
-	{part_of_a_pull_that_is_long, "PUT: part 0 has 24 bytes, its message says 16"},
-	{part_of_a_refused_pull_that_is_short, "PUT: part 0 has 8 bytes, its message says 16"},
-	{rows_put_back_that_are_short, "PUT: part 0 has 16 bytes, its message says 512"},
+	{part_of_a_push_that_is_short, "PUT: part 0 has 4 bytes, but its message says 48"},
+	{part_of_a_push_that_is_long, "PUT: part 0 has 49 bytes, but its message says 48"},
+	{part_of_a_pull_that_is_short, "PUT: part 0 has 8 bytes, but its message says 320"},
+	{part_of_a_pull_that_is_long, "PUT: part 0 has 24 bytes, but its message says 16"},
+	{part_of_a_refused_pull_that_is_short, "PUT: part 0 has 8 bytes, but its message says 16"},
+	{rows_put_back_that_are_short, "PUT: part 0 has 16 bytes, but its message says 512"},
 };
 
 static void

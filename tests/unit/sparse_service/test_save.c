@@ -234,7 +234,7 @@ be_refused(struct ground *ground)
 	doll_meet(b);
 	struct wf_sparse_fetch fetch = fetch_of(0, 0, 0);
 	say_fetch(b, &fetch);
-	CHECK(ground, is_refused(b, WEFT_INVALID, "trainer 0 does it"));
+	CHECK(ground, is_refused(b, WEFT_INVALID, "only trainer 0 sends it"));
 	fetch = fetch_of(0, 1, 0);
 	say_fetch(a, &fetch);
 	CHECK(ground, is_refused(a, WEFT_INVALID, "of step 1, but 0 is the last"));
@@ -243,11 +243,11 @@ be_refused(struct ground *ground)
 	CHECK(ground, is_refused(a, WEFT_INVALID, "another lane"));
 	struct wf_sparse_restore restore = restore_of(&none, 2);
 	say_restore(b, &restore, nothing);
-	CHECK(ground, is_refused(b, WEFT_INVALID, "trainer 0 does it"));
+	CHECK(ground, is_refused(b, WEFT_INVALID, "only trainer 0 sends it"));
 	CHECK(ground, b->peer.buffer[0] == PEER_BUFFER_FREE);
 	restore = restore_of(&none, 1ull << 40);
 	say_restore(a, &restore, nothing);
-	CHECK(ground, is_refused(a, WEFT_INVALID, "at most"));
+	CHECK(ground, is_refused(a, WEFT_INVALID, "is above the limit"));
 	restore = restore_of(&none, 2);
 	say_restore(a, &restore, nothing); /* a section of kind 0 */
 	CHECK(ground, is_refused(a, WEFT_DATA, "kind 0"));
@@ -571,7 +571,8 @@ overstep(struct ground *ground)
 	say_fetch(doll, &fetch);
 	ground_settle(ground);
 	CHECK(ground, doll->peer.down);
-	CHECK(ground, strstr(ground->lane[0]->peers.all[0].lost.why, "128 bytes at 65409") != NULL);
+	CHECK(ground,
+	      strstr(ground->lane[0]->peers.all[0].lost.why, "128 bytes at offset 65409") != NULL);
 }
 
 static void
