@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* batch: deduplicate, sort, deal to lanes, cut into parts, sum gradients. Thread: its owner's.
- *
- * Keys are first deduplicated through a hash table of ordinals, as batches of real data repeat
- * theirs, then sorted by a radix sort that passes over digits in which all keys agree, then dealt
- * to lanes by counting. In the caller's order they are not sorted before gradients are written: a
- * push is. Every stage works in arrays that were there from the start. */
+/* batch: deduplicates keys, sorts them, deals them to lanes, cuts parts, sums gradients. Thread:
+ * its owner's. Keys are first deduplicated through a hash table of ordinals, because batches of
+ * real data repeat theirs, then sorted by a radix sort that skips digits in which all keys agree,
+ * then dealt to lanes by counting. In the caller's order, keys are sorted only when gradients are
+ * written. Every stage works in arrays that wf_batch_create has allocated. */
 #include "sparse/client/batch.h"
 
 #include <inttypes.h>
@@ -19,13 +18,13 @@
 #define DIGIT_COUNT (64u / DIGIT_BITS)
 #define DIGIT_VALUES (1u << DIGIT_BITS)
 #define ASCEND_BLOCK 64u
-#define FAR_APART ((uint64_t)1 << 28)    /* keys, from one to the next */
+#define FAR_APART ((uint64_t)1 << 28)    /* mean difference of keys at which to send them whole */
 #define SCORE_BYTES (2u * sizeof(float)) /* show and click of a row */
 
 /* Numbers that follow from the settings. */
 struct plan {
 	size_t row_bytes;    /* of gradients, as sent */
-	size_t front_bytes;  /* bytes of a row's gradients and scores, which precede the keys */
+	size_t front_bytes;  /* of a row's gradients and scores, which precede the keys */
 	uint32_t part_rows;  /* of a full part */
 	uint32_t part_max;   /* length of part */
 	uint32_t bucket_max; /* length of bucket; a power of two, at least 2 keys_max */
@@ -34,14 +33,14 @@ struct plan {
 	uint32_t lane_of[WF_PARTITION_COUNT];
 };
 
-/* With a format of 16 bits: which of the caller's keys have a row, in their order. */
+/* With a format of 16 bits: the caller's keys by row, in their order. */
 struct narrow {
 	uint32_t *row_first; /* [keys_max + 1]: those of row r are row_key[row_first[r]] up to */
 	uint32_t *row_key;   /* [keys_max] row_key[row_first[r + 1]], not included */
 	float *sum;          /* [dim] scratch */
 };
 
-/* While a batch is filled. */
+/* Scratch while a batch is filled. */
 struct work {
 	uint32_t *bucket;    /* [bucket_max]: 1 + ordinal of a distinct key; 0: free */
 	uint64_t *key_other; /* [keys_max] */
@@ -49,7 +48,7 @@ struct work {
 	uint32_t *ordinal_other; /* [keys_max] */
 	uint32_t *first_seen;    /* [keys_max] by ordinal */
 	uint32_t *rank;     /* [keys_max] by ordinal: its row; before that: its lane by place */
-	uint64_t *push_key; /* [keys_max] when keys are sorted late */
+	uint64_t *push_key; /* [keys_max] keys that are sorted when gradients are written */
 	uint32_t histogram[DIGIT_COUNT][DIGIT_VALUES];
 };
 
@@ -62,14 +61,14 @@ struct wf_batch {
 	/* Of the last fill. */
 	uint32_t key_count;
 	uint32_t row_count;
-	bool sorts_late;  /* keys do not ascend, and parts are put in order when they are pushed */
+	bool sorts_late;  /* keys do not ascend, and are sorted when gradients are written */
 	bool is_straight; /* place is 0, 1, 2 and so on */
 	uint64_t *key;    /* [keys_max]; row_count of them */
-	uint32_t *first;  /* [keys_max] of a row: the first of the caller's keys that it has */
+	uint32_t *first;  /* [keys_max] of a row: the first of the caller's keys that are its key */
 	uint32_t *place;  /* [keys_max]; key_count of them */
 	size_t *grad_at;  /* [keys_max] of a row: bytes from the start of the send buffer */
 	size_t *score_at; /* [keys_max] of a row: its show; its click lies click_gap further */
-	uint32_t *click_gap; /* [keys_max] bytes; both only with scores */
+	uint32_t *click_gap; /* [keys_max] bytes; both arrays exist only with scores */
 	struct narrow narrow;
 	uint32_t *lane_first;       /* [lane_count + 1] */
 	uint32_t *lane_part;        /* [lane_count + 1] */
@@ -110,7 +109,7 @@ check_opts(const struct wf_batch_opts *opts)
 	    opts->part_bytes_max > WF_SLICE_BYTES_MAX) {
 		return wf_fail(WEFT_INVALID,
 			       "batch: a slot of %" PRIu64 " bytes for rows of %zu bytes with "
-			       "their keys: give one row or more, up to %llu bytes",
+			       "their keys: give it room for a row, and at most %llu bytes",
 			       opts->part_bytes_max, front_bytes_of(opts) + WF_KEY_BYTES,
 			       WF_SLICE_BYTES_MAX);
 	}
@@ -129,7 +128,7 @@ least_of(uint64_t a, uint64_t b)
 	return (uint32_t)(a < b ? a : b);
 }
 
-/* All numbers that follow from the settings. */
+/* Computes all numbers that follow from the settings. */
 static void
 set_fixed(struct wf_batch *b, struct wf_env *env, const struct wf_batch_opts *opts)
 {
@@ -276,7 +275,7 @@ check_keys(const struct wf_batch *b, const uint64_t *key, uint32_t count)
 	return WEFT_OK;
 }
 
-/* The bucket of `key` among mask + 1: its own, or the free one where it belongs. */
+/* The bucket of `key` among mask + 1: the one that holds it, or the free one where it belongs. */
 static uint32_t *
 find_bucket(struct wf_batch *b, uint64_t key, uint32_t mask)
 {
@@ -288,7 +287,7 @@ find_bucket(struct wf_batch *b, uint64_t key, uint32_t mask)
 	return &b->work.bucket[at];
 }
 
-/* key, ordinal and first_seen of the distinct keys by first occurrence; place is an ordinal. */
+/* Fills key and first_seen with the distinct keys by first occurrence, and ordinal by place. */
 static void
 deduplicate(struct wf_batch *b, const uint64_t *key, uint32_t count)
 {
@@ -296,7 +295,7 @@ deduplicate(struct wf_batch *b, const uint64_t *key, uint32_t count)
 	uint32_t distinct = 0;
 
 	while (buckets / 2 < count) {
-		buckets *= 2; /* for this batch: a short one clears little */
+		buckets *= 2; /* as many as this batch needs: a short one clears little */
 	}
 	WF_ASSERT(buckets <= b->plan.bucket_max);
 	memset(b->work.bucket, 0, buckets * sizeof(b->work.bucket[0]));
@@ -330,8 +329,8 @@ ascends(const uint64_t *key, uint32_t count)
 	return true;
 }
 
-/* As deduplicate, sort_keys and, on a single lane, rank_rows, for keys that ascend already. false:
- * they do not. */
+/* Does the work of deduplicate, sort_keys and, on a single lane, rank_rows, for keys that ascend
+ * already. False: they do not. */
 static bool
 use_ascending(struct wf_batch *b, const uint64_t *key, uint32_t count)
 {
@@ -351,7 +350,7 @@ use_ascending(struct wf_batch *b, const uint64_t *key, uint32_t count)
 	return true;
 }
 
-/* Keys with what belongs to each, and room of the same length beside them. */
+/* Keys, the value that belongs to each, and scratch of the same lengths. */
 struct sides {
 	uint64_t *key, *key_other;
 	uint32_t *ordinal, *ordinal_other;
@@ -392,7 +391,7 @@ digit_of(uint64_t key, unsigned digit)
 	return (uint32_t)(key >> (digit * DIGIT_BITS)) & (DIGIT_VALUES - 1);
 }
 
-/* Counts become places of first entries. */
+/* Turns counts into places of first entries. */
 static void
 counts_to_firsts(uint32_t *count, uint32_t length)
 {
@@ -411,7 +410,7 @@ sort_by_digit(struct wf_batch *b, struct sides *s, unsigned digit)
 	uint32_t *next = b->work.histogram[digit];
 
 	if (next[digit_of(s->key[0], digit)] == s->count) {
-		return; /* all have the same */
+		return; /* all keys have the same digit */
 	}
 	counts_to_firsts(next, DIGIT_VALUES);
 	for (uint32_t r = 0; r < s->count; r++) {
@@ -425,7 +424,7 @@ sort_by_digit(struct wf_batch *b, struct sides *s, unsigned digit)
 static void
 sort_sides(struct wf_batch *b, struct sides *s)
 {
-	WF_ASSERT(s->count > 0); /* none at all ascend */
+	WF_ASSERT(s->count > 0); /* an empty batch counts as ascending */
 	memset(b->work.histogram, 0, sizeof(b->work.histogram));
 	for (uint32_t r = 0; r < s->count; r++) {
 		for (unsigned digit = 0; digit < DIGIT_COUNT; digit++) {
@@ -453,7 +452,7 @@ lane_of_key(const struct wf_batch *b, uint64_t key)
 						      : wf_partition_of(key)];
 }
 
-/* Rows by lane, ascending keys stay so within each; lane_first. `rank` has lanes meanwhile. */
+/* Orders rows by lane, stably, and fills lane_first. `rank` holds lanes meanwhile. */
 static void
 deal_to_lanes(struct wf_batch *b)
 {
@@ -481,7 +480,7 @@ deal_to_lanes(struct wf_batch *b)
 	set_sides(b, &s);
 }
 
-/* From ordinals to rows. */
+/* Turns ordinals into rows. */
 static void
 rank_rows(struct wf_batch *b)
 {
@@ -498,7 +497,7 @@ rank_rows(struct wf_batch *b)
 	b->is_straight = straight;
 }
 
-/* By counting: stable, so that sums are in the caller's order. */
+/* Counting sort of the caller's keys by row: stable, so that sums are in the caller's order. */
 static void
 list_by_row(struct wf_batch *b)
 {
@@ -516,7 +515,7 @@ list_by_row(struct wf_batch *b)
 	}
 }
 
-/* Row r is the nth of its part. */
+/* Sets where row r, the nth of its part, has gradients and scores. */
 static inline void
 lay_out_row(struct wf_batch *b, const struct wf_batch_part *part, uint32_t n, uint32_t r)
 {
@@ -527,16 +526,15 @@ lay_out_row(struct wf_batch *b, const struct wf_batch_part *part, uint32_t n, ui
 	}
 }
 
-/* Whether keys that ascend lie so close together, on the average, that differences are worth the
- * work: to read one that takes 5 bytes or more costs the lane more time than the bytes are worth.
- */
+/* Whether keys that ascend lie so close together, on average, that differences are worth the work:
+ * reading one of 5 bytes or more costs the lane more time than it saves in bytes. */
 static bool
 are_close(const uint64_t *key, uint32_t count)
 {
 	return (key[count - 1] - key[0]) / count < FAR_APART;
 }
 
-/* Of a part's keys, which ascend. */
+/* The coding of a part's keys, which ascend, and their bytes. */
 static void
 choose_coding(const struct wf_batch *b, struct wf_batch_part *part, const uint64_t *key)
 {
@@ -550,7 +548,7 @@ choose_coding(const struct wf_batch *b, struct wf_batch_part *part, const uint64
 	part->key_bytes = (uint32_t)(delta < raw ? delta : raw);
 }
 
-/* Lay out one part from its rows; returns where it ends. */
+/* Lays out one part from its rows; returns where it ends. */
 static size_t
 lay_out(struct wf_batch *b, struct wf_batch_part *part)
 {
@@ -567,8 +565,8 @@ lay_out(struct wf_batch *b, struct wf_batch_part *part)
 	return part->key_at + part->key_bytes;
 }
 
-/* For a push: sorts the rows of a part by ascending key, which is written. The pulled rows are no
- * longer used. */
+/* For a push: sorts the rows of a part by ascending key, and writes the keys. The pulled rows are
+ * no longer used. */
 static void
 sort_part(struct wf_batch *b, struct wf_batch_part *part, uint8_t *send)
 {
@@ -664,7 +662,7 @@ wf_batch_view(const struct wf_batch *b, struct wf_batch_view *out)
 	};
 }
 
-/* What is sent. */
+/* The send buffer. */
 
 void
 wf_batch_put_keys(const struct wf_batch *b, uint8_t *send)
@@ -692,7 +690,7 @@ add_score(uint8_t *at, float more, bool is_first)
 	memcpy(at, &sum, sizeof(sum));
 }
 
-/* Show and click of the caller's key i go to its row. */
+/* Adds show and click of the caller's key i to its row. */
 static void
 put_score(const struct wf_batch *b, const struct wf_batch_grads *grads, uint32_t i, uint8_t *send)
 {
@@ -704,7 +702,7 @@ put_score(const struct wf_batch *b, const struct wf_batch_grads *grads, uint32_t
 	add_score(show + b->click_gap[r], grads->click != NULL ? grads->click[i] : 0.0f, is_first);
 }
 
-/* Each row's sum, rounded once. */
+/* Sums each row in f32, and rounds the sum once. */
 static void
 put_narrow(const struct wf_batch *b, const float *grad, uint8_t *send)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* records: weft_table_read and weft_table_write: a table with all that its rows are, to the caller
- * and back, partition by partition. Pieces come and go through room of their own at the ends of the
- * two slabs. Thread: the owner's. */
+/* records: weft_table_read and weft_table_write: the rows of a table with their state, to the
+ * caller and back, partition by partition. Pieces have room of their own at the ends of the two
+ * slabs. Thread: the owner's. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -47,7 +47,7 @@ check_caller(struct weft_table *table, const char *what)
 	}
 	if (session->core.opts.trainer_id != 0) {
 		return wf_fail(WEFT_INVALID,
-			       "table %s: %s by trainer %u; trainer 0 does it for all",
+			       "table %s: %s by trainer %u: only trainer 0 may do it, for all",
 			       weft_table_name(table), what, session->core.opts.trainer_id);
 	}
 	if (client->step.handed_in != session->step && session->begun) {
@@ -63,7 +63,7 @@ check_caller(struct weft_table *table, const char *what)
 	return wf_progress_wait_clear(session, &client->push.busy);
 }
 
-/* Ask, and wait for the answer. */
+/* Sends the call to a lane, and waits for the answer. */
 static enum weft_status
 call(struct weft_table *table, uint32_t lane)
 {
@@ -86,13 +86,13 @@ call(struct weft_table *table, uint32_t lane)
 
 /* Reading. */
 
-/* A partition that is being put together. */
+/* The partition that is being assembled. */
 struct reading {
 	struct weft_table *table;
 	const struct weft_table_reader *to;
 	struct wf_row_shape shape;
 	size_t record;
-	uint32_t partition; /* that comes next, or is here in part */
+	uint32_t partition; /* the next one, or the one that is here in part */
 	uint16_t *counter;  /* [counter_count] */
 	uint32_t counter_count;
 	uint8_t *rows; /* [capacity] bytes of records */
@@ -141,7 +141,7 @@ give_row(struct reading *r, size_t at)
 	return r->to->record(r->to->arg, &out);
 }
 
-/* Hand out all partitions before `end`. */
+/* Gives the caller all partitions before `end`. */
 static enum weft_status
 give_until(struct reading *r, uint32_t end)
 {
@@ -167,7 +167,7 @@ static enum weft_status
 read_section(struct reading *r, const struct wf_run_section *section)
 {
 	if (section->partition < r->partition) {
-		return wf_fail(WEFT_DATA, "partition %u after %u", section->partition,
+		return wf_fail(WEFT_DATA, "partition %u follows partition %u", section->partition,
 			       r->partition);
 	}
 	enum weft_status st = give_until(r, section->partition);
@@ -176,7 +176,8 @@ read_section(struct reading *r, const struct wf_run_section *section)
 	}
 	if (section->kind == WF_RUN_COUNTERS) {
 		if (section->count != r->counter_count) {
-			return wf_fail(WEFT_DATA, "%u counters of admission, declared are %u",
+			return wf_fail(WEFT_DATA,
+				       "%u counters of admission, but the table declares %u",
 				       section->count, r->counter_count);
 		}
 		for (uint32_t i = 0; i < section->count; i++) {
@@ -202,7 +203,7 @@ is_further(const struct wf_run_cursor *next, const struct wf_run_cursor *from)
 	       (from->kind == WF_RUN_COUNTERS || next->key > from->key);
 }
 
-/* The piece that has come; `from` moves to what follows. */
+/* Reads the piece that has arrived, and moves `from` to what follows. */
 static enum weft_status
 read_piece(struct reading *r, struct wf_run_cursor *from, uint32_t end)
 {
@@ -214,12 +215,12 @@ read_piece(struct reading *r, struct wf_run_cursor *from, uint32_t end)
 	if (head.request_id != client->call.id || head.bytes < WF_RUN_HEAD_BYTES ||
 	    head.bytes > WF_CLIENT_PIECE || head.next.partition > end ||
 	    !is_further(&head.next, from)) {
-		return wf_fail(WEFT_DATA, "a piece of %u bytes that goes on at partition %u of %u",
+		return wf_fail(WEFT_DATA, "a piece of %u bytes goes on at partition %u of %u",
 			       head.bytes, head.next.partition, end);
 	}
 	if (r->has_step && head.step != r->step) {
 		return wf_fail(WEFT_DATA,
-			       "lanes whose tables are at steps %u and %u: let all trainers wait "
+			       "lanes have tables of steps %u and %u: let all trainers wait "
 			       "(weft_barrier) until the tables are read",
 			       r->step, head.step);
 	}
@@ -273,7 +274,7 @@ weft_table_step(struct weft_table *table, uint64_t *out)
 		*out = client->session->step;
 		return WEFT_OK;
 	}
-	/* The first piece of a read has it, too, and the lane has listed its rows by then. */
+	/* The first piece names the step, too, and a read that follows finds the rows listed. */
 	client->call.fetches = true;
 	client->call.from = (struct wf_run_cursor){.kind = WF_RUN_COUNTERS};
 	st = call(table, 0);
@@ -317,8 +318,8 @@ struct writing {
 	struct weft_table *table;
 	struct wf_row_shape shape;
 	uint8_t *piece;
-	uint32_t used, bytes; /* of it */
-	uint32_t section_at;  /* of the section of rows that is open; 0 with no rows: none */
+	uint32_t used, bytes; /* of the piece */
+	uint32_t section_at;  /* offset of the open section of rows; none if section_rows is 0 */
 	uint32_t section_rows;
 	uint32_t partition, lane;
 };
@@ -345,14 +346,14 @@ send_piece(struct writing *w)
 	return call(w->table, w->lane);
 }
 
-/* Room for this many more bytes, in this piece or the next. */
+/* Makes room for this many more bytes, in this piece or the next. */
 static enum weft_status
 make_room(struct writing *w, uint64_t bytes)
 {
 	if (bytes > w->bytes) {
 		return wf_fail(WEFT_UNSUPPORTED,
-			       "table %s: a row with its state, or the counters of a partition, do "
-			       "not fit %u bytes: give the pservers larger slots",
+			       "table %s: the next row with its state, or the counters of a "
+			       "partition, take more than %u bytes: give the pservers larger slots",
 			       weft_table_name(w->table), w->bytes);
 	}
 	return bytes > w->bytes - w->used ? send_piece(w) : WEFT_OK;
@@ -434,8 +435,8 @@ weft_table_write(struct weft_table *table, const struct weft_table_writer *from)
 	const struct weft_session *session = client->session;
 	if (session->begun || session->step != client->core->start.init.step) {
 		return wf_fail(WEFT_INVALID,
-			       "table %s: write: after weft_session_start, and before the first "
-			       "step",
+			       "table %s: call weft_table_write after weft_session_start, and "
+			       "before the first step",
 			       weft_table_name(table));
 	}
 	client->call.table_step = from->step > 0 ? from->step : session->step;
@@ -452,7 +453,8 @@ weft_table_write(struct weft_table *table, const struct weft_table_writer *from)
 		for (; w.partition < end && st == WEFT_OK; w.partition++) {
 			st = write_partition(&w, from);
 		}
-		st = st == WEFT_OK ? send_piece(&w) : st; /* the step, if nothing else */
+		st = st == WEFT_OK ? send_piece(&w)
+				   : st; /* it carries the step, even without rows */
 	}
 	return st;
 }

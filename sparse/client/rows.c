@@ -7,10 +7,10 @@
 #include "base/assert.h"
 #include "sparse/client/session.h"
 
-/* As a lane keeps keys of pulls: sparse/server. */
+/* A lane keeps keys of pulls in pages of this many: struct wf_key_cell of sparse/server. */
 #define PAGE_BYTES 4096u
 #define KEYS_OF_PAGE 511u
-#define WIDEN_BLOCK 512u /* values at a time */
+#define WIDEN_BLOCK 512u /* values that are widened at a time */
 
 static bool
 is_under_way(const struct weft_rows *rows)
@@ -18,8 +18,8 @@ is_under_way(const struct weft_rows *rows)
 	return atomic_load_explicit(&rows->busy, memory_order_acquire) != 0; /* B1 */
 }
 
-/* Widens to f32, from the first value on: the received values end so far behind that none is
- * overwritten before it was read. */
+/* Widens to f32, from the first value on. The received values lie so far behind that none is
+ * overwritten before it is read. */
 static void
 widen(struct weft_rows *rows)
 {
@@ -51,7 +51,7 @@ find_free(struct weft_table *table)
 	return NULL;
 }
 
-/* What a lane keeps of a push, as it counts: keys, then the rest of each part. */
+/* Bytes that a lane keeps of a push, by its own rule: keys, then the rest of each part. */
 static uint64_t
 push_bytes(const struct weft_rows *rows, uint32_t lane)
 {
@@ -66,7 +66,7 @@ push_bytes(const struct weft_rows *rows, uint32_t lane)
 	return sum;
 }
 
-/* And of a pull: keys in pieces of a page, the last of each message not full. */
+/* Bytes that a lane keeps of a pull: pages of keys, the last page of each message not full. */
 static uint64_t
 pull_bytes(const struct weft_rows *rows, uint32_t lane)
 {
@@ -89,7 +89,7 @@ bytes_of(const struct weft_rows *rows, uint32_t lane, bool push)
 	return push ? push_bytes(rows, lane) : pull_bytes(rows, lane);
 }
 
-/* What the lane keeps of this trainer, in pushes or in pulls, with those of `extra`. */
+/* Checks what the lane would keep of this trainer, in pushes or in pulls, with `extra`. */
 static enum weft_status
 check_held_on(const struct weft_rows *extra, uint32_t lane, bool push)
 {
@@ -104,8 +104,8 @@ check_held_on(const struct weft_rows *extra, uint32_t lane, bool push)
 	}
 	return wf_fail(WEFT_INVALID,
 		       "table %s: sparse lane %u would keep %" PRIu64
-		       " bytes of this trainer's %s, and keeps up to %" PRIu64
-		       ": take smaller batches, or more sparse lanes",
+		       " bytes of this trainer's %s, but it keeps up to %" PRIu64
+		       ": make batches smaller, or use more sparse lanes",
 		       weft_table_name(extra->table), lane, sum, push ? "push" : "pulls",
 		       client->held_bytes);
 }
@@ -150,8 +150,8 @@ weft_rows_pull(struct weft_table *table, const uint64_t *key, uint32_t count, un
 			       weft_table_name(table), flags);
 	}
 	if (key == NULL && count > 0) {
-		return wf_fail(WEFT_INVALID, "table %s: %u keys at NULL", weft_table_name(table),
-			       count);
+		return wf_fail(WEFT_INVALID, "table %s: the array of %u keys is NULL",
+			       weft_table_name(table), count);
 	}
 	struct weft_rows *rows = find_free(table);
 	if (rows == NULL) {
@@ -199,8 +199,9 @@ weft_rows_wait(struct weft_rows *rows)
 	bool open = session->begun && client->step.handed_in != session->step;
 	if (is_under_way(rows) && sync && open && rows->wants == session->step) {
 		return wf_fail(WEFT_INVALID,
-			       "table %s: wait for rows of step %" PRIu64 ", which this trainer "
-			       "has not handed in: push every table, or call weft_wait_all",
+			       "table %s: rows of step %" PRIu64 " are waited for, which this "
+			       "trainer has not handed in: push every table, or call "
+			       "weft_wait_all first",
 			       weft_table_name(rows->table), session->step);
 	}
 	enum weft_status st = wf_progress_wait_clear(session, &rows->busy);
@@ -278,8 +279,8 @@ check_push(const struct weft_rows *rows, const float *grad)
 	}
 	if (client->step.handed_in == session->step) {
 		return wf_fail(WEFT_INVALID,
-			       "push of table %s: step %" PRIu64 " is handed in already, and this "
-			       "table counted as pushed empty",
+			       "push of table %s: step %" PRIu64 " is handed in already, with an "
+			       "empty push of this table",
 			       name, session->step);
 	}
 	if (rows->state != WF_ROWS_PULLED || is_under_way(rows)) {
@@ -289,7 +290,8 @@ check_push(const struct weft_rows *rows, const float *grad)
 			       name);
 	}
 	if (grad == NULL && rows->view.key_count > 0) {
-		return wf_fail(WEFT_INVALID, "push of table %s: gradients at NULL", name);
+		return wf_fail(WEFT_INVALID, "push of table %s: the array of gradients is NULL",
+			       name);
 	}
 	enum weft_status st = status_of(rows);
 	return st == WEFT_OK ? check_held(rows, true) : st;

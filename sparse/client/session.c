@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session: what a session calls of its tables: memory, start, the end of a step, the end. Thread:
- * the owner's, except waiting_since and describe_wait: the core's. */
+/* session: what a session calls for its tables: memory, start, the end of a step, the end. Thread:
+ * the owner's; that of waiting_since and describe_wait is the core's. */
 #include "sparse/client/session.h"
 
 #include <inttypes.h>
@@ -73,7 +73,7 @@ open_client(struct weft_session *session)
 	return st;
 }
 
-/* Batches are cut to the lanes' slots, which are known now. */
+/* Makes the batches: they are cut to the lanes' slots, which are known now. */
 static enum weft_status
 alloc_batches(struct wf_client *client)
 {
@@ -101,7 +101,7 @@ alloc_batches(struct wf_client *client)
 	return WEFT_OK;
 }
 
-/* Whether all batches, both ways, can be more than a lane keeps of a trainer. */
+/* Whether all batches together, pulled or pushed, could exceed what a lane keeps of a trainer. */
 static bool
 may_run_out(const struct wf_client *client)
 {
@@ -127,7 +127,7 @@ start(struct weft_session *session)
 	return st;
 }
 
-/* Batches that were pushed are the caller's no more. */
+/* Frees the batches that were pushed: their step is applied. */
 static void
 give_back_pushed(struct wf_client *client)
 {
@@ -255,7 +255,7 @@ commands_max(const struct weft_session *session)
 	return wf_client_of(session)->tables.count * WF_CLIENT_BATCHES + 3;
 }
 
-/* The owner continues. */
+/* All lanes are up: lets the owner continue. */
 static void
 all_up(struct wf_core *core)
 {
@@ -278,7 +278,8 @@ later(uint64_t a_ns, uint64_t b_ns)
 	return a_ns > b_ns ? a_ns : b_ns;
 }
 
-/* 0: they wait for their own trainer, which has not handed in the step, and that is no wait. */
+/* Since when the rows wait for lanes. 0: they wait for a step that this trainer has not handed in,
+ * which is not a wait. */
 static uint64_t
 rows_since(const struct wf_client *client, const struct weft_rows *rows)
 {
@@ -350,7 +351,7 @@ describe_push(const struct wf_client *client, char *out, size_t bytes)
 		       "step %" PRIu64
 		       ", tables: pserver %u sparse lane %u has not applied it yet%s",
 		       client->push.step, link->pserver_idx, link->lane_idx,
-		       alone ? "" : ", another trainer may not have done its part");
+		       alone ? "" : ", another trainer may not have done its part yet");
 }
 
 static bool
@@ -372,7 +373,7 @@ describe_wait(const struct wf_core *core, char *out, size_t bytes)
 	case WAITS_FOR_ROWS:
 		WF_ASSERT(rows != NULL);
 		(void)snprintf(out, bytes,
-			       "step %" PRIu64 ", tables: rows of %u batches are not there yet",
+			       "step %" PRIu64 ", tables: batches that wait for rows: %u",
 			       rows->wants, client->pulls.busy);
 		return true;
 	}

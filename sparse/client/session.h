@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session: the tables of a session: what weft/sparse.h hands out, and how batches travel. The
- * protocol: sparse/exchange.md.
+/* session: the tables of a session, which weft/sparse.h hands out, and how their batches travel.
+ * sparse/exchange.md has the protocol.
  *
  * table.c  settings, weft_table_add; rows.c  a batch: pull, wait, push; session.c  what the session
  * asks for (trainer/session/service.h); session_memory.c  its slabs; session_link.c  greeting and
  * messages of a link; session_flow.c  pulls, pushes and answers on it; records.c  weft_table_read
  * and _write; session_call.c  their messages; session_stats.c  counters and what follows from them.
- * Thread: as each struct says: the owner's, or the core's (whoever drives progress). Commands pass
- * what one leaves to the other; `busy`, `push.busy` and `up_busy` pass it back (B1 of
- * trainer/session/threads.md). */
+ * Thread: as each struct says, the owner's or the core's (the thread that drives progress).
+ * Commands pass data from the owner to the core; `busy`, `push.busy` and `up_busy` pass it back (B1
+ * of trainer/session/threads.md). */
 #pragma once
 
 #include <stdatomic.h>
@@ -23,14 +23,14 @@
 #include "wire/sparse_messages.h"
 #include "wire/tables.h"
 
-#define WF_CLIENT_BATCHES 2u             /* of a table: one computes, one is on its way */
-#define WF_CLIENT_REQUESTS 8u            /* pulls of a lane that are unanswered */
+#define WF_CLIENT_BATCHES 2u             /* of a table: one is computed on, one is on its way */
+#define WF_CLIENT_REQUESTS 8u            /* unanswered pulls of a lane */
 #define WF_CLIENT_PIECE WF_RUN_BYTES_MAX /* room for rows with their state, each way */
 #define WF_CLIENT_SLOT_MIN 1024u         /* bytes of a slot; the send buffers are sized for it */
 
 struct wf_client;
 
-/* A batch, from pull to free, or to the wait of its step. */
+/* A batch, from its pull until it is freed or its step is waited for. */
 enum wf_rows_state {
 	WF_ROWS_FREE,
 	WF_ROWS_PULLED,
@@ -41,30 +41,29 @@ enum wf_rows_state {
 struct weft_rows {
 	/* Fixed at start. */
 	struct weft_table *table;
-	uint32_t idx; /* table's x WF_CLIENT_BATCHES + which */
+	uint32_t idx; /* of the table x WF_CLIENT_BATCHES + 0 or 1 */
 	struct wf_batch *batch;
-	float *values;
-	uint8_t *send;
-	uint64_t values_at; /* bytes in the slab of rows */
+	float *values;      /* what the caller reads, in the slab of rows */
+	uint8_t *send;      /* the batch's send buffer, in the slab that is sent from */
+	uint64_t values_at; /* bytes from the start of the slab of rows */
 
-	/* Owner's; the core reads view, wants and flags while busy, and those of batches that are
-	 * handed in. */
+	/* Owner's. The core reads view, wants and flags of batches that are busy or handed in. */
 	enum wf_rows_state state;
 	struct wf_batch_view view;
-	uint64_t wants; /* rows as of this step */
+	uint64_t wants; /* step as of which the rows are pulled */
 	unsigned flags; /* enum weft_rows_flag */
-	bool narrow;    /* values are as received, in 16 bits each */
+	bool narrow;    /* values are still as received, in 16 bits each */
 
 	_Atomic uint32_t busy; /* shared: as wf_core_tensor.busy */
 	/* Core's while busy. */
-	struct wf_wait wait;     /* in the client's */
+	struct wf_wait wait;     /* in client->pulls.waits */
 	uint32_t unanswered;     /* parts */
 	uint32_t in_flight;      /* PUTs of keys that are not DONE */
 	enum weft_status status; /* OK, or the first refusal of a lane; owner's when not busy */
 	char reason[WF_REASON_BYTES];
 };
 
-/* Counters of a table's share on one lane. One writer, the owner; relaxed, for they publish
+/* Counters of a table's share on one lane. One writer, the owner; relaxed, because they publish
  * nothing. */
 enum wf_share {
 	WF_SHARE_ROWS_PULLED,
@@ -83,34 +82,34 @@ struct weft_table {
 	struct wf_client *client;
 	uint32_t idx;
 	uint32_t keys_max;
-	bool may_delta;
+	bool may_delta; /* keys may be sent as differences */
 	struct weft_rows rows[WF_CLIENT_BATCHES];
 
 	/* Owner's. */
 	uint64_t pushed_step;
 	uint64_t batches_pulled, batches_pushed, keys_pulled, keys_pushed;
-	uint64_t copied_bytes; /* of values that had landed */
+	uint64_t copied_bytes; /* of received values: widened, or gathered for the caller */
 	struct wf_hot hot;
 	struct wf_lane_share *share; /* [lane_count] */
 	/* Shared, for the stats lines: relaxed. */
-	_Atomic int64_t zipf_milli; /* exponent x 1,000; -1,000: not known yet */
+	_Atomic int64_t zipf_milli; /* Zipf's exponent x 1,000; -1,000: not known yet */
 	_Atomic uint64_t hottest_key, hottest_times;
 };
 
-/* A part of a message under way: of a pull, until it is answered. */
+/* A part of a message under way; a part of a pull, until it is answered. */
 struct wf_part_ref {
 	struct weft_rows *rows;
 	uint32_t part; /* of its view */
-	uint32_t slot; /* of the lane that it lies in; WF_SLOT_NONE */
+	uint32_t slot; /* of the lane, in which it lies; or WF_SLOT_NONE */
 	bool sent, answered;
 };
 
 /* A PULL that is not answered. Core's. */
 struct wf_pull_request {
 	bool open;
-	bool begun;    /* on this path */
+	bool begun;    /* its message was begun on this path */
 	bool refused;  /* by NACK: closed when the last of its PUTs has left */
-	bool repeated; /* repeated on another path: may be of a later step */
+	bool repeated; /* on another path: the answer may be of a later step */
 	uint64_t id;
 	uint64_t step;
 	unsigned flags;
@@ -131,8 +130,8 @@ struct wf_pull_wishes {
 
 /* A lane's share of client->push. */
 struct wf_lane_push {
-	bool left;            /* not all of its messages have been begun */
-	bool waits;           /* APPLIED is to come */
+	bool left;            /* some of its messages are not begun yet */
+	bool waits;           /* for APPLIED */
 	bool held;            /* until the first lane has judged it */
 	bool said;            /* some of it was sent, on some path */
 	uint32_t table, next; /* where the next message begins: table, part of the lane */
@@ -155,16 +154,17 @@ struct wf_client_link {
 	/* Path: forgotten at DOWN. */
 	uint32_t tables_sent;
 
-	/* The message that is being sent, with its PUTs: nothing else is, meanwhile. */
+	/* The message that is being sent, with its PUTs; nothing else is sent in between. */
 	enum wf_sending sending;
 	bool head_sent;
-	bool starved; /* it waits for a slot, and was counted for it */
+	bool starved; /* it waits for a slot, and that is counted */
 	uint32_t put_next, put_count;
 	struct wf_pull_request *sent_request; /* PULL */
 	struct wf_part_ref push_part[WF_SPARSE_PARTS_MAX];
-	uint32_t push_slots;    /* holds those of a push, */
-	uint32_t refused_slots; /* of pulls that were refused, */
-	uint32_t call_slots;    /* and of rows put back */
+	/* Lists of slots in use: of a push, of refused pulls, and of rows that are put back. */
+	uint32_t push_slots;
+	uint32_t refused_slots;
+	uint32_t call_slots;
 	bool push_is_last;
 
 	struct wf_pull_request request[WF_CLIENT_REQUESTS];
@@ -174,7 +174,7 @@ struct wf_client_link {
 	struct wf_lane_push push;
 };
 
-/* A FETCH or RESTORE. The owner fills it in, and reads it again when it is not busy. */
+/* A FETCH or RESTORE. The owner fills it in, and reads the result when it is no longer busy. */
 struct wf_client_call {
 	bool fetches;
 	uint32_t lane, table;
@@ -182,7 +182,7 @@ struct wf_client_call {
 	struct wf_run_cursor from; /* FETCH */
 	uint64_t samples;          /* RESTORE */
 	uint64_t table_step;       /* RESTORE */
-	uint32_t bytes;            /* RESTORE: in the room at the end of the slab for sending */
+	uint32_t bytes;            /* RESTORE: length of the run at the end of the send slab */
 
 	_Atomic uint32_t busy; /* shared: as weft_rows.busy */
 	/* Core's while busy. */
@@ -214,19 +214,19 @@ struct wf_client_step {
 	uint64_t handed_in; /* last step */
 	uint32_t pushed_count;
 	struct weft_rows **pushed; /* [table_count] in the step begun last; NULL: nothing */
-	bool tight;                /* what lanes keep of a trainer may run out: it is looked at */
+	bool tight;                /* batches could exceed held_bytes of a lane: check each */
 	bool warned;
 };
 
 /* The push of the last step that was handed in, over all lanes. Core's, but for busy. */
 struct wf_client_push {
-	_Atomic uint32_t busy; /* shared: handed in, not applied everywhere */
-	uint64_t step;         /* last one handed in */
-	uint32_t lanes;        /* that have not applied it */
-	uint32_t verdict;      /* enum wf_sparse_push_flag: the first lane's; 0: none is made */
-	uint32_t in_flight;    /* PUTs of it that are not DONE */
-	uint64_t since_ns;     /* when the step was handed in, */
-	uint64_t applied_ns;   /* and when every lane had applied it: its rows come after that */
+	_Atomic uint32_t busy;     /* shared: a step is handed in and not applied on every lane */
+	uint64_t step;             /* last one handed in */
+	uint32_t lanes;            /* that have not applied it */
+	uint32_t verdict;          /* enum wf_sparse_push_flag: the first lane's; 0: none yet */
+	uint32_t in_flight;        /* PUTs of it that are not DONE */
+	uint64_t since_ns;         /* when the step was handed in */
+	uint64_t applied_ns;       /* when every lane had applied it; its rows come after that */
 	struct wf_sparse_push msg; /* scratch of one encode */
 };
 
@@ -247,14 +247,14 @@ struct wf_client {
 	struct wf_answer_place place; /* the slab of rows */
 	uint32_t send_region;
 	struct wf_client_link *link;     /* [lane_count], from seal on */
-	uint64_t slot_bytes, held_bytes; /* the least of all lanes; core's until up_busy is 0 */
+	uint64_t slot_bytes, held_bytes; /* least of all lanes; core's until up_busy is 0 */
 	bool started;
 
 	struct wf_client_step step;
 
 	struct wf_client_call call;
 
-	_Atomic uint32_t up_busy; /* shared: a lane is not there yet */
+	_Atomic uint32_t up_busy; /* shared: a lane has not sent its GRANT yet */
 	struct wf_client_push push;
 	struct wf_client_pulls pulls;
 	struct wf_client_counts counts;    /* one writer, the core; relaxed: they publish nothing */
@@ -273,7 +273,7 @@ wf_client_of(const struct weft_session *session)
 	return session->core.service.state;
 }
 
-/* Of a link with the table wf_client_link_ops. */
+/* The client's struct of a link whose functions are wf_client_link_ops. */
 static inline struct wf_client_link *
 wf_client_link_of(struct wf_link *link)
 {
@@ -300,14 +300,14 @@ wf_counted(const _Atomic uint64_t *counter)
 	return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
-/* How the values of a batch travel. */
+/* The format in which the values of a batch travel. */
 static inline enum weft_value_format
 wf_client_format(const struct weft_rows *rows)
 {
 	return rows->table->client->tables.desc[rows->table->idx].set.wire;
 }
 
-/* How many bytes of them come. */
+/* The bytes of values that a batch receives. */
 static inline uint64_t
 wf_client_landed_bytes(const struct weft_rows *rows)
 {
@@ -320,23 +320,23 @@ extern const struct wf_service_ops wf_client_service;
 enum weft_status wf_client_hand_in(struct weft_session *session) WEFT_MUST_CHECK;
 
 /* session_memory.c */
-/* Rounded up to WF_BATCH_ALIGN. */
+/* `bytes` rounded up to WF_BATCH_ALIGN. */
 uint64_t wf_client_aligned(uint64_t bytes);
-/* Of the slab of rows, for one batch. */
+/* One batch's share of the slab of rows, in bytes. */
 uint64_t wf_client_rows_bytes(const struct weft_table *table);
-/* Bytes that one batch sends, at most. */
+/* One batch's share of the send slab, in bytes: the most that it can send. */
 uint64_t wf_client_send_bytes(const struct weft_table *table);
-/* Where in its room the answers of a batch land, in bytes: at the end, if they are narrower than
- * what the caller reads, for they are widened from the beginning on. */
+/* Where in its share the answers of a batch land, in bytes: at the end, if they are narrower than
+ * what the caller reads, because they are widened from the beginning on. */
 uint64_t wf_client_landing(const struct weft_rows *rows);
-/* Slabs for all tables, at seal; a failure leaves what release gives back. */
+/* Allocates the slabs of all tables, at seal; slabs_release frees what a failure leaves. */
 enum weft_status wf_client_slabs_alloc(struct wf_client *client) WEFT_MUST_CHECK;
 void wf_client_slabs_release(struct wf_client *client);
-/* Each batch gets its share of both slabs. */
+/* Gives each batch its share of both slabs. */
 void wf_client_slabs_deal(struct wf_client *client);
 
 /* session_greeting.c */
-/* Words about mode and tables, for people. */
+/* Describes the mode and the tables, for people. */
 void wf_client_describe(const struct wf_client *client, char *out, size_t bytes);
 
 /* session_link.c */
@@ -354,21 +354,21 @@ enum weft_status wf_client_refused(struct wf_client_link *cl,
 void wf_client_flow_forget(struct wf_client_link *cl);
 
 /* session_call.c */
-/* What a lane PUTs for a part of a PULL. */
+/* The bytes that a lane PUTs for a part of a PULL. */
 static inline uint64_t
 wf_client_answer_bytes(const struct wf_client *client, const struct wf_part_ref *ref)
 {
 	return (uint64_t)ref->rows->view.part[ref->part].row_count *
 	       wf_table_row_bytes(&client->tables.desc[ref->rows->table->idx]);
 }
-/* The piece that FETCH requested, where the lane puts it: the last bytes of the rows' region. */
+/* The piece that FETCH requests, where the lane PUTs it: the last bytes of the slab of rows. */
 static inline const uint8_t *
 wf_client_piece(const struct wf_client *client)
 {
 	return (const uint8_t *)client->rows.base + client->rows.bytes - WF_CLIENT_PIECE;
 }
 void wf_client_call_begin(struct wf_client *client);
-/* Whether it has to be sent on this link. */
+/* Whether the call has to be sent on this link. */
 bool wf_client_call_is_unasked(const struct wf_client_link *cl);
 void wf_client_call_encode(struct wf_client_link *cl); /* into core->end.msg */
 void wf_client_call_finish(struct wf_client *client);
@@ -376,7 +376,7 @@ enum weft_status wf_client_fetched(struct wf_client_link *cl,
 				   const struct wf_put *put) WEFT_MUST_CHECK;
 enum weft_status wf_client_restored(struct wf_client_link *cl,
 				    const struct wf_sparse_restored *msg) WEFT_MUST_CHECK;
-/* False: the refusal is of a pull. */
+/* Ends the call with the lane's refusal. False: the refusal is of a pull. */
 bool wf_client_call_refused(struct wf_client_link *cl, const struct wf_sparse_nack *msg);
 void wf_client_call_forget(struct wf_client_link *cl);
 

@@ -63,7 +63,7 @@ wf_client_call_encode(struct wf_client_link *cl)
 	wf_sparse_restore_encode(&msg, &client->core->end.msg);
 }
 
-/* The owner continues when all of it has been sent. */
+/* Ends the call, and lets the owner continue, once it is answered and all of it has been sent. */
 void
 wf_client_call_finish(struct wf_client *client)
 {
@@ -91,13 +91,13 @@ wf_client_fetched(struct wf_client_link *cl, const struct wf_put *put)
 	uint32_t id = wf_tag_slot(put->tag) >> 8;
 	if (!client->call.fetches || !is_waited_for(cl, id, 0xffff) ||
 	    wf_tag_step(put->tag) != (uint8_t)client->call.step) {
-		return wf_fail(WEFT_PROTOCOL, "PUT: fetch %u was not asked for", id);
+		return wf_fail(WEFT_PROTOCOL, "PUT: fetch %u was not requested", id);
 	}
 	struct wf_run_head head;
 	wf_run_head_get(wf_client_piece(client), &head);
 	if (!wf_put_is(put, head.bytes)) {
-		return wf_fail(WEFT_PROTOCOL, "PUT: %" PRIu64 " bytes of a run of %u", put->bytes,
-			       head.bytes);
+		return wf_fail(WEFT_PROTOCOL, "PUT: %" PRIu64 " bytes came of a run of %u",
+			       put->bytes, head.bytes);
 	}
 	client->call.answered = true;
 	wf_client_call_finish(client);
@@ -109,7 +109,7 @@ wf_client_restored(struct wf_client_link *cl, const struct wf_sparse_restored *m
 {
 	struct wf_client *client = cl->client;
 	if (client->call.fetches || !is_waited_for(cl, msg->request_id, UINT64_MAX)) {
-		return wf_fail(WEFT_PROTOCOL, "RESTORED: %" PRIu64 " was not asked for",
+		return wf_fail(WEFT_PROTOCOL, "RESTORED: request %" PRIu64 " was not sent",
 			       msg->request_id);
 	}
 	client->call.answered = true;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session_flow: pulls, pushes and answers on the links to sparse lanes. Thread: the core's.
- *
- * A message and its PUTs leave together, nothing in between; they may wait for slots, which come
+/* session_flow: pulls, pushes and answers on the links to sparse lanes. Thread: the core's. A
+ * message and its PUTs leave together, with nothing in between. They may wait for slots, which come
  * back by CREDIT, by answers and by APPLIED. Pushes go before pulls. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,8 +9,9 @@
 #include "base/assert.h"
 #include "sparse/client/session.h"
 
-#define COOKIE_PUSH (1u << 31) /* else: rows of the pull, */
-#define COOKIE_CALL (1u << 30) /* or what is restored */
+/* Cookies of PUTs: of a push, of a RESTORE; otherwise the rows' idx, of a pull. */
+#define COOKIE_PUSH (1u << 31)
+#define COOKIE_CALL (1u << 30)
 
 static void
 set_due(struct wf_client_link *cl)
@@ -19,7 +19,7 @@ set_due(struct wf_client_link *cl)
 	wf_link_due(&cl->link);
 }
 
-/* The end of what the owner waits for. */
+/* The ends of the owner's waits. */
 
 static void
 finish_rows(struct wf_client *client, struct weft_rows *rows)
@@ -136,7 +136,7 @@ begin_message(struct wf_client_link *cl, enum wf_sending kind, uint32_t put_coun
 	cl->put_count = put_count;
 }
 
-/* Parts of a table that follow the push's mark, as far as there is room. True: they were all. */
+/* Adds parts of a table from cl->push.next on, while there is room. True: all were added. */
 static bool
 add_push_parts(struct wf_client_link *cl, struct weft_rows *rows, uint32_t *count,
 	       uint64_t *rows_left)
@@ -177,7 +177,7 @@ begin_push_message(struct wf_client_link *cl)
 	begin_message(cl, WF_SENDING_PUSH, count);
 }
 
-/* The oldest request that must be repeated on this path. */
+/* The oldest request that has to be sent on this path; NULL: none. */
 static struct wf_pull_request *
 unasked(struct wf_client_link *cl)
 {
@@ -192,7 +192,7 @@ unasked(struct wf_client_link *cl)
 	return oldest;
 }
 
-/* Move parts of the first wish into the request. True: the wish is fulfilled. */
+/* Moves parts of the wish into the request. True: the wish is fulfilled. */
 static bool
 move_wish(struct wf_pull_request *request, struct wf_pull_wish *w, uint64_t *rows_left)
 {
@@ -205,8 +205,8 @@ move_wish(struct wf_pull_request *request, struct wf_pull_wish *w, uint64_t *row
 	return w->next == w->end;
 }
 
-/* Parts that are wanted at the same step and in the same way go into one request, whatever their
- * tables. NULL: nothing is wanted, or the limit of unanswered requests is reached. */
+/* Makes one request of parts that are wanted at the same step and with the same flags, whatever
+ * their tables. NULL: nothing is wanted, or the limit of unanswered requests is reached. */
 static struct wf_pull_request *
 new_request(struct wf_client_link *cl)
 {
@@ -241,7 +241,7 @@ new_request(struct wf_client_link *cl)
 	return request;
 }
 
-/* False: there is nothing to send. */
+/* Begins the next message. False: there is nothing to send. */
 static bool
 next_message(struct wf_client_link *cl)
 {
@@ -317,7 +317,7 @@ encode_push(struct wf_client_link *cl)
 	wf_sparse_push_encode(msg, &client->core->end.msg);
 }
 
-/* The head and body of core->end.msg are read when it is posted. */
+/* The operation points into core->end.msg, which is read when it is posted. */
 static void
 fill_head(struct wf_client_link *cl, struct wf_op *op)
 {
@@ -425,7 +425,7 @@ close_request(struct wf_client_link *cl, struct wf_pull_request *request)
 	}
 }
 
-/* A part that has come, or will not. */
+/* Counts off a part that was answered, or will not be. */
 static void
 settle_part(struct wf_client_link *cl, struct wf_pull_request *request, struct wf_part_ref *part)
 {
@@ -436,7 +436,7 @@ settle_part(struct wf_client_link *cl, struct wf_pull_request *request, struct w
 	finish_rows(cl->client, part->rows);
 }
 
-/* Refused, and none of its PUTs is still to leave: its rows get no answer. CREDIT will free its
+/* Ends a refused request, all PUTs of which have left: its rows get no answer. CREDIT will free its
  * buffers. */
 static void
 give_up_request(struct wf_client_link *cl, struct wf_pull_request *request)
@@ -490,7 +490,7 @@ post_message(struct wf_client_link *cl)
 	return true;
 }
 
-/* This trainer is out of data: once, from the step after its last. */
+/* Sends, once on a path, that this trainer is out of data from the step after its last. */
 static bool
 send_out(struct wf_client_link *cl)
 {
@@ -521,7 +521,7 @@ wf_client_flow_flush(struct wf_link *link)
 	return cl->link.to_send.out;
 }
 
-/* What comes back. */
+/* What the lane sends. */
 
 void
 wf_client_done(struct wf_link *link, uint32_t what)
@@ -575,13 +575,14 @@ wf_client_answer(struct wf_link *link, const struct wf_put *put)
 	}
 	if (wf_tag_step(tag) != (uint8_t)request->step && !request->repeated) {
 		return wf_fail(WEFT_PROTOCOL,
-			       "PUT: rows of step %u modulo 256, asked for are those of %" PRIu64,
+			       "PUT: rows of step %u modulo 256, but those of %" PRIu64
+			       " were requested",
 			       wf_tag_step(tag), request->step);
 	}
 	uint64_t due = wf_client_answer_bytes(cl->client, &request->part[i]);
 	if (!wf_put_is(put, due)) {
 		return wf_fail(WEFT_PROTOCOL,
-			       "PUT: %" PRIu64 " bytes of rows, part %u asked for %" PRIu64,
+			       "PUT: %" PRIu64 " bytes of rows, but part %u has %" PRIu64,
 			       put->bytes, i, due);
 	}
 	wf_send_window_release(&cl->link.window, &request->part[i].slot);
@@ -598,7 +599,7 @@ refuse_pull(struct wf_client_link *cl, const struct wf_sparse_nack *msg)
 {
 	struct wf_pull_request *request = find_request(cl, msg->request_id, UINT64_MAX);
 	if (request == NULL || request->refused) {
-		return wf_fail(WEFT_PROTOCOL, "NACK of pull %" PRIu64 ", which was not asked for",
+		return wf_fail(WEFT_PROTOCOL, "NACK of pull %" PRIu64 ", which was not sent",
 			       msg->request_id);
 	}
 	for (uint32_t i = 0; i < request->part_count; i++) {
@@ -646,7 +647,7 @@ pairs_of_lane(const struct wf_client_link *cl)
 	return pairs;
 }
 
-/* The first lane has judged the push: the others do as it did. */
+/* The first lane has judged the push: passes its verdict on to the others. */
 static void
 spread_verdict(struct wf_client *client, bool dropped)
 {
@@ -685,7 +686,7 @@ wf_client_applied(struct wf_client_link *cl, const struct wf_sparse_applied *msg
 	return WEFT_OK;
 }
 
-/* Lost and found. */
+/* The end of a path. */
 
 static bool
 is_complete(const struct wf_pull_request *request, const struct weft_rows *rows)
@@ -698,8 +699,8 @@ is_complete(const struct wf_pull_request *request, const struct weft_rows *rows)
 	return true;
 }
 
-/* Of rows that are not all there, ask for all parts again: one part of another step would tear
- * them. Rows that are may be the caller's by now. */
+/* Requests rows that are not complete again, all parts: a single part of another step would tear
+ * them. Rows that are complete may be the caller's by now, and are left alone. */
 static void
 ask_again(struct wf_client_link *cl, struct wf_pull_request *request)
 {
@@ -707,7 +708,7 @@ ask_again(struct wf_client_link *cl, struct wf_pull_request *request)
 	for (uint32_t i = 0; i < request->part_count; i++) {
 		struct wf_part_ref *part = &request->part[i];
 		bool complete = is_complete(request, part->rows);
-		part->sent = complete; /* for now: to be dropped */
+		part->sent = complete; /* marks, until the next loop, what is dropped */
 	}
 	for (uint32_t i = 0; i < request->part_count; i++) {
 		struct wf_part_ref part = request->part[i];

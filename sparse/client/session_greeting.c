@@ -8,11 +8,11 @@
 #include "base/settings.h"
 #include "sparse/client/session.h"
 
-/* The longest description of one table: a longer one ends with WF_SETTINGS_MORE. */
+/* Room for the description of one table: a longer one ends with WF_SETTINGS_MORE. */
 #define TABLE_BYTES 256
 
-/* "words=8" and, after commas, the settings that are not at their defaults. Returns how much of
- * `out` is used; more than `bytes`: it was truncated. */
+/* Writes "words=8" and, after commas, the settings that are not at their defaults. Returns how much
+ * of `out` that needs; more than `bytes`: it was truncated. */
 static size_t
 describe_table(const struct wf_table_desc *desc, char *out, size_t bytes)
 {

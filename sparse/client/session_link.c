@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session_link: greeting a sparse lane, and its messages. What every link has in common (finding
- * the lane, coming back, leaving) is exchange/link.c's. Thread: the core's. */
+/* session_link: greets a sparse lane and receives its messages. What all links have in common
+ * (finding the lane, reconnecting, leaving) is in exchange/link.c. Thread: the core's. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -72,7 +72,8 @@ flush_tables(struct wf_link *link)
 	return true;
 }
 
-/* Checks the lanes' window and their room: every table must fit, on every lane, on every path. */
+/* Checks the window that a lane grants and the room that it holds: every table must fit, on every
+ * lane and every path. */
 static enum weft_status
 check_window(struct wf_link *link, const struct wf_msg_grant *msg)
 {
@@ -93,12 +94,12 @@ check_window(struct wf_link *link, const struct wf_msg_grant *msg)
 	least = known && client->slot_bytes > least ? client->slot_bytes : least;
 	if (msg->bytes < least || (known && msg->held_bytes < client->held_bytes)) {
 		wf_core_fail(client->core, WEFT_MISMATCH,
-			     "pserver %u sparse lane %u: slots of %" PRIu64 " bytes and %" PRIu64
-			     " held, %" PRIu64 " and %" PRIu64
+			     "pserver %u sparse lane %u grants slots of %" PRIu64
+			     " bytes and holds %" PRIu64 ", but %" PRIu64 " and %" PRIu64
 			     " are needed%s: give the pserver a larger slot_bytes",
 			     link->pserver_idx, link->lane_idx, msg->bytes, msg->held_bytes, least,
 			     known ? client->held_bytes : least, known ? ", as before" : "");
-		return WEFT_OK; /* sent */
+		return WEFT_OK; /* the session ends; the lane did no wrong */
 	}
 	if (!known) {
 		client->slot_bytes =
@@ -138,7 +139,7 @@ resume_push(struct wf_link *link, const struct wf_msg_steps *msg)
 	return WEFT_OK;
 }
 
-/* HAVE. */
+/* HAVE: the last step whose APPLIED has been received. */
 static uint64_t
 answered(const struct wf_link *link, uint32_t unit)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* session_memory: the two slabs of a session's tables, one that answers land in and one that is
- * sent from, and the share that each batch has of both. Thread: the owner's, but for
+ * sent from, and each batch's share of both. Thread: the owner's; either thread may call
  * wf_client_landing. */
 #include "sparse/client/session.h"
 
@@ -22,8 +22,8 @@ wf_client_rows_bytes(const struct weft_table *table)
 	return wf_client_aligned(bytes) + (lands_apart ? WF_BATCH_ALIGN : 0);
 }
 
-/* Each part may leave a gap after it, and parts are long enough for that to be little.
- * wf_batch_send_bytes of any slot from WF_CLIENT_SLOT_MIN on. */
+/* At least wf_batch_send_bytes for any slot of WF_CLIENT_SLOT_MIN bytes or more. Each part may
+ * leave a gap after it; parts are long enough for that to be little. */
 uint64_t
 wf_client_send_bytes(const struct weft_table *table)
 {
@@ -40,7 +40,7 @@ void
 wf_client_slabs_release(struct wf_client *client)
 {
 	struct wf_env *env = client->session->core.end.env;
-	/* The target of weft_rows_values: no caller has it before the session is sealed. */
+	/* weft_rows_values points into it; no caller has such a pointer before the seal. */
 	bool keep = client->core->opts.keep_arrays != 0 && client->session->sealed;
 	wf_slab_release(env, &client->rows, keep);
 	wf_slab_release(env, &client->send, false);

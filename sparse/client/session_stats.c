@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session_stats: what a session's tables have sent and received, by lane, and what follows: how
- * unequal the lanes' shares are, which keys are hot and how steeply. Thread: the owner's, except
- * the stats line: the core's. */
+/* session_stats: what a session's tables have sent and received, by lane, and what follows from it:
+ * how unequal the lanes' shares are, and which keys are hot. Thread: the owner's; that of the stats
+ * line is the core's. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "base/assert.h"
 #include "sparse/client/session.h"
 
-#define LOOK_BATCHES 256u     /* between two looks, after the first few */
+#define LOOK_BATCHES 256u     /* between two checks, after the first few */
 #define WARN_ROWS_LEAST 4096u /* per lane: fewer are not significant */
 #define WARN_IMBALANCE 2.0    /* of the busiest lane by the mean */
 
@@ -32,7 +32,8 @@ rows_of(const struct weft_table *table, uint32_t lane)
 	       counted(table, lane, WF_SHARE_ROWS_PUSHED);
 }
 
-/* The busiest lane by the mean; of one table, or with NULL of all. 0: nothing was counted. */
+/* Rows of the busiest lane divided by the mean of all lanes, for one table, or all if it is NULL;
+ * 0: nothing was counted. */
 static double
 imbalance(const struct wf_client *client, const struct weft_table *one, uint64_t *sum)
 {
@@ -50,7 +51,7 @@ imbalance(const struct wf_client *client, const struct weft_table *one, uint64_t
 	return *sum == 0 ? 0 : (double)most * client->lane_count / (double)*sum;
 }
 
-/* Once: some lanes have much more to do than others. */
+/* Warns, once, that some lanes have much more to do than others. */
 static void
 warn(struct wf_client *client)
 {
@@ -62,12 +63,12 @@ warn(struct wf_client *client)
 	}
 	client->step.warned = true;
 	wf_core_log(client->core, WEFT_LOG_WARN,
-		    "trainer %u: the busiest of %u sparse lanes has %.1f times the mean of rows: "
-		    "some keys are much more frequent than others, or there are few",
+		    "trainer %u: the busiest of %u sparse lanes has %.1f times the mean number of "
+		    "rows: some keys are much more frequent than others, or there are few keys",
 		    client->core->opts.trainer_id, client->lane_count, times);
 }
 
-/* For the stats lines, which another thread may write. */
+/* Stores the hottest key and the exponent for stats lines, which another thread may write. */
 static void
 log_hot_keys(struct weft_table *table)
 {
@@ -131,10 +132,11 @@ check_bytes(const char *what, size_t given, size_t own)
 	if (given == own) {
 		return WEFT_OK;
 	}
-	return wf_fail(WEFT_INVALID,
-		       "%s of %zu bytes, the library's has %zu: set struct_bytes, and build "
-		       "against this version's headers",
-		       what, given, own);
+	return wf_fail(
+		WEFT_INVALID,
+		"%s: struct_bytes is %zu, but the library has %zu: set struct_bytes, and build "
+		"against this version's headers",
+		what, given, own);
 }
 
 enum weft_status

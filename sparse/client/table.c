@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* table: settings of a table, and how it comes into a session. Thread: the owner's. */
+/* table: checks the settings of a table, and adds it to a session. Thread: the owner's. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,7 +30,7 @@ weft_table_opts_init(struct weft_table_opts *opts)
 	weft_table_opts_init_sized(opts, sizeof(*opts));
 }
 
-/* The meaning of the texts, which are replaced by constants. */
+/* Parses the names of the optimizer and the schedule, and replaces them by constant strings. */
 static enum weft_status
 read_row(struct wf_table_desc *desc)
 {
@@ -77,7 +77,7 @@ read_init(struct wf_table_desc *desc)
 	return wf_init_check(&init);
 }
 
-/* When rows are born and go: as the lanes will check it again. */
+/* Checks the rules of admission and eviction, as the lanes will again. */
 static enum weft_status
 check_life(const struct weft_table_opts *in)
 {
@@ -86,7 +86,7 @@ check_life(const struct weft_table_opts *in)
 	return wf_table_rules_check(&admit, &evict, in->vocabulary, in->memory_cap_bytes);
 }
 
-/* All but its name. */
+/* Describes a table by its settings, without its name. */
 static enum weft_status
 describe(const struct weft_table_opts *in, struct wf_table_desc *desc)
 {
@@ -98,7 +98,7 @@ describe(const struct weft_table_opts *in, struct wf_table_desc *desc)
 	desc->set.struct_bytes = 0;
 	desc->set.name = NULL;
 	desc->set.settings = NULL;
-	desc->set.batch_keys_max = 0; /* of this trainer alone, like the next */
+	desc->set.batch_keys_max = 0; /* this and the next concern this trainer alone */
 	desc->set.raw_keys = 0;
 	st = read_row(desc);
 	if (st == WEFT_OK) {
@@ -137,7 +137,7 @@ check_session(const struct weft_session *session, const char *name)
 	return WEFT_OK;
 }
 
-/* The first table brings the service into the session. */
+/* Gives the session the sparse service, with its first table. */
 static enum weft_status
 attach_client(struct weft_session *session)
 {
@@ -158,7 +158,7 @@ attach_client(struct weft_session *session)
 	return WEFT_OK;
 }
 
-/* Room for one more table in all arrays. */
+/* Makes room for one more table in all arrays. */
 static enum weft_status
 grow(struct wf_client *client)
 {

@@ -143,7 +143,7 @@ ask_wrongly(struct stage *stage)
 	CHECK_FAILS(stage, weft_rows_pull(stage->table, key, 2, 4, &rows[0]), WEFT_INVALID,
 		    "flags 0x4");
 	CHECK_FAILS(stage, weft_rows_pull(stage->table, NULL, 2, 0, &rows[0]), WEFT_INVALID,
-		    "at NULL");
+		    "is NULL");
 	CHECK(stage, rows[0] == NULL);
 	CHECK(stage, weft_rows_pull(stage->other, key, 4, 0, &rows[0]) == WEFT_OK);
 	CHECK(stage, weft_rows_pull(stage->other, key, 4, 0, &rows[1]) == WEFT_OK);
@@ -267,7 +267,7 @@ push_wrongly(struct stage *stage)
 	CHECK(stage, weft_step(stage->session, 1, 0) == WEFT_OK);
 	CHECK_FAILS(stage, weft_rows_push(rows, grad, NULL, NULL), WEFT_INVALID, "not waited for");
 	CHECK(stage, weft_rows_wait(rows) == WEFT_OK);
-	CHECK_FAILS(stage, weft_rows_push(rows, NULL, NULL, NULL), WEFT_INVALID, "at NULL");
+	CHECK_FAILS(stage, weft_rows_push(rows, NULL, NULL, NULL), WEFT_INVALID, "is NULL");
 	/* The next batch waits for this step, and so does this trainer. */
 	CHECK(stage, weft_rows_pull(stage->table, &key, 1, WEFT_ROWS_CREATE, &next) == WEFT_OK);
 	CHECK_FAILS(stage, weft_rows_wait(next), WEFT_INVALID, "has not handed in");
@@ -315,7 +315,7 @@ ask_for_too_much(struct stage *stage)
 	CHECK(stage, weft_rows_pull(stage->table, key, 20, WEFT_ROWS_CREATE, &rows) == WEFT_OK);
 	struct weft_rows *more = NULL;
 	CHECK_FAILS(stage, weft_rows_pull(stage->other, key, 20, 0, &more), WEFT_INVALID,
-		    "keeps up to 4096: take smaller batches");
+		    "keeps up to 4096: make batches smaller");
 	CHECK(stage, weft_wait_all(stage->session) == WEFT_OK);
 	CHECK(stage, weft_rows_wait(rows) == WEFT_OK);
 	CHECK(stage, weft_step(stage->session, 1, 0) == WEFT_OK);
@@ -378,7 +378,8 @@ count_everything(struct stage *stage)
 	uint64_t key[KEYS_MAX];
 	const float grad[KEYS_MAX * DIM] = {0};
 	struct weft_rows *rows = NULL;
-	CHECK_FAILS(stage, weft_table_stats(stage->table, &stats), WEFT_INVALID, "of 1 bytes");
+	CHECK_FAILS(stage, weft_table_stats(stage->table, &stats), WEFT_INVALID,
+		    "struct_bytes is 1, but");
 	stats.struct_bytes = sizeof(stats);
 	CHECK(stage, weft_table_stats(stage->table, &stats) == WEFT_OK && stats.imbalance == 0);
 	for (int n = 0; n < 200; n++) { /* key 3 half of the time */
@@ -561,7 +562,7 @@ a_lane_that_breaks_the_protocol_ends_the_job_and_is_named(void **state)
 		{FAKE_CREDITS_TWICE, WEFT_PROTOCOL, "is not in use"},
 		{FAKE_ANSWERS_TWICE, WEFT_PROTOCOL, "was not waited for"},
 		{FAKE_ANSWERS_OLD_STEP, WEFT_PROTOCOL, "rows of step 8 modulo 256"},
-		{FAKE_ANSWERS_SHORT, WEFT_PROTOCOL, "bytes of rows, part 0 asked for"},
+		{FAKE_ANSWERS_SHORT, WEFT_PROTOCOL, "bytes of rows, but part 0 has"},
 		{FAKE_APPLIES_UNASKED, WEFT_PROTOCOL, "APPLIED: step 77 was not waited for"},
 		{FAKE_SMALL_SLOTS, WEFT_MISMATCH, "slots of 128 bytes"},
 		{FAKE_SAYS_NONSENSE, WEFT_PROTOCOL, "sparse message of type 99"},
@@ -628,7 +629,7 @@ read_out_of_turn(struct stage *stage)
 	CHECK(stage, weft_wait_all(stage->session) == WEFT_OK);
 	CHECK_FAILS(stage, weft_table_read(stage->other, &to_nowhere), WEFT_NOMEM, "table any");
 	CHECK_FAILS(stage, weft_table_write(stage->table, &from_nothing), WEFT_INVALID,
-		    "write: after weft_session_start, and before the first step");
+		    "weft_table_write after weft_session_start, and before the first step");
 }
 
 static void
@@ -641,7 +642,7 @@ static void
 read_less(struct stage *stage)
 {
 	CHECK_FAILS(stage, weft_table_read(stage->table, &to_nowhere), WEFT_PROTOCOL,
-		    "PUT: 64 bytes of a run of 65536");
+		    "PUT: 64 bytes came of a run of 65536");
 }
 
 static void
