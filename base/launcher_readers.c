@@ -3,7 +3,8 @@
  * Thread: the caller's.
  *
  * | launcher | what it is known by | what it says |
- * | torchrun | RANK, WORLD_SIZE and MASTER_ADDR | rank, size, host of rank 0 |
+ * | torchrun | RANK, WORLD_SIZE and MASTER_ADDR; fewer are found, and ignored | rank, size, host of
+ *   rank 0 |
  * | Open MPI | OMPI_COMM_WORLD_RANK | rank, size; with several programs in one mpirun, of each |
  * | Slurm | SLURM_STEP_ID: a task that srun started | rank, size, hosts |
  * | PaddlePaddle's job | TRAINING_ROLE, PADDLE_* of its operators and documents | all |
@@ -38,6 +39,30 @@ add_first(struct wf_launcher_probe *probe, enum wf_launcher_fact fact, const cha
 	}
 }
 
+/* These names are nobody's own, so one or two of them are no proof of torchrun, which always sets
+ * all three: whoever set them finds out why they do not count. */
+static void
+ignore_parts_of_torchrun(struct wf_launcher_probe *probe)
+{
+	static const struct {
+		enum wf_launcher_fact fact;
+		const char *name;
+	} parts[] = {
+		{WF_FACT_RANK, "RANK"},
+		{WF_FACT_SIZE, "WORLD_SIZE"},
+		{WF_FACT_PSERVERS, "MASTER_ADDR"},
+	};
+
+	for (size_t i = 0; i < WF_ARRAY_COUNT(parts); i++) {
+		const char *value = wf_probe_get(probe, parts[i].name);
+		if (value != NULL) {
+			wf_probe_add(probe, parts[i].fact, parts[i].name, value,
+				     "it counts only where RANK, WORLD_SIZE and MASTER_ADDR are "
+				     "all set, as torchrun sets them");
+		}
+	}
+}
+
 void
 wf_launcher_read_torchrun(struct wf_launcher_probe *probe)
 {
@@ -45,6 +70,7 @@ wf_launcher_read_torchrun(struct wf_launcher_probe *probe)
 	const char *size = wf_probe_get(probe, "WORLD_SIZE");
 
 	if (rank == NULL || size == NULL || wf_probe_get(probe, "MASTER_ADDR") == NULL) {
+		ignore_parts_of_torchrun(probe);
 		return;
 	}
 	wf_probe_add(probe, WF_FACT_RANK, "RANK", rank, NULL);

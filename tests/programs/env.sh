@@ -43,6 +43,13 @@ row pservers "a?[31m?b" "PADDLE_PSERVERS (PaddlePaddle's job)" used
 row pservers "10.0.0.1,10.0.0.2,10.0.0.3,10..." "PADDLE_PSERVER_IPS" ""
 says last.out "it would not start: weft train: --config=job.conf: No such file"
 
+# torchrun sets three variables; two of them are not its word.
+shown RANK=1 WORLD_SIZE=2
+row trainer_id 1 "RANK (torchrun)" "ignored: it counts only where RANK, WORLD_SIZE and MASTER_ADDR"
+row num_gradient_servers 2 "WORLD_SIZE (torchrun)" "ignored: it counts only where RANK,"
+shown RANK=1 WORLD_SIZE=2 MASTER_ADDR=10.0.0.1
+row trainer_id 1 "RANK (torchrun)" used
+
 # A file's settings, what is refused, and the nearest names.
 printf 'pservers = 10.0.0.9\ntrainer_id = 3\n[pserver]\nslot_count = 4\n' >own.conf
 shown WEFT_CONFIG=own.conf WEFT_PORT=99999999 WEFT_TRAINER_ID=1 OMPI_COMM_WORLD_RANK=2 \

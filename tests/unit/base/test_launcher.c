@@ -65,8 +65,7 @@ ignored(const char *variable)
 static void
 without_a_launcher_nothing_is_said(void **state)
 {
-	static const char *const none[] = {"HOME=/root", "RANK=3", "SLURM_PROCID=0",
-					   "SLURM_NTASKS=4", NULL};
+	static const char *const none[] = {"HOME=/root", "SLURM_PROCID=0", "SLURM_NTASKS=4", NULL};
 
 	detect(none, WF_ROLE_UNKNOWN, NULL);
 	assert_int_equal(launcher.count, 0);
@@ -311,6 +310,27 @@ torchrun_says_rank_size_and_host(void **state)
 	is_place("1", "2", "node7", NULL);
 	detect(v6, WF_ROLE_TRAINER, NULL);
 	is_place("1", "2", "[fd00::7]", NULL);
+}
+
+/* Programs of PyTorch are also started with these two alone. */
+static void
+parts_of_what_torchrun_sets_are_ignored_with_the_reason(void **state)
+{
+	static const char *const variables[] = {"RANK=1", "WORLD_SIZE=2", NULL};
+	static const char *const one[] = {"WORLD_SIZE=", "MASTER_ADDR=node7", NULL};
+	static const char *const inside[] = {"RANK=1", "WORLD_SIZE=2", "OMPI_COMM_WORLD_RANK=3",
+					     "OMPI_COMM_WORLD_SIZE=4", NULL};
+
+	detect(variables, WF_ROLE_TRAINER, NULL);
+	is_place(NULL, NULL, NULL, NULL);
+	assert_int_equal(launcher.count, 2);
+	assert_non_null(strstr(ignored("RANK"), "where RANK, WORLD_SIZE and MASTER_ADDR are all"));
+	assert_non_null(strstr(ignored("WORLD_SIZE"), "MASTER_ADDR are all set"));
+	detect(one, WF_ROLE_TRAINER, NULL);
+	is_place(NULL, NULL, NULL, NULL);
+	assert_non_null(strstr(ignored("MASTER_ADDR"), "RANK, WORLD_SIZE and MASTER_ADDR"));
+	detect(inside, WF_ROLE_TRAINER, NULL);
+	is_place("3", "4", NULL, NULL);
 }
 
 /* As the original's document for Volcano has them. */
@@ -569,6 +589,7 @@ main(void)
 		cmocka_unit_test(malformed_tasks_of_nodes_are_not_used),
 		cmocka_unit_test(more_tasks_than_ranks_can_number_are_not_used),
 		cmocka_unit_test(torchrun_says_rank_size_and_host),
+		cmocka_unit_test(parts_of_what_torchrun_sets_are_ignored_with_the_reason),
 		cmocka_unit_test(a_paddle_job_says_everything),
 		cmocka_unit_test(a_pserver_of_a_paddle_job_has_its_own_address),
 		cmocka_unit_test(the_number_of_pservers_has_to_fit_their_list),
