@@ -215,6 +215,24 @@ is_given(const struct wf_options *options, const char *name, const char *argumen
 	return origin == WF_ORIGIN_FILE || origin == WF_ORIGIN_ARGUMENT;
 }
 
+/* Both have parsed the file of --config, if there is one. */
+static enum weft_status
+check_given(const struct command *command, const struct wf_options *pserver,
+	    const struct wf_options *trainer)
+{
+	const struct wf_options *own = &command->options;
+	const bool gives_secret = is_remote(command) || command->set.remote.secret_file[0] != '\0';
+
+	enum weft_status st = wf_split_check_file(own, pserver);
+	if (st == WEFT_OK) {
+		st = wf_split_check_file(own, trainer);
+	}
+	if (st == WEFT_OK && gives_secret) {
+		st = wf_split_check_secret(own, pserver);
+	}
+	return st == WEFT_OK && gives_secret ? wf_split_check_secret(own, trainer) : st;
+}
+
 /* What launch gives to its children itself would override these without a word. */
 static enum weft_status
 check_overridden(const struct command *command)
@@ -241,11 +259,7 @@ check_overridden(const struct command *command)
 			       "weft pserver by itself",
 			       where);
 	}
-	enum weft_status st = wf_split_check_file(&command->options, pserver);
-	return st == WEFT_OK
-		       ? wf_split_check_file(&command->options,
-					     has_train ? train : &command->program_set.options)
-		       : st;
+	return check_given(command, pserver, has_train ? train : &command->program_set.options);
 }
 
 /* What one of the children would refuse is refused before any is started. */

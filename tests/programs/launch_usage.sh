@@ -71,6 +71,30 @@ for line in "listen = ::1" "port = 7" "ports_num = 2" "num_gradient_servers = 2"
 	in_file "2: ${line%% *}: launch gives this to pservers and trainers itself; leave it out" "[pserver]
 $line"
 done
+# All processes have one secret: that of launch, where it has one or makes one.
+head -c 32 /dev/zero >secret
+chmod 400 secret
+for section in train pserver; do
+	for job in --hosts=127.0.0.1 "--local --secret_file=secret"; do
+		printf '[%s]\nsecret_file = other\n' "$section" >job.conf
+		# shellcheck disable=SC2086
+		expect 64 "$WEFT" launch $job --ssh=false --config=job.conf -- train linear
+		says last.err "job.conf:2: secret_file: launch gives all processes of the job one secret; leave this out"
+	done
+done
+printf '[train]\nsecret_file = other\n' >job.conf
+expect 64 "$WEFT" launch --hosts=127.0.0.1 --ssh=false --config=job.conf -- sh
+says last.err "job.conf:2: secret_file: launch gives"
+expect 64 "$WEFT" launch --hosts=127.0.0.1 --ssh=false -- train linear --secret_file=other
+says last.err "--secret_file after --: launch gives all processes of the job one secret"
+expect 64 "$WEFT" launch --local --secret_file=secret -- train linear --secret_file=other
+says last.err "--secret_file after --: launch gives all processes of the job one secret"
+printf 'secret_file = secret\n' >job.conf
+expect 0 "$WEFT" launch --local --config=job.conf --print_options -- train linear
+expect 0 "$WEFT" launch --local --config=job.conf --secret_file=other --print_options -- train linear
+printf '[pserver train]\nsecret_file = secret\n' >job.conf
+expect 0 "$WEFT" launch --local --config=job.conf --print_options -- train linear
+expect 0 "$WEFT" launch --local --config=job.conf --secret_file=secret --print_options -- train linear
 says_not last.err "pserver with"
 printf 'ports_num = 2\nnum_gradient_servers = 2\n[launch]\ntrainers = 2\n[pserver train]\nport = 7164\n' >job.conf
 expect 0 "$WEFT" launch --local --config=job.conf --print_options -- train linear

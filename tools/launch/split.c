@@ -222,9 +222,9 @@ wf_split_arguments(const struct wf_split_tables *tables, int argc, char **argv,
 	return st == WEFT_OK ? wf_args_check(&out->trainer) : st;
 }
 
-/* Whether launch itself has this value for the setting, or has read the same line. */
+/* Whether launch itself has this value for the setting. */
 static bool
-is_of_launch(const struct wf_options *own, const struct wf_options *child, const char *name)
+has_same_value(const struct wf_options *own, const struct wf_options *child, const char *name)
 {
 	const bool counts = strcmp(name, "num_gradient_servers") == 0;
 	const char *own_name = counts ? "trainers" : name;
@@ -238,7 +238,14 @@ is_of_launch(const struct wf_options *own, const struct wf_options *child, const
 	}
 	wf_option_value(mine, own->target, own_value, sizeof(own_value));
 	wf_option_value(other, child->target, value, sizeof(value));
-	return strcmp(value, own_value) == 0 ||
+	return strcmp(value, own_value) == 0;
+}
+
+/* Whether launch itself has read the same line. */
+static bool
+has_same_line(const struct wf_options *own, const struct wf_options *child, const char *name)
+{
+	return wf_option_find(own, name, strlen(name)) != NULL &&
 	       wf_options_line(own, name) == wf_options_line(child, name);
 }
 
@@ -249,7 +256,8 @@ wf_split_check_file(const struct wf_options *own, const struct wf_options *child
 		const char *name = given_by_launch[i];
 		const bool has = wf_option_find(child, name, strlen(name)) != NULL;
 		const unsigned line = has ? wf_options_line(child, name) : 0;
-		if (line != 0 && !is_of_launch(own, child, name)) {
+		if (line != 0 && !has_same_value(own, child, name) &&
+		    !has_same_line(own, child, name)) {
 			char what[VALUE_BYTES];
 			snprintf(what, sizeof(what), "%.200s:%u: %s", child->file->path, line,
 				 name);
@@ -257,4 +265,26 @@ wf_split_check_file(const struct wf_options *own, const struct wf_options *child
 		}
 	}
 	return WEFT_OK;
+}
+
+enum weft_status
+wf_split_check_secret(const struct wf_options *own, const struct wf_options *child)
+{
+	static const char name[] = "secret_file";
+	const enum wf_option_origin origin = wf_options_origin(child, name);
+	const bool is_line = origin == WF_ORIGIN_FILE;
+	char what[VALUE_BYTES] = "--secret_file after --";
+
+	if ((!is_line && origin != WF_ORIGIN_ARGUMENT) || has_same_value(own, child, name) ||
+	    (is_line && has_same_line(own, child, name))) {
+		return WEFT_OK;
+	}
+	if (is_line) {
+		snprintf(what, sizeof(what), "%.200s:%u: %s", child->file->path,
+			 wf_options_line(child, name), name);
+	}
+	return wf_fail(WEFT_INVALID,
+		       "%s: launch gives all processes of the job one secret; leave this out, and "
+		       "give the file to launch: --secret_file=FILE before --",
+		       what);
 }

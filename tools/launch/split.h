@@ -35,6 +35,10 @@ enum weft_status wf_split_arguments(const struct wf_split_tables *tables, int ar
  * one. WEFT_INVALID: file, line and name, in the words of the arguments' refusal. */
 enum weft_status wf_split_check_file(const struct wf_options *own,
 				     const struct wf_options *child) WEFT_MUST_CHECK;
+/* Where launch gives its processes a secret: refuses one that pservers or trainers have from an
+ * argument or that file, unless launch has the same. WEFT_INVALID. */
+enum weft_status wf_split_check_secret(const struct wf_options *own,
+				       const struct wf_options *child) WEFT_MUST_CHECK;
 /* Refuses arguments of `weft train` that a job's starter, called `giver` in the message, gives to
  * every trainer itself. WEFT_INVALID. */
 enum weft_status wf_split_check_trainer(char *const *argv, unsigned count,
