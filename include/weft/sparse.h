@@ -31,7 +31,7 @@
  * than WEFT_SPARSE_SYNC (weft_session_opts) a pull returns the rows as they are when it reaches the
  * lane, and each lane applies a step as it arrives. Semantics: sparse/README.md.
  *
- * Thread: tables and rows belong to the session's owner. No call waits for ever; weft_last_error
+ * Thread: as for the session, one at a time. No call waits for ever; weft_last_error
  * has the text of every status other than WEFT_OK. */
 #ifndef WEFT_SPARSE_H
 #define WEFT_SPARSE_H

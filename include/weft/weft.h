@@ -15,17 +15,19 @@
  *             weft_exchange(s, samples, cost);     // push all, wait for all
  *     weft_session_close(s);
  *
- * Thread: a session and its tensors belong to the thread that opened the session. With
+ * Thread: one at a time, whichever: a call orders what earlier callers did before it. One beside
+ * another thread's, or in a child of fork, is refused (WEFT_INVALID). weft_session_stop alone may
+ * be called at any time; weft_rows_free does nothing there, and what else returns no status is not
+ * checked. No thread may begin a call once weft_session_close or weft_session_abort has begun. With
  * WEFT_PROGRESS_THREAD data is transferred inside the calls that wait, and between them by a thread
  * that the session owns. With WEFT_PROGRESS_CALLER there is no such thread: data is transferred
  * only inside the calls that wait (weft_wait*, weft_exchange, weft_pull*, weft_barrier,
  * weft_reduce, weft_pass_end) and in weft_poll. Between those calls such a caller may be away for
  * as long as it likes; the other trainers then wait for it.
  *
- * In a child of fork do not use the library. The arrays of the parent's sessions are private there:
- * the child reads and writes them as its own memory, and the parent does not see what it writes.
- * What the child has not written shows the parent's values of the moment: a child that is to work
- * with the values of the fork while the parent goes on copies them before.
+ * In a child of fork the arrays are private: the child reads and writes them as its own memory, and
+ * the parent does not see it. What the child has not written shows the parent's values of the
+ * moment; a child that is to have those of the fork copies them before.
  *
  * No call waits for ever. Each ends in success or in a status whose text (weft_last_error) names
  * the peer, what was waited for, and why it did not arrive. */
@@ -769,14 +771,15 @@ WEFT_API enum weft_status weft_trainer_stats(struct weft_session *session, uint3
  * interrupted call in which other trainers wait, ends the job for all members, because they would
  * wait for this trainer.
  * @return WEFT_OK; otherwise why the job did not end in good order. WEFT_LOST is also returned if
- *         only the acknowledgement of a finished job is missing. The session is gone in any case.
+ *         only the acknowledgement of a finished job is missing. The session is gone in any case
+ *         but WEFT_AGAIN: another thread is in a call of it, or this is a child of fork.
  */
 WEFT_API enum weft_status weft_session_close(struct weft_session *session);
 
 /* End the job for all members and free the session. All members show `reason` as the first cause.
- */
-WEFT_API void weft_session_abort(struct weft_session *session, enum weft_status status,
-				 const char *reason);
+ * Returns WEFT_OK, or WEFT_AGAIN as weft_session_close; weft_session_stop ends the other call. */
+WEFT_API enum weft_status weft_session_abort(struct weft_session *session, enum weft_status status,
+					     const char *reason);
 
 /**
  * End the job for all members because a signal has stopped this program. All members show "trainer
@@ -784,9 +787,8 @@ WEFT_API void weft_session_abort(struct weft_session *session, enum weft_status 
  * ones, return WEFT_ABORTED; the session still has to be closed. With WEFT_PROGRESS_THREAD the
  * other members are informed at once. With WEFT_PROGRESS_CALLER they are informed when the owner
  * next makes progress, for example in weft_poll or weft_session_close. If the program dies of the
- * signal before that, they see a trainer that was lost. This is the only function of a session that
- * any thread, and a signal handler, may call: it never blocks, and preserves errno. It must not run
- * at the same time as weft_session_close or weft_session_abort.
+ * signal before that, they see a trainer that was lost. Any thread, and a signal handler, may call
+ * it, but not beside close or abort: it never blocks, and preserves errno.
  * @param session       NULL: nothing happens
  * @param signal_number the signal, for example SIGTERM
  */

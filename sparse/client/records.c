@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "kernels/rows.h"
 #include "sparse/client/session.h"
+#include "trainer/session/gate.h"
 #include "wire/little.h"
 #include "wire/partition.h"
 
@@ -264,6 +265,7 @@ read_lane(struct reading *r, uint32_t lane)
 enum weft_status
 weft_table_step(struct weft_table *table, uint64_t *out)
 {
+	WF_ENTER(table->client->session);
 	struct wf_client *client = table->client;
 	struct wf_run_head head;
 	enum weft_status st = check_caller(table, "step");
@@ -288,6 +290,7 @@ weft_table_step(struct weft_table *table, uint64_t *out)
 enum weft_status
 weft_table_read(struct weft_table *table, const struct weft_table_reader *to)
 {
+	WF_ENTER(table->client->session);
 	struct wf_env *env = table->client->session->core.end.env;
 	struct reading r = {.table = table, .to = to, .shape = shape_of(table)};
 	enum weft_status st = check_caller(table, "read");
@@ -427,6 +430,7 @@ write_partition(struct writing *w, const struct weft_table_writer *from)
 enum weft_status
 weft_table_write(struct weft_table *table, const struct weft_table_writer *from)
 {
+	WF_ENTER(table->client->session);
 	struct wf_client *client = table->client;
 	enum weft_status st = check_caller(table, "write");
 	if (st != WEFT_OK) {

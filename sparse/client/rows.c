@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "sparse/client/session.h"
+#include "trainer/session/gate.h"
 
 /* A lane keeps keys of pulls in pages of this many: struct wf_key_cell of sparse/server. */
 #define PAGE_BYTES 4096u
@@ -138,6 +139,7 @@ enum weft_status
 weft_rows_pull(struct weft_table *table, const uint64_t *key, uint32_t count, unsigned flags,
 	       struct weft_rows **out)
 {
+	WF_ENTER(table->client->session);
 	struct weft_session *session = table->client->session;
 	enum weft_status st = wf_exchange_check_running(session);
 	if (st != WEFT_OK) {
@@ -193,6 +195,7 @@ status_of(const struct weft_rows *rows)
 enum weft_status
 weft_rows_wait(struct weft_rows *rows)
 {
+	WF_ENTER(rows->table->client->session);
 	struct wf_client *client = rows->table->client;
 	struct weft_session *session = client->session;
 	bool sync = session->core.opts.sparse_mode == WEFT_SPARSE_SYNC;
@@ -247,6 +250,7 @@ weft_rows_in_order(const struct weft_rows *rows)
 enum weft_status
 weft_rows_gather(const struct weft_rows *rows, float *out)
 {
+	WF_ENTER(rows->table->client->session);
 	const size_t dim = weft_table_dim(rows->table);
 	bool is_there = rows->state != WF_ROWS_FREE && !is_under_way(rows);
 	if (is_there && rows->status != WEFT_OK) {
@@ -300,6 +304,7 @@ check_push(const struct weft_rows *rows, const float *grad)
 enum weft_status
 weft_rows_push(struct weft_rows *rows, const float *grad, const float *show, const float *click)
 {
+	WF_ENTER(rows->table->client->session);
 	struct weft_table *table = rows->table;
 	struct wf_client *client = table->client;
 	struct weft_session *session = client->session;
@@ -332,8 +337,12 @@ weft_rows_push(struct weft_rows *rows, const float *grad, const float *show, con
 void
 weft_rows_free(struct weft_rows *rows)
 {
-	if (rows == NULL || rows->state != WF_ROWS_PULLED) {
+	if (rows == NULL) {
 		return;
 	}
-	rows->state = is_under_way(rows) ? WF_ROWS_ABANDONED : WF_ROWS_FREE;
+	const struct wf_visit visit = wf_gate_enter(rows->table->client->session);
+	if (visit.status == WEFT_OK && rows->state == WF_ROWS_PULLED) {
+		rows->state = is_under_way(rows) ? WF_ROWS_ABANDONED : WF_ROWS_FREE;
+	}
+	wf_gate_leave(&visit);
 }

@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "sparse/client/session.h"
+#include "trainer/session/gate.h"
 
 #define LOOK_BATCHES 256u     /* between two checks, after the first few */
 #define WARN_ROWS_LEAST 4096u /* per lane: fewer are not significant */
@@ -142,6 +143,7 @@ check_bytes(const char *what, size_t given, size_t own)
 enum weft_status
 weft_table_lane_stats(struct weft_table *table, uint32_t lane, struct weft_table_lane_stats *out)
 {
+	WF_ENTER(table->client->session);
 	enum weft_status st = check_bytes("weft_table_lane_stats", out->struct_bytes, sizeof(*out));
 	if (st != WEFT_OK) {
 		return st;
@@ -164,6 +166,7 @@ weft_table_lane_stats(struct weft_table *table, uint32_t lane, struct weft_table
 enum weft_status
 weft_table_stats(struct weft_table *table, struct weft_table_stats *out)
 {
+	WF_ENTER(table->client->session);
 	const struct wf_client *client = table->client;
 	struct wf_hot_key top[WEFT_TABLE_HOT_KEYS];
 	uint64_t sum;
@@ -200,6 +203,7 @@ weft_table_stats(struct weft_table *table, struct weft_table_stats *out)
 enum weft_status
 weft_sparse_stats(struct weft_session *session, struct weft_sparse_stats *out)
 {
+	WF_ENTER(session);
 	const struct wf_client *client = wf_client_of(session);
 	enum weft_status st = check_bytes("weft_sparse_stats", out->struct_bytes, sizeof(*out));
 	if (st != WEFT_OK) {

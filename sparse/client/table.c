@@ -12,6 +12,7 @@
 #include "sparse/table/init.h"
 #include "sparse/table/rules.h"
 #include "sparse/table/table.h"
+#include "trainer/session/gate.h"
 #include "wire/partition.h"
 
 void
@@ -217,6 +218,7 @@ enum weft_status
 weft_table_add(struct weft_session *session, const struct weft_table_opts *given,
 	       struct weft_table **out)
 {
+	WF_ENTER(session);
 	struct wf_table_desc desc;
 	struct weft_table *table = NULL;
 	struct weft_table_opts opts;

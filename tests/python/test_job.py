@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The binding in jobs of its own: real pservers on loopback, this process as the trainer."""
 
+import asyncio
+import concurrent.futures
 import contextlib
 import gc
 import os
@@ -8,6 +10,7 @@ import signal
 import subprocess
 import threading
 import time
+from unittest import mock
 
 import support
 
@@ -517,7 +520,7 @@ class Lent(support.Case):
         session.wait(w)
         self.assertTrue((w.param == -5).all())
         w.grad[:] = 4
-        interrupted(session.exchange, lambda: session._thread == 0)
+        interrupted(session.exchange, lambda: session._waiter)
         self.not_written_over(session, w, 4)
         go.release()
         session.wait()
@@ -692,6 +695,68 @@ class Signals(support.Case):
         self.assertGreaterEqual(len(calls), 3)
         session.close()
 
+    def test_a_second_thread_is_refused_while_one_is_in_a_call(self):
+        session = weft.Session(pservers=self.pserver(trainers=2), num_gradient_servers=2)
+        self.addCleanup(session.abort, "the test is over")
+        w = session.empty(3, name="w")
+        session.start()
+        session.step(1)
+        session.push(w)
+        caught, free = [], threading.Event()
+
+        def wait():
+            try:
+                while not caught or "another thread" in caught[-1]:  # the poll below came first
+                    try:
+                        session.wait()
+                    except weft.Error as error:
+                        caught.append(str(error))
+            finally:
+                free.set()
+
+        thread = threading.Thread(target=wait, daemon=True)
+        thread.start()
+        while not session._waiter:  # until it is in the call
+            time.sleep(0.001)
+        for call in (session.wait, session.close, session.barrier, lambda: session.push(w), session.stats):
+            with self.assertRaisesRegex(weft.InvalidError, "another thread is in a call"):
+                call()
+        # Two threads may pass the binding's own check at once. The library refuses one of them, as soon as
+        # the other one is in the call.
+        while session._call.weft_poll(session._handle) == 0:
+            time.sleep(0)
+        self.assertIn(b"another thread is in one of its calls", session._call.weft_last_error())
+        for end in (session.close, lambda: session.abort("beside another thread")):
+            with mock.patch.object(session, "_waiter", {}):  # as beside a push, which does not wait
+                with self.assertRaisesRegex(weft.InvalidError, "another thread is in a call"):
+                    end()
+        self.assertFalse(free.is_set())
+        session._stop(signal.SIGUSR1)
+        self.assertTrue(free.wait(support.LIMIT))
+        thread.join()
+        self.assertIn("SIGUSR1", caught[-1])
+
+    def test_asyncio_trains_on_whichever_threads_its_executors_have(self):
+        session = weft.Session(pservers=self.pserver(), learning_rate=1)
+        w = session.empty(5, name="w")
+        session.start()
+
+        async def train():
+            for _ in range(3):
+                w.grad[:] = 1
+                with concurrent.futures.ThreadPoolExecutor(1) as pool:
+                    await asyncio.get_running_loop().run_in_executor(pool, session.exchange)
+            w.grad[:] = 1
+            await asyncio.get_running_loop().run_in_executor(None, session.exchange)
+
+        asyncio.run(train())
+        self.assertEqual(w.param.tolist(), [-4] * 5)
+        closer = threading.Thread(target=session.close)
+        closer.start()
+        closer.join()
+        self.assertRaises(weft.ClosedError, session.exchange)
+        self.jobs_end_well()
+
     def test_a_handler_cannot_make_a_call_inside_another_one(self):
         session = weft.Session(pservers=self.pserver(trainers=2), num_gradient_servers=2)
         self.addCleanup(session.abort, "the test is over")
@@ -702,7 +767,7 @@ class Signals(support.Case):
         self.addCleanup(signal.signal, signal.SIGUSR1, signal.getsignal(signal.SIGUSR1))
 
         def knock():
-            while session._thread != 0:  # until it is in the call
+            while not session._waiter:  # until it is in the call
                 time.sleep(0.001)
             os.kill(os.getpid(), signal.SIGUSR1)
 

@@ -9,6 +9,7 @@
 #include "sparse/client/session.h"
 #include "trainer/passes/content.h"
 #include "trainer/saved/records.h"
+#include "trainer/session/gate.h"
 
 #define MANIFEST "manifest"
 
@@ -188,6 +189,7 @@ load_first(struct weft_session *session, const char *dir)
 enum weft_status
 weft_session_load(struct weft_session *session, const char *dir)
 {
+	WF_ENTER(session);
 	enum weft_status st = check(session);
 	if (st == WEFT_OK && session->core.opts.trainer_id == 0) {
 		st = load_first(session, dir);

@@ -5,6 +5,7 @@
 
 #include "sparse/client/session.h"
 #include "trainer/passes/content.h"
+#include "trainer/session/gate.h"
 
 /* What a caller gets wrong on all trainers alike. */
 static enum weft_status
@@ -138,6 +139,7 @@ share(struct weft_session *session, enum weft_status own)
 enum weft_status
 weft_session_save(struct weft_session *session, const char *dir)
 {
+	WF_ENTER(session);
 	uint64_t samples = 0;
 
 	enum weft_status st = check(session);

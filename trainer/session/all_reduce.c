@@ -13,6 +13,7 @@
 #include "base/assert.h"
 #include "base/type.h"
 #include "kernels/typed.h"
+#include "trainer/session/gate.h"
 #include "wire/piece.h"
 
 #define PIECES_MIN 2u /* one is under way while the other is copied */
@@ -214,6 +215,7 @@ enum weft_status
 weft_all_reduce(struct weft_session *session, void *array, uint64_t count, enum weft_type type,
 		enum weft_grad_reduce how)
 {
+	WF_ENTER(session);
 	enum weft_status st = check_call(session, count, type, how);
 	if (st != WEFT_OK) {
 		return st;

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "trainer/session/gate.h"
 #include "trainer/session/session.h"
 
 static enum weft_status
@@ -29,6 +30,7 @@ check_average(const struct weft_session *session, const char *name)
 enum weft_status
 weft_tensor_average(struct weft_tensor *tensor, float *out)
 {
+	WF_ENTER(tensor->session);
 	const struct weft_session *session = tensor->session;
 	const struct wf_job *job = &session->core.job;
 	const size_t count = job->tensor[tensor->idx].count;

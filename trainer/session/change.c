@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "kernels/numbers.h"
 #include "trainer/session/dense.h"
+#include "trainer/session/gate.h"
 #include "trainer/session/session.h"
 
 /* Has the job steps that all trainers count alike, and is none under way? */
@@ -113,6 +114,7 @@ add(struct weft_tensor *tensor, enum wf_number number, double value)
 enum weft_status
 weft_tensor_change(struct weft_tensor *tensor, const char *name, double value)
 {
+	WF_ENTER(tensor->session);
 	enum wf_number number;
 	enum weft_status st = wf_number_parse(name, &number);
 	if (st != WEFT_OK) {
@@ -125,6 +127,7 @@ weft_tensor_change(struct weft_tensor *tensor, const char *name, double value)
 enum weft_status
 weft_tensor_assign(struct weft_tensor *tensor, uint32_t array)
 {
+	WF_ENTER(tensor->session);
 	const struct wf_job *job = &tensor->session->core.job;
 	enum weft_status st = check_tensor(tensor);
 	if (st != WEFT_OK) {

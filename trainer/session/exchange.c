@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "trainer/session/gate.h"
 
 static bool
 is_busy(const struct weft_session *session, uint32_t tensor)
@@ -133,8 +134,8 @@ begin_locally(struct weft_session *session, uint64_t samples, double cost)
 	}
 }
 
-enum weft_status
-weft_step(struct weft_session *session, uint64_t samples, double cost)
+static enum weft_status
+next_step(struct weft_session *session, uint64_t samples, double cost)
 {
 	enum weft_status st = wf_exchange_check_running(session);
 	if (st == WEFT_OK) {
@@ -169,6 +170,13 @@ weft_step(struct weft_session *session, uint64_t samples, double cost)
 		begin_step(session, samples, cost);
 	}
 	return WEFT_OK;
+}
+
+enum weft_status
+weft_step(struct weft_session *session, uint64_t samples, double cost)
+{
+	WF_ENTER(session);
+	return next_step(session, samples, cost);
 }
 
 static void
@@ -232,6 +240,7 @@ begin_push(struct weft_tensor *tensor)
 enum weft_status
 weft_push(struct weft_tensor *tensor)
 {
+	WF_ENTER(tensor->session);
 	struct weft_session *session = tensor->session;
 	enum weft_status st = begin_push(tensor);
 	if (st == WEFT_OK && is_busy(session, tensor->idx)) {
@@ -284,6 +293,7 @@ wait_for(struct weft_tensor *tensor)
 enum weft_status
 weft_wait(struct weft_tensor *tensor)
 {
+	WF_ENTER(tensor->session);
 	if (!tensor->session->running) {
 		return WEFT_OK;
 	}
@@ -302,8 +312,8 @@ wait_tensors(struct weft_session *session)
 	return st;
 }
 
-enum weft_status
-weft_wait_all(struct weft_session *session)
+static enum weft_status
+wait_all(struct weft_session *session)
 {
 	const struct wf_service_ops *service = session->core.service.ops;
 	enum weft_status st = session->running ? hand_in(session) : WEFT_OK;
@@ -322,15 +332,23 @@ weft_wait_all(struct weft_session *session)
 }
 
 enum weft_status
+weft_wait_all(struct weft_session *session)
+{
+	WF_ENTER(session);
+	return wait_all(session);
+}
+
+enum weft_status
 weft_exchange(struct weft_session *session, uint64_t samples, double cost)
 {
-	enum weft_status st = weft_step(session, samples, cost);
+	WF_ENTER(session);
+	enum weft_status st = next_step(session, samples, cost);
 	for (uint32_t i = session->core.job.tensor_count; i-- > 0 && st == WEFT_OK;) {
 		if (!session->core.job.tensor[i].is_static) {
 			st = begin_push(session->tensor[i]);
 		}
 	}
-	return st != WEFT_OK ? st : weft_wait_all(session);
+	return st != WEFT_OK ? st : wait_all(session);
 }
 
 static enum weft_status
@@ -365,6 +383,7 @@ begin_pull(struct weft_tensor *tensor)
 enum weft_status
 weft_pull(struct weft_tensor *tensor)
 {
+	WF_ENTER(tensor->session);
 	enum weft_status st = begin_pull(tensor);
 	return st != WEFT_OK ? st : weft_wait(tensor);
 }
@@ -372,6 +391,7 @@ weft_pull(struct weft_tensor *tensor)
 enum weft_status
 weft_pull_all(struct weft_session *session)
 {
+	WF_ENTER(session);
 	uint32_t count = wf_session_tensor_count(session);
 	enum weft_status st = WEFT_OK;
 	for (uint32_t i = 0; i < count && st == WEFT_OK; i++) {
@@ -386,6 +406,7 @@ weft_pull_all(struct weft_session *session)
 enum weft_status
 weft_reduce(struct weft_session *session, double *value, uint32_t count)
 {
+	WF_ENTER(session);
 	struct wf_core *core = &session->core;
 	enum weft_status st = wf_exchange_check_running(session);
 	if (st != WEFT_OK) {
@@ -415,6 +436,7 @@ weft_reduce(struct weft_session *session, double *value, uint32_t count)
 enum weft_status
 weft_barrier(struct weft_session *session)
 {
+	WF_ENTER(session);
 	return weft_reduce(session, NULL, 0);
 }
 
@@ -432,7 +454,7 @@ exchange_rest(struct weft_session *session)
 			push(session->tensor[i]);
 		}
 	}
-	return weft_wait_all(session);
+	return wait_all(session);
 }
 
 /* All of its steps are answered: wait for those of the others. */
@@ -470,12 +492,13 @@ end_pass(struct weft_session *session)
 enum weft_status
 weft_pass_end(struct weft_session *session)
 {
+	WF_ENTER(session);
 	enum weft_status st = wf_exchange_check_running(session);
 	if (st == WEFT_OK) {
 		st = check_all_pushed(session);
 	}
 	if (st == WEFT_OK) {
-		st = weft_wait_all(session);
+		st = wait_all(session);
 	}
 	if (st == WEFT_OK) {
 		st = exchange_rest(session);
@@ -492,6 +515,7 @@ weft_pass_end(struct weft_session *session)
 enum weft_status
 weft_poll(struct weft_session *session)
 {
+	WF_ENTER(session);
 	wf_progress_turn(session);
 	return session->running ? wf_session_failure(session) : WEFT_OK;
 }

@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 #include "base/assert.h"
+#include "trainer/session/gate.h"
 
 #define ASK_PERIOD_NS (20 * WF_NS_PER_MS)
 #define WANT_NS (WF_NS_PER_S / 10)
@@ -203,6 +204,14 @@ leave_shared(struct weft_session *session)
 	}
 }
 
+/* The next call may come from another thread. */
+static void
+leave_alone(struct weft_session *session)
+{
+	wf_turn_go_away(&session->core.turn);
+	wf_owner_drop(&session->core.owner);
+}
+
 /* The owner returns to its own work. */
 static inline void
 leave(struct weft_session *session)
@@ -211,7 +220,7 @@ leave(struct weft_session *session)
 	if (session->progress.threaded) {
 		leave_shared(session);
 	} else {
-		wf_turn_go_away(&session->core.turn);
+		leave_alone(session);
 	}
 }
 
@@ -220,7 +229,7 @@ wf_progress_turn(struct weft_session *session)
 {
 	if (!session->progress.threaded && session->core_open) {
 		(void)wf_core_poll(&session->core);
-		wf_turn_go_away(&session->core.turn);
+		leave_alone(session);
 	}
 }
 
@@ -357,11 +366,11 @@ wf_progress_heed_stop(struct weft_session *session)
 	}
 }
 
-/* In a signal handler, too: nothing but these three is touched. */
+/* In a signal handler, too: nothing but these four is touched. */
 void
 weft_session_stop(struct weft_session *session, int signal_number)
 {
-	if (session == NULL || signal_number <= 0) {
+	if (session == NULL || signal_number <= 0 || wf_gate_is_forked(session)) {
 		return;
 	}
 	int number_before = errno;

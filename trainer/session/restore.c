@@ -6,6 +6,7 @@
 #include <inttypes.h>
 
 #include "base/assert.h"
+#include "trainer/session/gate.h"
 
 uint32_t
 weft_state_count(const struct weft_session *session)
@@ -32,6 +33,7 @@ weft_tensor_state(struct weft_tensor *tensor, uint32_t idx)
 enum weft_status
 weft_session_restore(struct weft_session *session, uint64_t step, uint64_t samples)
 {
+	WF_ENTER(session);
 	struct wf_core *core = &session->core;
 	uint32_t state_count = weft_state_count(session);
 	if (!session->sealed || session->started) {
@@ -121,6 +123,7 @@ weft_tensor_exact(struct weft_tensor *tensor)
 enum weft_status
 weft_pull_state(struct weft_session *session)
 {
+	WF_ENTER(session);
 	struct wf_core *core = &session->core;
 	session->has_state = false;
 	enum weft_status st = weft_pull_all(session);

@@ -12,6 +12,7 @@
 #include "base/secret.h"
 #include "kernels/kernels.h"
 #include "kernels/optimizer.h"
+#include "trainer/session/gate.h"
 #include "transport/address.h"
 #include "transport/rdma.h"
 #include "transport/verbs/verbs_settings.h"
@@ -272,6 +273,7 @@ weft_session_open(const struct weft_session_opts *given, struct weft_session **o
 		return wf_fail(WEFT_NOMEM, "session: %zu bytes", sizeof(*session));
 	}
 	session->own_env = own_env;
+	session->gate.forks = wf_forked_depth();
 	session->core.end.env = env;
 	wf_turn_init(&session->core.turn, env, &session->core, 0);
 	wf_core_report_init(&session->core);
@@ -297,6 +299,7 @@ weft_session_open(const struct weft_session_opts *given, struct weft_session **o
 enum weft_status
 weft_session_seal(struct weft_session *session)
 {
+	WF_ENTER(session);
 	struct wf_core *core = &session->core;
 	if (session->sealed) {
 		return wf_fail(WEFT_INVALID, "session: sealed already");
@@ -360,6 +363,7 @@ open_core(struct weft_session *session)
 enum weft_status
 weft_session_start(struct weft_session *session)
 {
+	WF_ENTER(session);
 	struct wf_core *core = &session->core;
 	if (!session->sealed || session->started) {
 		return wf_fail(WEFT_INVALID, "session: %s",
@@ -404,6 +408,7 @@ by_name(const void *a, const void *b)
 enum weft_status
 weft_digest(struct weft_session *session, uint64_t *out)
 {
+	WF_ENTER(session);
 	const struct wf_core *core = &session->core;
 	uint32_t count = wf_session_tensor_count(session);
 	if (!session->sealed) {
@@ -493,6 +498,9 @@ weft_session_close(struct weft_session *session)
 	if (session == NULL) {
 		return WEFT_OK;
 	}
+	if (wf_gate_enter(session).status != WEFT_OK) { /* and it stays there to the end */
+		return WEFT_AGAIN;
+	}
 	enum weft_status st = WEFT_OK;
 	if (session->running) {
 		wf_progress_heed_stop(session); /* it came first, and is the reason for this call */
@@ -506,11 +514,14 @@ weft_session_close(struct weft_session *session)
 	return st;
 }
 
-void
+enum weft_status
 weft_session_abort(struct weft_session *session, enum weft_status status, const char *reason)
 {
 	if (session == NULL) {
-		return;
+		return WEFT_OK;
+	}
+	if (wf_gate_enter(session).status != WEFT_OK) {
+		return WEFT_AGAIN;
 	}
 	if (session->running) {
 		wf_progress_heed_stop(session); /* it came first, and is the reason for this call */
@@ -520,4 +531,5 @@ weft_session_abort(struct weft_session *session, enum weft_status status, const 
 		wf_progress_wait(session, is_quiet); /* also an earlier failure: it is reported */
 	}
 	free_session(session);
+	return WEFT_OK;
 }

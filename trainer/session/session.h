@@ -116,8 +116,15 @@ struct wf_session_past {
 	void *state;
 };
 
+/* gate.h's. */
+struct wf_gate {
+	_Atomic uintptr_t thread; /* the one that is in a call; 0: none (G1) */
+	unsigned forks;           /* wf_forked_depth() of the process that opened the session */
+};
+
 struct weft_session {
 	bool own_env;
+	struct wf_gate gate;
 	struct wf_core core;
 	struct wf_progress progress;
 	struct weft_tensor **tensor; /* [tensor_capacity] */

@@ -3,6 +3,7 @@
  * lanes know of a trainer (others.c). Thread: the owner's. */
 #include <inttypes.h>
 
+#include "trainer/session/gate.h"
 #include "trainer/session/session.h"
 
 static bool
@@ -24,6 +25,7 @@ fetch(struct weft_session *session)
 enum weft_status
 weft_session_stats(struct weft_session *session, struct weft_session_stats *out)
 {
+	WF_ENTER(session);
 	const struct wf_core *core = &session->core;
 	if (out->struct_bytes != sizeof(*out)) {
 		return wf_fail(WEFT_INVALID,
@@ -105,6 +107,7 @@ enum weft_status
 weft_trainer_stats(struct weft_session *session, uint32_t trainer_id,
 		   struct weft_trainer_stats *out)
 {
+	WF_ENTER(session);
 	const struct wf_core *core = &session->core;
 	if (out->struct_bytes != sizeof(*out)) {
 		return wf_fail(WEFT_INVALID,
@@ -132,6 +135,7 @@ weft_trainer_stats(struct weft_session *session, uint32_t trainer_id,
 enum weft_status
 weft_samples(struct weft_session *session, uint64_t *out)
 {
+	WF_ENTER(session);
 	const struct wf_core *core = &session->core;
 	const uint64_t *sum = core->others.sum.value;
 	enum weft_status st = wf_exchange_check_running(session);

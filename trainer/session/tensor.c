@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "trainer/session/gate.h"
+
 enum weft_status
 wf_tensors_grow(struct weft_session *session)
 {
@@ -154,6 +156,7 @@ enum weft_status
 weft_tensor_add(struct weft_session *session, const struct weft_tensor_opts *given,
 		struct weft_tensor **out)
 {
+	WF_ENTER(session);
 	struct wf_job *job = &session->core.job;
 	struct wf_job_tensor declared;
 	struct wf_tensor_values values = {.opts = *given, .shape = ""};

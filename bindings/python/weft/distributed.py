@@ -18,7 +18,6 @@ import ctypes
 import sys
 import weakref
 from datetime import timedelta
-from threading import get_ident
 from typing import Any, Callable, Dict, List, NoReturn, Optional, Sequence, Tuple
 
 import torch
@@ -61,8 +60,8 @@ class _Job:
             self.session.close()
 
     def __del__(self) -> None:
-        if self.session is not None and self.session._owner != get_ident():
-            return  # that it is closed by its own thread, at exit
+        if self.session is not None and self.session._waiter:
+            return  # another thread is in a call: it is closed at exit
         try:
             self.close()
         except Error as error:
@@ -104,7 +103,7 @@ def _bytes(tensor: torch.Tensor) -> int:
 
 
 class ProcessGroupWeft(ProcessGroup):  # type: ignore[misc]
-    """What torch.distributed calls, one method for each operation. Of the thread that made it."""
+    """What torch.distributed calls, one method for each operation. One thread at a time."""
 
     def __init__(self, rank: int, size: int, job: _Job) -> None:
         super().__init__(rank, size)

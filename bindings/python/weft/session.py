@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sessions, tensors and tables: what weft/weft.h and weft/sparse.h offer, for NumPy.
 
-A session and what is its belong to the thread that made it. Calls that wait let other threads run,
-and end with the exception of a signal's handler (KeyboardInterrupt) when one comes. A handler that
-runs inside such a call may raise; calls of the same session are refused there."""
+One thread at a time may use a session and what is its, whichever thread that is: a call beside one of
+another thread is refused. Calls that wait let other threads run, and end with the exception of a
+signal's handler (KeyboardInterrupt) when one comes. A handler that runs inside such a call may raise;
+calls of the same session are refused there."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ import os
 import re
 import signal
 import sys
-from threading import get_ident
+from threading import RLock, get_ident
 from types import FrameType, TracebackType
 from typing import Any, Callable, Dict, Generator, List, Mapping, NoReturn, Optional, Sequence, Set, Tuple, Type, Union
 
@@ -29,7 +30,6 @@ Array = npt.NDArray[Any]
 Shape = Union[int, Sequence[int]]
 
 _OK, _AGAIN = 0, 1
-_WAITING = 0  # in the place of a thread: a call of the session waits
 _LEVELS = ("debug", "info", "warn", "error")
 _PAGE = os.sysconf("SC_PAGESIZE")
 _LIBC = ctypes.CDLL(None)
@@ -461,8 +461,8 @@ class Session:
         self._operations = _reduction.operations()
         self._handle: Optional[int] = None
         self._dead: Optional[Tuple[type, str]] = None
-        self._owner = get_ident()
-        self._thread = self._owner  # or _WAITING
+        self._waiter: Dict[int, Tuple[int]] = {}  # 0: the thread that is in a call that waits
+        self._ending = RLock()  # `stopped` finds the handle whole or not at all, also in a handler
         self._tensors: List[Tensor] = []
         self._tables: List[Table] = []
         self._by_address: Dict[int, Tensor] = {}
@@ -514,7 +514,8 @@ class Session:
             own = self._settings.get(name)
             if own is not None and own != value:
                 raise InvalidError("weft.init was given %s=%r, %r is needed here" % (name, own, value))
-        self._call.weft_session_close(self._handle)
+        if self._call.weft_session_close(self._handle) == _AGAIN:
+            _refuse_beside(None)
         self._handle = None
         before = self._settings
         try:
@@ -529,16 +530,8 @@ class Session:
         if self._dead is not None:
             kind, text = self._dead
             raise kind(text if tensor is None else "tensor %s: %s" % (tensor.name, text))
-        if self._owner != get_ident():
-            raise InvalidError(
-                "the session belongs to the thread that made it (%d), and this is another (%d)"
-                % (self._owner, get_ident())
-            )
-        if self._thread == _WAITING:
-            raise InvalidError(
-                "a call of this session is waiting: a signal's handler cannot make another one; raise an "
-                "exception in it, which ends the call"
-            )
+        if self._waiter:
+            _refuse_beside(self._waiter.get(0))
         return self
 
     def _done(self, status: int, tensor: Optional[Tensor] = None) -> None:
@@ -561,12 +554,17 @@ class Session:
             self._stopped(status, tensor)
 
     def _waiting(self, function: Any, *arguments: Any) -> int:
-        """The call, and no other of this session in the handlers of signals meanwhile."""
-        mine, self._thread = self._thread, _WAITING
+        """The call, and no other of this session in other threads and the handlers of signals meanwhile.
+        A dict decides who is first, because what it does is whole for threads and handlers."""
+        mine = (get_ident(),)
         try:
+            first = self._waiter.setdefault(0, mine)
+            if first is not mine:
+                _refuse_beside(first)
             return int(function(*arguments))
         finally:
-            self._thread = mine
+            if self._waiter.get(0) is mine:
+                del self._waiter[0]
 
     def _stopped(self, status: int, tensor: Optional[Tensor] = None) -> None:
         if status == _AGAIN and self._caught:
@@ -725,7 +723,7 @@ class Session:
         """Hand in a tensor's gradient for the step begun last; see weft.push."""
         if not isinstance(tensor, Tensor) or tensor.session is not self:
             tensor = self._tensor(tensor)
-        if self._dead is not None or self._thread != get_ident():
+        if self._dead is not None or self._waiter:
             self._enter(tensor)
         if grad is not None:
             self._copy_in(tensor, grad)
@@ -768,7 +766,7 @@ class Session:
         """Until the push or pull of a tensor, or all that is under way, is answered."""
         if tensor is not None and (not isinstance(tensor, Tensor) or tensor.session is not self):
             tensor = self._tensor(tensor)
-        if self._dead is not None or self._thread != get_ident():
+        if self._dead is not None or self._waiter:
             self._enter(tensor)
         if tensor is not None:
             status = self._waiting(self._weft_wait, tensor._handle)
@@ -839,7 +837,7 @@ class Session:
 
     def _all_reduce(self, address: int, count: int, kind: int, how: int) -> None:
         """Elements of enum weft_type at an address, by enum weft_grad_reduce."""
-        if self._dead is not None or self._thread != get_ident():
+        if self._dead is not None or self._waiter:
             self._enter()
         self._wait_once("all_reduce", self._call.weft_all_reduce, self._handle, address, count, kind, how)
 
@@ -923,47 +921,55 @@ class Session:
     def close(self) -> None:
         """Leave the job in good order. A session in the middle of a step ends it for everybody.
         Closing again does nothing."""
-        handle = self._leave("the session was closed")
-        if handle is not None:
-            try:
-                status = self._call.weft_session_close(handle)
-            finally:  # a handler may raise as the call returns
-                self._take_memory()
-            self._raise_caught()
-            self._done(status)
+        status = self._end("the session was closed", self._call.weft_session_close)
+        self._raise_caught()
+        self._done(status)
 
     def abort(self, reason: str) -> None:
         """End the job for everybody; all members show the reason as the first cause."""
-        handle = self._leave("the session was aborted: " + reason)
-        if handle is not None:
-            try:
-                self._call.weft_session_abort(handle, AbortedError.status, reason.encode("utf-8", "replace"))
-            finally:
-                self._take_memory()
-            self._raise_caught()
+        text = reason.encode("utf-8", "replace")
+        abort = self._call.weft_session_abort
+        self._end("the session was aborted: " + reason, abort, AbortedError.status, text)
+        self._raise_caught()
 
-    def _take_memory(self) -> None:
-        """keep_arrays: it is ours from here on."""
-        for memory in self._memory:
+    def _end(self, text: str, function: Any, *arguments: Any) -> int:
+        """The status of closing or aborting. The session goes on, and InvalidError is raised, if
+        another thread is in a call of it."""
+        before, handle = self._dead, None
+        ended: List[int] = []
+        if before is not None and before[0] is ForkedError:
+            return _OK
+        if self._handle is not None and self._waiter:
+            _refuse_beside(self._waiter.get(0))
+        try:
+            with self._ending:
+                handle, self._handle = self._handle, None
+            if handle is None:
+                return _OK
+            self._caught.clear()
+            self._dead = (ClosedError, text)
+            # One call for the interpreter: a handler that raises finds its status noted.
+            ended.extend(map(function, (handle,), *((argument,) for argument in arguments)))
+        finally:
+            if handle is not None:
+                self._note_end(handle, before, ended)
+        return ended[0]
+
+    def _note_end(self, handle: int, before: Optional[Tuple[type, str]], ended: List[int]) -> None:
+        if not ended or ended[0] == _AGAIN:
+            self._handle, self._dead = handle, before
+            if ended:
+                _refuse_beside(None)
+            return
+        self._forget_rows()
+        _sessions.discard(self)
+        for memory in self._memory:  # keep_arrays: it is ours from here on
             memory.ours = True
 
     def _raise_caught(self) -> None:
         """What a handler raised in a call that did not end with it."""
         if self._caught:
             raise self._take_caught()
-
-    def _leave(self, text: str) -> Optional[int]:
-        if self._dead is not None and self._dead[0] is ForkedError:
-            return None
-        if self._handle is not None and self._thread != get_ident():
-            self._enter()
-        handle, self._handle = self._handle, None
-        self._caught.clear()
-        if handle is not None:
-            self._dead = (ClosedError, text)
-            self._forget_rows()
-            _sessions.discard(self)
-        return handle
 
     def __enter__(self) -> "Session":
         return self
@@ -976,9 +982,28 @@ class Session:
 
     def _abort_after(self, kind: Type[BaseException], text: str) -> None:
         """Ctrl-C is told as what it is: who was stopped by it."""
-        if issubclass(kind, KeyboardInterrupt) and self._handle is not None and self._thread == get_ident():
-            self._call.weft_session_stop(self._handle, signal.SIGINT)
+        if issubclass(kind, KeyboardInterrupt):
+            self._stop(signal.SIGINT)
         self.abort(text)
+
+    def _stop(self, number: int) -> None:
+        """From any thread, and from a handler in any call."""
+        with self._ending:
+            if self._handle is not None:
+                self._call.weft_session_stop(self._handle, number)
+
+
+def _refuse_beside(caller: Optional[Tuple[int]]) -> NoReturn:
+    """A call beside this one of the same session."""
+    if caller is not None and caller[0] == get_ident():
+        raise InvalidError(
+            "a call of this session is waiting: a signal's handler cannot make another one; raise an "
+            "exception in it, which ends the call"
+        )
+    raise InvalidError(
+        "another thread is in a call of this session: one thread at a time, so put a lock around "
+        "the calls, or a session into each thread"
+    )
 
 
 def _own_or_job(settings: Dict[str, Any]) -> Dict[str, Any]:
@@ -1016,6 +1041,7 @@ def _after_fork() -> None:
     _forked_from = _forked_from or os.getppid()
     for session in _sessions:
         session._dead = (ForkedError, _forked_text())
+        session._ending = RLock()  # another thread may have had it
 
 
 os.register_at_fork(after_in_child=_after_fork)
@@ -1037,7 +1063,7 @@ def _note_uncaught() -> None:
 
 def _at_exit() -> None:
     for session in list(_sessions):
-        if session._owner != get_ident():
+        if session._waiter:  # a daemon thread's
             continue
         try:
             if _uncaught:
@@ -1054,9 +1080,7 @@ def stopped(number: int, frame: Optional[FrameType] = None) -> NoReturn:
     signal.signal(signal.SIGTERM, weft.stopped)
     """
     for session in list(_sessions):
-        # Of this thread alone: another one may be about to close its own.
-        if session._owner == get_ident() and session._handle is not None:
-            session._call.weft_session_stop(session._handle, number)
+        session._stop(number)
     raise SystemExit(128 + number)
 
 
