@@ -157,6 +157,21 @@ class Saved(support.Case):
         self.assertIn("trainer 0 could not save", str(second.tried))
         self.assertIs(type(first.tried), type(second.tried))
 
+    def test_a_session_that_reduces_arrays_is_saved_without_its_ring(self):
+        session = self.open(pservers=self.pserver(), all_reduce_ring="64KiB")
+        w = session.empty(3, name="w")
+        session.start()
+        for _ in range(2):
+            w.grad[:] = 10
+            session.all_reduce(np.ones(1000))
+            session.exchange()
+            session.pass_end()
+            session.save(self.folder)
+        self.assertEqual(lines(self.folder + "/pass-00001")["tensor"], ["w 3 1 1"])
+        self.assertEqual(values(self.folder + "/pass-00001/w").tobytes(), w.param.tobytes())
+        session.close()
+        self.jobs_end_well()
+
     def open(self, **more):
         session = weft.Session(**dict(dict(SETTINGS, pservers="127.0.0.1"), **more))
         self.addCleanup(session.abort, "the test is over")

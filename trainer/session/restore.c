@@ -144,7 +144,7 @@ weft_pull_state(struct weft_session *session)
 		st = pull_exact(session);
 	}
 	session->has_state = st == WEFT_OK;
-	for (uint32_t i = 0; i < core->job.tensor_count; i++) {
+	for (uint32_t i = 0; i < wf_session_tensor_count(session); i++) {
 		/* Pushes are answered here. Between ends of passes lanes are further than known. */
 		struct weft_tensor *tensor = session->tensor[i];
 		bool pushed = tensor->pushed_step > session->known_step;
