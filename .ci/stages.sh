@@ -14,7 +14,7 @@ mkdir -p "$results"
 python=$(python3 -c 'import sys; print(sys.executable)' 2>/dev/null) || python=
 [ ! -x "$python" ] || export PATH="${python%/*}:$PATH"
 
-# record STAGE NAME OK|FAIL|SKIP [TEXT]: a result that meson knows nothing about
+# record STAGE NAME OK|FAIL|SKIP [TEXT]: a result of something that is not a meson test
 record() {
 	python3 -c 'import json, sys; print(json.dumps(dict(
 		name=sys.argv[1], result=sys.argv[2], stdout=sys.argv[3])))' \
@@ -33,8 +33,9 @@ end() {
 		"$results/$1.json"
 }
 
-# build_stage STAGE [MESON_OPTION...]: false, with a failure on record, if it does not build. What was
-# begun ends, for it has the lowest priority; the rest is built here, so that a failure shows here.
+# build_stage STAGE [MESON_OPTION...]: false, with a failure on record, if it does not build. A
+# build in the background is ended, because it has the lowest priority, and the rest is built here,
+# so that failures appear here.
 build_stage() {
 	stage=$1
 	shift
@@ -50,8 +51,8 @@ build_stage() {
 	echo "   built in $(($(date +%s) - stage_start)) s"
 }
 
-# begin_build STAGE [MESON_OPTION...]: in the background, in the time that nothing else wants. $begun
-# is its process; timeout makes one group of all of it, so that it ends with the check.
+# begin_build STAGE [MESON_OPTION...]: builds in the background, in time that nothing else uses.
+# $begun is its process; timeout puts all of it into one group, so that it ends with the check.
 begun=
 begin_build() {
 	stage=$1
@@ -60,7 +61,7 @@ begin_build() {
 	begun=$!
 }
 
-# Unless it is over, and its number another's.
+# Ends that build, unless it has ended and another process has its number.
 end_begun() {
 	[ "$(cat "/proc/${begun:-none}/comm" 2>/dev/null)" != timeout ] || kill "$begun" || true
 }
@@ -68,9 +69,9 @@ trap end_begun EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
-# test_stage STAGE MULTIPLIER [SUITE...]: run suites (none named: all; -SUITE: not those), collect
-# the log. One more at a time than there are cores, for many tests wait for their own processes; the
-# next build has the time that they leave.
+# test_stage STAGE MULTIPLIER [SUITE...]: runs suites (all if none is named; -SUITE leaves one out),
+# and collects the log. It runs one more at a time than there are cores, because many tests wait for
+# their own processes; the next build uses the time that they leave.
 test_stage() {
 	[ -z "$next_build" ] || "$next_build" begin_build
 	stage=$1
@@ -95,7 +96,8 @@ test_stage() {
 	fi
 }
 
-# guest_stage STAGE DIR SECONDS SUITE...: suites that need the guest, of the build in DIR, in one boot
+# guest_stage STAGE DIR SECONDS SUITE...: runs suites of the build in DIR that need the guest, in
+# one boot
 guest_stage() {
 	guest_name=$1
 	guest_dir=$2
@@ -117,15 +119,15 @@ export ASAN_OPTIONS="${ASAN_OPTIONS-detect_leaks=1:abort_on_error=0}"
 export UBSAN_OPTIONS="${UBSAN_OPTIONS-halt_on_error=1:print_stacktrace=1}"
 export TSAN_OPTIONS="${TSAN_OPTIONS-halt_on_error=1:second_deadlock_stack=1}"
 
-# ThreadSanitizer of gcc 12 dies where the kernel randomises addresses widely.
+# ThreadSanitizer of gcc 12 crashes if the kernel randomises addresses over a wide range.
 without_randomisation() {
 	if setarch "$(uname -m)" -R true 2>/dev/null; then
 		wrapper="setarch $(uname -m) -R"
 	fi
 }
 
-# first_build STAGE...: the first function build_STAGE that there is; it calls build_stage or
-# begin_build, which it is given.
+# first_build STAGE...: prints the first function build_STAGE that exists; such a function calls its
+# argument, build_stage or begin_build.
 first_build() {
 	for later_stage; do
 		if command -v "build_$later_stage"; then
@@ -134,7 +136,8 @@ first_build() {
 	done
 }
 
-# run_stages DEFAULT... -- ASKED...: call stage_NAME for each, then print the sum, exit with it
+# run_stages DEFAULT... -- ASKED...: calls stage_NAME for each, then prints the total and exits with
+# it
 run_stages() {
 	wanted=
 	while [ "$1" != -- ]; do
