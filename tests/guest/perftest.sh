@@ -4,7 +4,8 @@
 # rdma_bench beside Debian's perftest on one soft RDMA device, in turn, and the ratios: under emulation
 # only these mean something. Starts the guest (tests/guest/run, BUILD is build by default) unless it
 # runs in it, or on a machine that has DEVICE (rxe0) with ADDRESS (10.9.0.1).
-# Each round measures each row once on both sides, who is first changes; ratios are medians over ROUNDS.
+# Each round measures each row once on both sides, which take turns at being first; ratios are
+# medians over ROUNDS.
 # Exit status: 0 measured, whatever the ratios; 1 not measured; 77 something is missing.
 set -eu
 

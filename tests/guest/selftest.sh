@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Does tests/guest/run keep what its first lines promise? Reports in the form of cmocka. Needs no
-# devices; the guests boot side by side.
+# Tests whether tests/guest/run does what its first lines say. Reports in the form of cmocka. Needs
+# no devices; the guests boot side by side.
 # shellcheck disable=SC2317 # the functions are called by name
 set -eu
 
@@ -59,7 +59,7 @@ a_guest_that_dies_is_shown() {
 		says panic.err "Kernel panic"
 }
 
-# The processes of this guest, but for the one that looks.
+# The processes of this guest, except the one that looks.
 running() {
 	grep -la "[p]ath=$work/signal/" /proc/[0-9]*/cmdline 2>/dev/null | wc -l
 }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# rdma_bench self: one JSON object, complete and sane; a table for people; mistakes are refused. Not how
-# fast anything is.
+# rdma_bench self prints one complete and plausible JSON object, or a table for people, and refuses
+# mistakes. No speed is tested.
 . "${0%/*}/lib.sh"
 
 : "${RDMA_BENCH:?the program to test}"

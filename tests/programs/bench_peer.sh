@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# rdma_bench lat, bw and rate between two processes: over tcp and shm here, over the addresses of RDMA
-# devices that $BENCH_RDMA lists (the suite verbs, in the guest). Short counts: that it works, that each
-# byte arrives, that mistakes are told in one line. Not how fast anything is.
+# rdma_bench lat, bw and rate between two processes: over tcp and shm, or over the addresses of RDMA
+# devices that $BENCH_RDMA lists (the suite verbs, in the guest). With short counts they work, each
+# byte arrives, and mistakes are reported in one line. No speed is tested.
 . "${0%/*}/lib.sh"
 
 : "${RDMA_BENCH:?the program to test}"
@@ -65,7 +65,7 @@ assert eval(sys.argv[3]), seen
 PYTHON
 }
 
-# everything ADDRESS TRANSPORT: each command once, and what is special about it.
+# everything ADDRESS TRANSPORT: each command once, with checks of its own.
 everything() {
 	measure lat "$1" "$2" -n 40 -s 13
 	check 'seen == [("put_latency", "to and fro", 13), ("send_latency", "to and fro", 13)]'
@@ -81,7 +81,8 @@ if [ -n "${BENCH_RDMA-}" ]; then
 	for address in $BENCH_RDMA; do
 		everything "$address" verbs
 	done
-	# The client names its device, and a server that is asked for what is not there says so.
+	# The client names its device, and a server that is asked for one that does not exist says
+	# so.
 	measure lat 10.9.0.1 verbs -n 20 -s 8 -d rxe0 -x 1 --op=put -F -R
 	check 'seen == [("put_latency", "to and fro", 8)]'
 	expect 64 "$RDMA_BENCH" lat -d mlx9_9 -p "$port" 10.9.0.1
@@ -127,7 +128,7 @@ mistake 64 "-q" bw -q 2 localhost
 mistake 64 "needs -d" lat -x 1 localhost
 mistake 64 "no_such_thing" lat --tcp_congestion=no_such_thing localhost
 
-# A port in use; a stranger, whom the server goes on without; a client of another version.
+# A port in use; a stranger, after whom the server goes on; a client of another version.
 serve lat 127.0.0.1
 mistake 69 "port $port is in use" lat --listen=127.0.0.1 -p "$port"
 python3 - "$port" <<'PYTHON' || fail "the answer to another version is not one"
@@ -158,7 +159,7 @@ wait_for server.err "serving 127.0.0.1 over tcp"
 kill -9 "$client"
 ends "$server" 60 "the server"
 [ "$code" -eq 69 ] || fail "a server whose client was killed: exit code $code"
-[ "$(wc -l <server.err)" -eq 3 ] || fail "not one line says what happened to the client"
+[ "$(wc -l <server.err)" -eq 3 ] || fail "no line says what happened to the client"
 
 for bench in lat bw rate; do
 	expect 0 "$RDMA_BENCH" $bench --help

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# One hello of 60,000 trainers: refused unless the pserver was told of so many, and it takes no
-# memory for them.
+# A hello that claims 60,000 trainers is refused unless the pserver was started for so many, and
+# makes it allocate no memory for them.
 . "${0%/*}/lib.sh"
 : "${STRANGER:?the uninvited guest}"
 
@@ -30,4 +30,4 @@ claimed
 says claim.out "takes up to 1024" "--num_gradient_servers=60000, or with a larger --max_trainers"
 claimed --max_trainers=65536
 says pserver.err "trainer 59998 (host stranger, pid 0) is here"
-[ "$grown" -lt 16384 ] || fail "one hello took $grown KiB"
+[ "$grown" -lt 16384 ] || fail "one hello cost $grown KiB"

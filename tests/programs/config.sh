@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# --config: one file for all processes of a job; who wins; mistakes by file and line; what is printed
-# can be given back.
+# --config: one file serves all processes of a job; the order of sources holds; mistakes are named
+# by file and line; what --print_options prints can be used as a file.
 . "${0%/*}/lib.sh"
 
 port=$(free_ports)
@@ -25,7 +25,7 @@ batch_size = 0 # all
 save_dir = "first try"    # quotes only where blanks at an end or # need them
 END
 
-# Where each value came from, in the order of who wins.
+# Where each value came from, from the source that wins to the one that loses.
 expect 0 env WEFT_PORTS_NUM=3 WEFT_RECONNECT_TIMEOUT=4s "$WEFT" pserver --config=job.conf \
 	--reconnect_timeout=5s --print_options
 awk '/^ports_num = 3 +# WEFT_PORTS_NUM$/ { a = 1 }
@@ -34,7 +34,7 @@ awk '/^ports_num = 3 +# WEFT_PORTS_NUM$/ { a = 1 }
 	/^# peer_timeout = 10s +# default$/ { d = 1 }
 	END { exit !(a && b && c && d) }' last.out || fail "other values, or from elsewhere"
 
-# What was printed is a file that comes to the same, for every command.
+# The output is a file that gives the same values, for every command.
 cp last.out printed.conf
 sed 's/ *#[^#]*$//' last.out >before.out
 expect 0 "$WEFT" pserver --config=printed.conf --print_options

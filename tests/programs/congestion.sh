@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# --tcp_congestion: what the sockets of both ends have, and a name that the host has not.
+# --tcp_congestion: the sockets of both ends use it, and a name that the host does not know is
+# refused.
 . "${0%/*}/lib.sh"
 needs_training
 port=$(free_ports)
@@ -21,7 +22,7 @@ done
 expect 64 "$WEFT" pserver --port="$port" --tcp_congestion=longer_than_any_name_may_be
 
 # A trainer that waits for another one keeps its connection open meanwhile. reno is in every kernel,
-# and nobody's default.
+# and never the default.
 grep -qw reno "$list" || {
 	echo "SKIPPED: reno is not for this user" >&2
 	exit 77
@@ -32,7 +33,7 @@ start trainer "$WEFT" train linear --pservers=127.0.0.1:"$port" --num_gradient_s
 	--transport=tcp --tcp_congestion=reno
 wait_for pserver.err "trainer 0"
 
-# both_are NAME: two established ends of the connection, each with it.
+# both_are NAME: the connection has two established ends, each with this algorithm.
 both_are() {
 	[ "$(ss -tnHi state established "( sport = :$port or dport = :$port )" |
 		grep -cw "$1")" -eq 2 ]

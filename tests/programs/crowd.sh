@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# 1,100 connections that say nothing, to the dense port and to the sparse one, renewed as they are
-# closed, keep no trainer from joining, nor from coming back when its connection is cut;
-# where the pserver has few descriptors, too.
+# 1,100 silent connections to the dense port and to the sparse one, renewed as they are closed, do
+# not keep a trainer from joining, or from coming back when its connection is cut, even if the
+# pserver has few descriptors.
 . "${0%/*}/lib.sh"
 needs_training
 : "${STRANGER:?the uninvited guest}"

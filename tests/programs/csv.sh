@@ -48,13 +48,13 @@ alone linear --format=csv --data=parts --scale=range --target=medv
 [ "$alone" = "$own" ] || fail "five parts end with $alone, one file with $own"
 as_alone --format=csv --data="$work/parts" --scale=range --target=medv
 
-# As the features stand, shared by files.
+# With unscaled features, shared by files.
 alone linear --format=csv --data=parts --target=medv --data_split=files --learning_rate=1e-8 \
 	--optimizer=sgd
 as_alone --format=csv --data="$work/parts" --target=medv --data_split=files --learning_rate=1e-8 \
 	--optimizer=sgd
 
-# Classes, with rows apart to test on that have only some of them.
+# Classes, with a separate test set that has only some of them.
 awk -F, 'BEGIN { line = "p0"; for (i = 1; i < 64; i++) line = line "\tp" i; print line "\tdigit" }
 	{ gsub(",", "\t"); print }' "$data/digits.csv" >digits.tsv
 head -n 1000 digits.tsv >train.tsv
@@ -101,8 +101,9 @@ head -n 100 train.tsv >own0
 bad 65 "rows have 64 features and 5 classes; in the first set of the run they have 64 and 10" \
 	mlp --sequential --num_gradient_servers=2 --format=csv --data='own{trainer}' --data_split=mine
 
-# As many columns under the same names in another order are other features: to test on, of another
-# trainer in one process, of another trainer in a job. Where the target stands does not matter.
+# As many columns with the same names in another order are other features: in the test set, of
+# another trainer in one process, and of another trainer in a job. The place of the target does not
+# matter.
 { echo a,b,c,y; for i in 1 2 3 4 5 6 7 8 9; do echo "$i,$((i * 3 % 7)),$((i * i % 5)),$((i % 2))"; done; } >t0
 awk -F, -v OFS=, '{ print $1, $3, $2, $4 }' t0 >t1
 awk -F, -v OFS=, '{ print $4, $1, $2, $3 }' t0 >t2
@@ -119,7 +120,7 @@ sed '1s/p0\tp1/p1\tp0/' test.tsv >swapped.tsv
 bad 65 'swapped.tsv: line 1, column 1: "p1" is another name than that of column 1 of train.tsv' \
 	mlp --sequential --format=csv --data=train.tsv --test_list=swapped.tsv --data_window=16KiB
 
-# differs SPLIT DATA OTHER: trainer 1 is refused with OTHER, for trainer 0 has DATA
+# differs SPLIT DATA OTHER: trainer 1 is refused with OTHER, because trainer 0 has DATA
 job="--num_gradient_servers=2 --pservers=127.0.0.1:$port"
 differs() {
 	start pserver "$WEFT" pserver --port="$port" --once --num_gradient_servers=2

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Tables of numbers that are larger than the window: a job and one process that plays its trainers end
-# with the same bits, whoever has which rows and over each transport; trainers that learn other columns
-# of them are refused; and what needs all rows in memory says so.
+# Tables of numbers that are larger than the window: a job and one process that plays its trainers
+# end with the same bits, for each split of the rows and each transport; trainers that learn other
+# columns are refused; and options that need all rows in memory say so.
 . "${0%/*}/lib.sh"
 needs_training
 
@@ -65,7 +65,7 @@ as_alone --data="$work/parts/part-*" --target=price --scale=range --data_window=
 alone linear --data=parts --target=width --data_window=4KiB --learning_rate=1e-8
 says_not last.err "first pass"
 
-# Whole files, and a set of each trainer's own with rows apart to test on.
+# Whole files, and a set of each trainer's own with a separate test set.
 for model in mlp linear; do
 	if [ "$model" = mlp ]; then set -- --hidden=8; else set -- --target=price; fi
 	alone "$model" --data=parts --data_split=files --data_window=1KiB --learning_rate=1e-7 "$@"
@@ -101,7 +101,7 @@ says last.err "data of trainer 2, its own: 417 rows in 1 file," "test data of tr
 as_alone --data="$work/own{trainer}" --data_split=mine --test_list="$work/test.csv" \
 	--data_window=2KiB --learning_rate=1e-6 --hidden=8 --transport=shm
 
-# The models' own tables, which have no other reader than larger ones.
+# The models' own tables, which the same reader reads as larger ones.
 data=${WEFT_DATA_DIR:-${0%/*}/../../data}
 for model in mlp linear; do
 	if [ "$model" = mlp ]; then table=digits; else table=housing; fi

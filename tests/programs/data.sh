@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# weft data: files of another program are read and its own are read by it; text, gzip, zstd and
-# RecordIO become each other without a byte lost; sets are cut, listed and verified; nothing is
-# overwritten, and nothing half is left behind.
+# weft data reads files of another program, which reads those of weft data; text, gzip, zstd and
+# RecordIO are converted into each other without losing a byte; sets are cut, listed and verified;
+# no file is overwritten, and none is left behind unfinished.
 . "${0%/*}/lib.sh"
 if ! command -v python3 >/dev/null 2>&1; then
 	echo "SKIPPED: python3 is not there" >&2
@@ -69,7 +69,7 @@ expect 0 "$WEFT" data cat in/a.txt --skip=598 --count=3
 expect 0 "$WEFT" data cat in/a.txt in/b.txt --skip=599 --count=2
 printf '%s\n' "$(sed -n '600p' in/a.txt)" "$(sed -n '1p' in/b.txt)" | cmp -s - last.out || fail "skip over files"
 
-# Cut: each record once, in order, as many files as wanted.
+# A cut set has each record once, in order, in as many files as requested.
 expect 0 "$WEFT" data split in/a.txt in/b.txt --files=7 parts/p
 says last.out "7 files, 1000 records: parts/p-00000-of-00007"
 [ "$(find parts -type f | wc -l)" = 7 ] || fail "seven files"
@@ -103,7 +103,7 @@ far = max(abs(before[line] - i) for i, line in enumerate(open("order.1", "rb")))
 assert 20 < far < 600, far
 EOF
 
-# A header is in every part, and counts nowhere.
+# A header is in every part, and is not counted as a record.
 printf 'x,y\n1,2\n3,4\n' >in/h1.csv
 printf 'x,y\n5,6\n' >in/h2.csv
 printf 'y,x\n5,6\n' >in/h3.csv
@@ -129,7 +129,8 @@ EOF
 expect 0 "$WEFT" data ls parts/p-00006-of-00007 parts/p-00003-of-00007 --trainers=4
 grep -q ' 2 parts/p-00006' last.out && grep -q ' 3 parts/p-00003' last.out || fail "number modulo trainers"
 
-# Verified: whole sets, and the original's own names; each finding, with what is behind it.
+# verify accepts whole sets, and the original's own names, and reports each defect and what follows
+# it.
 expect 0 "$WEFT" data verify parts/p-*
 says last.out "7 files, 1000 records, 0 findings"
 mkdir ten
@@ -159,7 +160,7 @@ says last.out "hurt/one: the chunk at byte " "its checksum is wrong" "it is trun
 expect 65 "$WEFT" data cat hurt/one
 says last.err "weft data cat: hurt/one: the chunk at byte "
 [ "$(wc -l <last.out)" = 10 ] || fail "a damaged chunk was delivered, or the one before was not"
-# Neither half of the files that were written before the damage stays, nor any other.
+# None of the files that were written before the damage stays.
 expect 65 "$WEFT" data convert in/a.txt hurt/one out/never
 [ -z "$(find out -name 'never*')" ] || fail "half a set stayed"
 nothing_hidden
@@ -171,7 +172,8 @@ says last.err "parts/p-00000-of-00007: exists; --force replaces it"
 cmp -s kept parts/p-00003-of-00007 || fail "a file was overwritten"
 expect 0 "$WEFT" data split in/a.txt --files=7 parts/p --force
 ! cmp -s kept parts/p-00003-of-00007 || fail "--force replaced nothing"
-# A set of another count would be read beside the new one. Other names and shapes stay.
+# A set with another number of files would be read beside the new one, so it is removed. Files of
+# other names and shapes stay.
 expect 74 "$WEFT" data split in/a.txt --files=3 parts/p
 says last.err "-of-00007: exists; --force replaces it"
 for name in q-00000-of-00007 pp-00000-of-00007 p-00000-of-00007.gz p-0000-of-00007 p-0000x-of-00007; do
@@ -183,13 +185,13 @@ expect 0 "$WEFT" data split in/a.txt --files=3 parts/p --force
 ln -s /nowhere parts/p-00000-of-00009
 expect 74 "$WEFT" data split in/a.txt --files=2 parts/p --force
 says last.err "parts/p-00000-of-00009: is no regular file, and is not replaced"
-[ -f parts/p-00002-of-00003 ] || fail "the old set went before there was a new one"
+[ -f parts/p-00002-of-00003 ] || fail "the old set was removed before the new one was complete"
 rm -r parts
 ln -s "$work/kept" out/l-00000-of-00001
 expect 74 "$WEFT" data convert in/b.txt out/l --force
 says last.err "is no regular file"
 
-# A disk that is full.
+# The disk is full.
 if (ulimit -f 1) 2>/dev/null; then
 	code=0
 	(ulimit -f 8 && "$WEFT" data convert in/a.txt in/b.txt out/full --compressor=none) >last.out 2>last.err || code=$?
@@ -199,7 +201,7 @@ if (ulimit -f 1) 2>/dev/null; then
 	nothing_hidden
 fi
 
-# What cannot be: a record that is two lines, codes that a form does not have, too few records.
+# Refused: a record of two lines, a compressor that a form does not have, too few records.
 python <<'EOF'
 r.write("in/bin", [b"\x00\x01", b"two\nlines"], r.NONE)
 EOF
@@ -259,7 +261,7 @@ expect 65 "$WEFT" data words in/text in/bytes
 says last.err "in/bytes: line 2, column 3: \"?\" is not UTF-8"
 expect 64 "$WEFT" data words in/text --vocabulary=1
 
-# Nobody reads on: quiet, and at once.
+# If the reader of the output leaves, the command ends silently and at once.
 code=0
 { "$WEFT" data cat in/a.txt in/none in/gzip in/a.gz 2>last.err || echo $? >code; } | head -n 1 >last.out
 [ ! -e code ] || code=$(cat code)

@@ -42,7 +42,7 @@ stays_below() {
 	[ "$peak" -le $((limit * 1024)) ] || fail "$peak KiB, for $bytes bytes of text"
 }
 
-# 8 keys of 1 + 300 in a row; what is learned says nothing.
+# 8 keys of 1 + 300 in a row; the figures mean nothing.
 awk 'BEGIN {
 	state = 20240
 	for (row = 0; row < 20000; row++) {

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Data in several files: shared by rows, by files, and a trainer's own; in memory and read in windows;
-# with a test set apart. A job and one process that plays its trainers end with the same bits. Data
-# that is missing, short or not the same is refused by name.
+# Data in several files: shared by rows, by files, and a trainer's own; in memory and read in
+# windows; with a separate test set. A job and one process that plays its trainers end with the same
+# bits. Data that is missing, short or different is refused by name.
 . "${0%/*}/lib.sh"
 needs_training
 
@@ -55,7 +55,7 @@ as_alone --data="$work/parts" --data_split=files --data_window=16KiB
 alone --data=parts --data_split=files
 as_alone --data="$work/parts" --data_split=files
 
-# The file that was cut stays beside its parts: a warning, in whatever way the set is read.
+# If the file that was cut is still beside its parts there is a warning, however the set is read.
 mkdir cut
 cat all.tsv >cut/train.txt
 split -d -a 5 -n l/3 all.tsv cut/train.txt-
@@ -76,7 +76,7 @@ expect 0 "$WEFT" data ls 'cut/train.txt-*' all.tsv
 alone --data='cut/train.txt-*' --data_split=files
 says_not last.err "cut/train.txt: "
 
-# A set of each trainer's own, and rows apart to test on.
+# A set of each trainer's own, and a separate test set.
 mkdir own0 own1
 sed -n '1,400p' all.tsv >own0/train
 sed -n '401,1300p' all.tsv | gzip >own1/train
@@ -87,8 +87,8 @@ as_alone --data="$work/own{trainer}" --data_split=mine --test_list="$work/test" 
 alone --data='own{trainer}' --data_split=mine
 as_alone --data="$work/own{trainer}" --data_split=mine
 
-# differs TEXT SPLIT DATA OTHER [OPTION]: trainer 1 is refused, for trainer 0 has DATA and OPTION,
-# and it has OTHER; an option about windows is for both
+# differs TEXT SPLIT DATA OTHER [OPTION]: trainer 1 is refused, because trainer 0 has DATA and
+# OPTION, and trainer 1 OTHER; an option about windows is for both
 job="--num_gradient_servers=2 --ports_num_for_sparse=1 --pservers=127.0.0.1:$port"
 differs() {
 	start pserver "$WEFT" pserver --port="$port" --once --num_gradient_servers=2 \
@@ -110,7 +110,7 @@ differs() {
 differs "--data_split=mine" rows own0/train own1/train
 says last.err "has data=900," "has data=400,"
 says first.err "--data_split=mine"
-# Which file has other rows is not known of rows in memory.
+# For rows in memory it is not known which file differs.
 for end in first last; do says_not $end.err "the first file here"; done
 mkdir both
 cp own0/train both/a
@@ -139,10 +139,10 @@ cp parts/part-00000 more/part-00005
 differs "the first file here that differs is part-00005 of" rows parts more --data_window=8KiB
 says first.err "the files here are the same up to part-00004, the last one"
 
-# A trainer that knows of no test rows would hold back a fifth of its own.
+# A trainer without --test_list would hold back a fifth of its own rows.
 differs "has test_list=true" rows own0 own0 --test_list=test
 
-# Who has it, which file, and where.
+# The message names the trainer, the file and the place.
 one="--num_gradient_servers=2 --trainer_id=1 --pservers=127.0.0.1:$port --ports_num_for_sparse=1"
 # shellcheck disable=SC2086
 bad() { # bad CODE TEXT options: without anybody to connect to
@@ -177,7 +177,7 @@ says last.err "{trainer} in data stands for the number of each"
 expect 64 "$WEFT" train linear --sequential --test_list=parts
 says last.err "test_list=parts: the model linear scales its columns by the ranges of all rows"
 
-# A header stands in each file that has one; a text is read as if it were one file.
+# Each file of a format with a header has one; a text is read as if it were one file.
 data=${WEFT_DATA_DIR:-${0%/*}/../../data}
 head -n 5001 "$data/birdstrikes.csv" >strikes-a
 { head -n 1 "$data/birdstrikes.csv" && tail -n +5002 "$data/birdstrikes.csv"; } >strikes-b

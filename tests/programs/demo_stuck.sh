@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# weft demo with a stdout that nobody reads: the job goes on, and SIGTERM ends all of it.
+# If nobody reads the stdout of weft demo the job goes on, and SIGTERM ends all of it.
 . "${0%/*}/lib.sh"
 needs_training
 
@@ -32,7 +32,7 @@ exec 3>&-
 until_true 120 is_full || fail "the demo fills no pipe"
 wait_for logs/trainer-0.log "pass "
 before=$(lines)
-until_true 120 goes_on "$((before + 10000))" || fail "the job waits for who reads the demo's lines"
+until_true 120 goes_on "$((before + 10000))" || fail "the job waits for the reader of the demo's lines"
 kill -TERM "$demo"
 ends "$demo" 30 "demo with a stdout that nobody reads"
 [ "$code" -eq 143 ] || fail "demo: exit code $code"

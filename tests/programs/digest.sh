@@ -54,7 +54,7 @@ for transport in tcp shm; do
 	[ "$(digest_of last.out)" = "$rounded" ] || fail "bf16 over $transport: another digest than $rounded"
 done
 
-# Local steps that draw all to a center, in 16 bits: no sequential run does that, but every job does.
+# Elastic averaging in 16 bits: no sequential run has it, but every job ends with the same bits.
 first=
 for lanes in "1 1" "2 3"; do
 	# shellcheck disable=SC2086

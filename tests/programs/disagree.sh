@@ -1,13 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Members that disagree are told what differs, with both values, and end with 64; who agrees trains on,
-# if it comes in time; else all end, by the name of who was refused, or had begun to connect and is gone.
+# Members that disagree end with 64 and a message with both values of what differs. The others go on
+# if a member that agrees comes in time; otherwise all end, and name the one that was refused, or
+# that had begun to connect and is gone.
 . "${0%/*}/lib.sh"
 needs_training
 
 port=$(free_ports)
 at="--pservers=127.0.0.1:$port"
-# Each of those below has so long in all to come right.
+# The time in all for a member to come back with the right settings.
 start pserver "$WEFT" pserver --port="$port" --once --num_gradient_servers=2 --reconnect_timeout=100s
 pserver=$last_pid
 wait_for pserver.err "pserver listens on"
@@ -19,7 +20,7 @@ says last.err "ports_num"
 
 start first "$WEFT" train mlp "$at" --num_passes=1 --num_gradient_servers=2 --slice_bytes=256
 first=$last_pid
-until_true 60 grep -qi 'trainer 1' first.err pserver.err || fail "nobody says that trainer 1 is missing"
+until_true 60 grep -qi 'trainer 1' first.err pserver.err || fail "no log says that trainer 1 is missing"
 expect 64 "$WEFT" train mlp "$at" --num_passes=1 --num_gradient_servers=2 --trainer_id=1 \
 	--slice_bytes=512
 says last.err "slice_bytes"
@@ -27,7 +28,8 @@ expect 64 "$WEFT" train linear "$at" --num_passes=1 --num_gradient_servers=2 --t
 	--slice_bytes=256
 expect 64 "$WEFT" train mlp "$at" --num_passes=1 --num_gradient_servers=2 --trainer_id=1 \
 	--slice_bytes=256 --learning_rate=0.125
-# What lanes do not know, and the bits depend on. Data is compared by what is in it, not by its name.
+# Settings that lanes do not know, but on which the bits depend. Data is compared by content, not by
+# name.
 data=${WEFT_DATA_DIR:-${0%/*}/../../data}
 cp "$data/digits.csv" same.csv
 sed '7s/,5,/,6,/' same.csv >other.csv
@@ -53,7 +55,8 @@ ends "$first" 60 "trainer 0"
 ends "$pserver" 60 pserver
 [ "$code" -eq 0 ] || fail "pserver: exit code $code"
 
-# Nobody comes right: all are told at once who was refused and why, and end with that in seconds.
+# No member comes back right: all learn at once which one was refused and why, and end with that
+# within seconds.
 start pserver "$WEFT" pserver --port="$port" --once --num_gradient_servers=2
 pserver=$last_pid
 start first "$WEFT" train mlp "$at" --num_gradient_servers=2
@@ -70,7 +73,7 @@ ends "$pserver" 20 pserver
 [ "$code" -eq 64 ] || fail "pserver: exit code $code"
 says pserver.err "has learning_rate=0.125, trainer 0 on" "has learning_rate=0.05"
 
-# Killed between its first lane and its last one, for which both wait.
+# Killed after it has reached its first lane and before its last one, while both wait for it.
 start pserver "$WEFT" pserver --port="$port" --once --num_gradient_servers=2
 pserver=$last_pid
 for id in 0 1; do
@@ -88,7 +91,8 @@ says half0.err "weft train: trainer 1 (host" "was lost in step"
 ends "$pserver" 20 pserver
 [ "$code" -eq 69 ] || fail "pserver: exit code $code"
 
-# Tables are another description, compared by their lanes; who comes in at the others ends the job there.
+# Tables have a description of their own, which sparse lanes compare; a trainer that dense lanes
+# have admitted ends the job there.
 start pserver "$WEFT" pserver --port="$port" --once --num_gradient_servers=2 --ports_num_for_sparse=1
 pserver=$last_pid
 start first "$WEFT" train ctr "$at" --num_gradient_servers=2 --ports_num_for_sparse=1

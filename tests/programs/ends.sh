@@ -12,7 +12,8 @@ mlp="mlp --slice_bytes=256 --learning_rate=0.01 --seed=5 --learning_rate_schedul
 mlp="$mlp --learning_rate_decay_a=7000 --optimizer=adam"
 words="ngram --vocabulary=100 --hidden=8 --embedding=4 --data=$work/text --batch_size=50 --baseline=false"
 
-# alone MODEL... and job MODEL...: two trainers played in turn, and two that run, with one pserver.
+# alone MODEL...: one process plays two trainers in turn; job MODEL...: two trainers with one
+# pserver.
 alone() {
 	"$WEFT" train "$@" --sequential --num_gradient_servers=2
 }
@@ -38,7 +39,7 @@ for model in mlp words; do
 		cp -r "$way" "${way}_$model"
 		rm -rf "$way"
 	done
-	# Tables may have rows that the other trainer has asked for since, with their initial values.
+	# Tables may have rows that the other trainer has pulled since, with their initial values.
 	[ "$model" = words ] || cmp "alone_$model/pass-00000/manifest" "job_$model/pass-00000/manifest" ||
 		fail "$model: the two ways save differently"
 	# Each continues what the other began.
@@ -54,7 +55,7 @@ for model in mlp words; do
 	done
 done
 
-# By batches: the last save of the pass stands until its end, and is no end of a pass.
+# By batches: the last save in a pass stays until the pass ends, and does not count as its end.
 # shellcheck disable=SC2086
 expect 75 job $mlp --num_passes=1000000 --save_dir=by --saving_period_by_batches=2 --saving_period=9 --time_limit=50ms
 # shellcheck disable=SC2086
@@ -67,7 +68,7 @@ expect 75 alone $mlp --num_passes=9 --save_dir=job_mlp --time_limit=1us
 expect 64 alone $mlp --num_passes=9 --save_dir=job_mlp --start_pass=1
 says last.err "was saved after 1 batches" "start_pass=0 start_batch=1"
 
-# The baseline behind a whole run neither saves nor stops.
+# The baseline after a whole run neither saves nor stops.
 head -n 300 "$data/birdstrikes.csv" >strikes
 baseline="ctr --data=$work/strikes --num_passes=1 --batch_size=50 --saving_period_by_batches=1 --seed=5"
 # shellcheck disable=SC2086
@@ -79,7 +80,7 @@ expect 75 alone $baseline --save_dir=began --time_limit=1us
 expect 0 alone $baseline --save_dir=began --start_batch=1
 says last.out "logistic regression"
 
-# What cannot be is said at the start.
+# Impossible combinations are refused at the start.
 # shellcheck disable=SC2086
 expect 64 alone $mlp --time_limit=1s
 says last.err "time_limit: give trainer 0 a save_dir"
@@ -120,7 +121,8 @@ continued=$(digest_of last.out)
 expect 0 alone $mlp --num_passes=$((number + 2))
 [ "$(digest_of last.out)" = "$continued" ] || fail "after SIGTERM: another digest"
 
-# A second SIGTERM later than an echo ends a process at once; so does the end of its time.
+# A second SIGTERM, later than an echo of the first, ends a process at once; so does the end of
+# --term_grace.
 # shellcheck disable=SC2086
 start one "$WEFT" train $mlp --pservers="127.0.0.1:$port" --save_dir=one --save_on_term
 one=$last_pid
@@ -129,8 +131,8 @@ kill -TERM "$one" # before the first step there is nothing to save
 ends "$one" 20 "a trainer that has not begun"
 [ "$code" -eq 143 ] || fail "SIGTERM before the first step: exit code $code"
 
-# What a full disk, or a limit, does not let it save: said so, and it ends.
-# The limit is not for its lines, which go through a pipe: 60 of them would be too many.
+# If a full disk, or a limit, prevents the save, the message says so, and the process ends.
+# Its lines go through a pipe, so the limit does not apply to them: 60 of them would exceed it.
 mkfifo lines
 start read cat lines
 start full sh -c "ulimit -f 8; exec '$WEFT' train $mlp --sequential --num_passes=1000000 --saving_period=1000000 \
@@ -142,7 +144,7 @@ ends "$full" 20 "a run that cannot save"
 [ "$code" -eq 143 ] || fail "SIGTERM with a full disk: exit code $code"
 says full.err "is not saved, training ends: full/" "stopped by SIGTERM, and the run could not be saved"
 
-# A pserver that alone is stopped leaves the job its time, and no more.
+# A pserver that is the only process to be stopped leaves the job --term_grace, and no more.
 start pserver "$WEFT" pserver --port="$port" --num_gradient_servers=1 --save_on_term --term_grace=300ms
 pserver=$last_pid
 wait_for pserver.err "listens on"

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Where no trainer waits for another, a run that SIGTERM or the time limit ends ends its pass early, on
-# each trainer, and is saved there: after the batches of the trainer that had done the fewest. What is
-# saved is whole, tables too, and goes on.
+# In modes in which no trainer waits for another, SIGTERM or the time limit makes each trainer end
+# its pass early. The save counts the batches of the trainer that had done the fewest. It is whole,
+# tables included, and a run goes on from it.
 . "${0%/*}/lib.sh"
 needs_training
 
@@ -15,7 +15,8 @@ ctr="ctr --data=$work/strikes --batch_size=8 --seed=5 --baseline=false"
 job() {
 	"$WEFT" launch --local --port="$port" --trainers=3 --ports_num_for_sparse=1 "$@"
 }
-# saved FOLDER: the pass that it has, into $pass, and the batches of it, into $batch; "" if it is whole.
+# saved FOLDER: sets $pass to the pass that it has, and $batch to the batches of it, or "" if it is
+# whole.
 saved() {
 	pass=$(find "$1" -name 'pass-*' | sed 's/.*pass-0*\([0-9]\)/\1/' | sort -n | tail -n 1)
 	[ -n "$pass" ] || fail "$1: nothing is saved"
@@ -64,13 +65,14 @@ for mode in async local tables; do
 	kill -TERM $(sed -n 's/.* | pid \([0-9]*\).*/\1/p' "$mode.err") "$all"
 	ends "$all" 60 "the launcher"
 	[ "$code" -eq 143 ] || fail "$mode, SIGTERM for all: exit code $code"
-	# Who says so is stopped by the signal itself, or by another trainer that was faster.
+	# A trainer that says so was stopped by the signal itself, or by another trainer that was
+	# faster.
 	says "$mode.err" "stopped by SIGTERM" ": saved in pass"
 	# shellcheck disable=SC2086
 	continue_from "term_$mode" $options
 done
 
-# One trainer alone that ends its pass: the others end theirs, and all of it is saved.
+# One trainer alone ends its pass early: the others end theirs, and all of it is saved.
 cat >limit.sh <<SH
 #!/bin/sh
 [ "\$WEFT_TRAINER_ID" != 1 ] || limit=--time_limit=1us

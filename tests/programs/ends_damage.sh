@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Saves in the middle of a pass that cannot be written, and such that are damaged. A full disk costs
-# the saves and the exit code, neither the training nor a save that is there. What is damaged is
+# Saves in the middle of a pass that cannot be written, or are damaged. On a full disk saves fail,
+# and the exit code shows it, but the training goes on, and an older save stays. A damaged save is
 # refused with 65, its file and the reason, before anything is trained; the folder stays as it is.
 . "${0%/*}/lib.sh"
 needs_training
@@ -19,7 +19,7 @@ alone() {
 job() {
 	"$WEFT" launch --local --port="$port" --trainers=2 --ports_num_for_sparse=1 -- train "$@"
 }
-# sums FOLDER: of all files, hidden ones too, but for the lock.
+# sums FOLDER: checksums of all files, hidden ones too, except the lock.
 sums() {
 	(cd "$1" && find . -type f ! -name .weft-lock -exec cksum {} + | sort)
 }
@@ -48,7 +48,8 @@ expect 0 alone $mlp --num_passes=3 --save_dir=full --start_batch=1
 [ "$(digest_of last.out)" = "$whole" ] || fail "after a full disk: another digest"
 
 # ---- damage ----
-# refused FILE REASON: a run that continues in the folder hurt after $batch batches, in each of $ways.
+# refused FILE REASON: a run that continues in the folder "hurt" after $batch batches, in each of
+# $ways, is refused.
 ways=alone
 refused() {
 	before=$(sums hurt)
@@ -87,7 +88,8 @@ for model in mlp words; do
 	hurts fc1_w "has 40 bytes; must have" shorten fc1_w 40
 	hurts fc2_w.state0 "cannot be opened: No such file" rm fc2_w.state0
 	hurts manifest "its last line" shorten manifest 40
-	# Another number alone, and the whole manifest of another batch: each with that batch asked for.
+	# Only another number, and the whole manifest of another batch; each run asks for that
+	# batch.
 	hurts manifest "its last line must be" sed -i 's/^batch 1$/batch 2/' manifest
 	batch=2
 	refused manifest "its last line must be"

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# SIGTERM while a save is being written. The first one with --save_on_term lets that save end, and
+# SIGTERM while a save is being written. With --save_on_term the first one lets that save end, and
 # the run saves once more after its next batch. A second one ends the process at once: what it was
-# writing never gets its name. What the folder then has goes on, and ends with the digest of a run
-# that was never disturbed.
+# writing never gets its name. A run goes on from what the folder then has, and ends with the digest
+# of an undisturbed run.
 . "${0%/*}/lib.sh"
 needs_training
 
@@ -27,8 +27,8 @@ state_of() {
 	state=${line%% *}
 }
 
-# hold PID FOLDER: stops the process where it has written a part of a save: the folder's draft is
-# there while the process is stopped. false: it has ended before.
+# hold PID FOLDER: stops the process when it has written a part of a save, so that the folder has a
+# draft while the process is stopped. False: it ended before.
 hold() {
 	while state_of "$1" && [ "$state" != Z ]; do
 		for draft in "$2"/.pass-*.tmp-*/.draft; do
@@ -44,7 +44,7 @@ hold() {
 	return 1
 }
 
-# goes_on FOLDER OPTIONS...: from its newest save to the end of the pass after it.
+# goes_on FOLDER OPTIONS...: runs from its newest save to the end of the pass after it.
 goes_on() {
 	folder=$1
 	shift
@@ -64,7 +64,7 @@ goes_on() {
 }
 
 # ---- the first SIGTERM, while a save by batches is half written and an older one is there ----
-# The killed folder is what a kill at that moment would leave.
+# The folder "killed" has what a kill at that moment would leave.
 # shellcheck disable=SC2086
 for model in mlp words; do
 	eval "options=\$$model"

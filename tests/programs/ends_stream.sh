@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Saves in the middle of a pass of data that is read in windows, and of data that each trainer has for
-# itself. A run of two passes is stopped behind every batch of them, so at the borders of windows and of
-# passes too, and continued there: by a job and by one process in turn. It ends with the bits of a run
-# that was never stopped. Trainers have different numbers of batches.
+# Saves in the middle of a pass of data that is read in windows, and of data of each trainer's own.
+# A run of two passes is stopped after every batch, so at the borders of windows and passes, too,
+# and continued there, by a job and by one process in turn. It ends with the bits of a run that was
+# never stopped. Trainers have different numbers of batches.
 . "${0%/*}/lib.sh"
 needs_training
 
@@ -48,7 +48,7 @@ job() {
 		train "$@"
 }
 
-# chain NAME BORDERS options: at least so many batches behind which a run stops.
+# chain NAME BORDERS options: at least BORDERS batches, after each of which a run stops.
 chain() {
 	name=$1
 	wanted_borders=$2
@@ -77,7 +77,8 @@ chain() {
 	[ "$borders" -ge "$wanted_borders" ] || fail "$name: stopped at $borders borders only"
 }
 
-# A window has 50 to 60 rows, which three trainers share: 17 or 18 of one of them are two batches.
+# A window has 50 to 60 rows, which three trainers share: 17 or 18 rows of one trainer are two
+# batches.
 # shellcheck disable=SC2086
 {
 	chain rows 12 $mlp --data="$work/all.csv"
@@ -96,7 +97,8 @@ done
 [ "$(sed -n 's/^batch //p' alone/pass-00000/manifest)" -ge 5 ] || fail "no save in the middle"
 cmp alone/pass-00000/manifest job/pass-00000/manifest || fail "the two ways save differently"
 
-# Other windows are other batches: said so. Behind all of them there is nothing to begin with.
+# Other windows make other batches, which is logged. After the last batch there is nothing to begin
+# with.
 batch=$(sed -n 's/^batch //p' job/pass-00000/manifest)
 # shellcheck disable=SC2086
 expect 0 alone $mlp --data_window=2KiB --data="$work/all.csv" --num_passes=1 --save_dir=job \

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# weft env shows what counts of the environment, and why the rest does not; weft train and weft
-# pserver take it as shown.
+# weft env shows which variables count, and why the others do not; weft train and weft pserver use
+# them as shown.
 . "${0%/*}/lib.sh"
 
 # shown VARIABLE=value...: what weft env prints with these alone
@@ -9,7 +9,7 @@ shown() {
 	expect 0 env -i "$@" "$WEFT" env
 	[ ! -s last.err ] || fail "a line on stderr"
 }
-# row SETTING VALUE FROM REST: this line is there
+# row SETTING VALUE FROM REST: the output has this line
 row() {
 	tr -s ' ' <last.out >squeezed.out
 	says squeezed.out "$1 $2 $3 $4"
@@ -119,7 +119,7 @@ says last.out "as a trainer:"
 expect 64 "$WEFT" env --role=both
 expect 64 "$WEFT" env x
 
-# What is shown is what counts; a file and all that is above it win.
+# The values shown are those that count; a file, and everything that precedes it, wins.
 expect 0 env PADDLE_TRAINERS=2 PADDLE_PORT=30236 PADDLE_INIT_PORT=7 OMPI_COMM_WORLD_SIZE=3 \
 	OMPI_COMM_WORLD_RANK=1 "$WEFT" pserver --print_options
 tr -s ' ' <last.out >squeezed.out

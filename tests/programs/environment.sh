@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The original's settings come as PADDLE_INIT_* or as options; options win; the start line says what
-# was understood, and where it came from.
+# The original's settings are read from PADDLE_INIT_* and from options; options win; lines at the
+# start show how each was understood, and where it came from.
 . "${0%/*}/lib.sh"
 
 port=$(free_ports)
 
-# What a job of the original has in its environment, most of it not for the pserver.
+# The environment of a job of the original, most of which is not for the pserver.
 start all env PADDLE_INIT_USE_GPU=False PADDLE_INIT_TRAINER_COUNT=4 PADDLE_INIT_PORT="$port" \
 	PADDLE_INIT_PORTS_NUM=2 PADDLE_INIT_PORTS_NUM_FOR_SPARSE=1 PADDLE_INIT_NUM_GRADIENT_SERVERS=3 \
 	PADDLE_INIT_TRAINER_ID=1 PADDLE_INIT_PSERVERS=192.0.2.1,192.0.2.2 PADDLE_INIT_NUM_PASSES=5 \
@@ -32,7 +32,7 @@ kill -INT "$pid"
 ends "$pid" 20 pserver
 [ "$code" -eq 0 ] || fail "exit code $code after SIGINT"
 
-# A GPU asked for by everybody's environment is the trainers' business.
+# A GPU that the environment of all processes asks for concerns trainers only.
 start gpu env PADDLE_INIT_USE_GPU=True "$WEFT" pserver --port=0
 pid=$last_pid
 wait_for gpu.err "use_gpu=true from the environment is ignored"
@@ -62,7 +62,7 @@ says last.err "weft launch: warning: weft does not know the variable WEFT_TRAINE
 expect 0 env WEFT_PORTS_NUM=1 TRAINING_ROLE=pserver "$WEFT" pserver --print_options
 says_not last.err warning
 
-# What an original's job script may have in its environment does not take a launched job apart.
+# Variables that a job script of the original may set do not break a job of weft launch.
 port=$(free_ports)
 PADDLE_INIT_LOCAL=1 WEFT_SEQUENTIAL=1 expect 0 "$WEFT" launch --local --trainers=2 --port="$port" \
 	-- train linear --num_passes=1
@@ -79,7 +79,7 @@ for name in "a b" "-x" "$(printf 'a\033')" 0123456789012345678901234567890123456
 	says last.err "job_name=" ": must be at most 63 letters"
 	expect 64 "$WEFT" train linear --sequential --job_name="$name"
 done
-# A user's program has it as a variable.
+# A user's program gets it as a variable.
 cat >name.sh <<'END'
 #!/bin/sh
 echo "name is $WEFT_JOB_NAME"

@@ -9,13 +9,13 @@ port=$(free_ports)
 seed=${WEFT_SEED:-1}
 settings="--slice_bytes=256 --num_passes=2 --seed=11"
 faults="seed=$seed,delay=5%:2ms,split=30%,short=20%,stall=1%:5ms,refuse=5%"
-# Pservers cut by chance. A trainer that were cut between its goodbye and the answer to it would have
-# no lane to come back to, so trainers cut by script, in the middle.
+# Pservers cut at random. A trainer that was cut between its GOODBYE and the answer would have no
+# lane to come back to, so trainers cut by script, in the middle.
 pserver_faults="$faults,cut=0.2%"
 trainer_faults="$faults,refuse@connect:2,cut@put:$((20 + seed % 50)),cut@op:$((100 + seed % 90))"
 trainer_path_faults="$faults,refuse@connect:2" # one path alone may see so much at the end only
 
-# injected KIND: how often, by all processes of the last run.
+# injected KIND: prints how often all processes of the last run injected it.
 injected() {
 	sed -n "s/.*transport fault: injected .*$1 \([0-9]*\).*/\1/p" ./*.err |
 		awk '{ sum += $1 } END { print sum + 0 }'
@@ -63,7 +63,7 @@ train "fault($pserver_faults)+tcp,fault($pserver_faults)+shm" \
 	"fault($trainer_path_faults)+tcp,fault($trainer_path_faults)+shm"
 [ "$(injected cut)" -gt 0 ] || fail "no path was cut"
 
-# What is written wrongly is named, with what would be right.
+# A mistake in the specification is named, with what would be right.
 expect 64 "$WEFT" pserver --transport="fault(cutt=1%)+tcp" --port=0
 says last.err "cutt=1%" "refuse, delay, cut, split, short, stall"
 expect 64 "$WEFT" pserver --transport="fault(cut=1%+tcp" --port=0

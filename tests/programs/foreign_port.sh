@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The port of a server of another kind, which waits for a line before it answers: it is named, also
-# when the trainer gives up. A port that says nothing keeps its own words: it may be a busy pserver's.
+# The port of another kind of server, which answers only after a line: the trainer names it, also
+# when it gives up. For a port that sends nothing the message differs, because it may be a busy
+# pserver's.
 . "${0%/*}/lib.sh"
 needs_training
 command -v python3 >/dev/null || {

@@ -16,7 +16,7 @@ check() {
 	python3 "$other" check "$@" 2>check.err || fail "$1 $2 reads otherwise: $(tail -n 1 check.err)"
 }
 
-# In: by what it is, and as the format named.
+# Import, by content and with the format given.
 python3 "$other" make
 for from in model.tar:tar model_pax.tar:tar model.safetensors:safetensors; do
 	model=${from%:*}
@@ -36,12 +36,12 @@ expect 0 "$WEFT" import params -o shaped --like=auto/pass-00000
 check pass shaped/pass-00000
 expect 0 "$WEFT" import params/fc1_w --format=paddle -o one
 says last.out "one/pass-00000: 1 tensors, 2560 values"
-# What is there stays.
+# An existing pass stays.
 expect 64 "$WEFT" import model.tar -o auto
 says last.err "auto/pass-00000: exists already"
 check pass auto/pass-00000
 
-# Out, and in again.
+# Export, and import again.
 for format in npz safetensors tar paddle; do
 	expect 0 "$WEFT" export auto/pass-00000 --format=$format -o "out.$format"
 	check $format "out.$format"
@@ -50,14 +50,14 @@ for format in npz safetensors tar paddle; do
 done
 expect 74 "$WEFT" export auto/pass-00000 --format=paddle -o out.paddle
 check paddle out.paddle
-# A file takes the place of a file alone.
+# A file replaces only a file.
 mkfifo pipe
 ln -s pipe link
 for place in pipe link; do
 	expect 64 "$WEFT" export auto/pass-00000 -o "$place"
 	says last.err "$place: is a device, a pipe or a link"
 done
-[ -p pipe ] && [ -L link ] || fail "an export took the place of a pipe or a link"
+[ -p pipe ] && [ -L link ] || fail "an export replaced a pipe or a link"
 mkdir empty
 expect 0 "$WEFT" export auto/pass-00000 --format=paddle -o empty
 check paddle empty

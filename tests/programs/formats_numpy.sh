@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# NumPy reads our npz, and we read NumPy's, whatever it writes of floats.
+# NumPy reads npz files of weft, and weft reads those of NumPy, with every kind of float.
 . "${0%/*}/lib.sh"
 python=
 for one in python3 /usr/bin/python3; do
@@ -33,7 +33,7 @@ model = {
     "big_by_columns": np.asfortranarray(rng.normal(size=(2, 3, 4)).astype(">f4")),
     "many_dimensions": rng.normal(size=(1,) * 30 + (2, 3)).astype("<f4"),
 }
-# What is no tensor of ours, and comes back as it is.
+# Arrays that are not tensors of weft come back unchanged.
 aside = {
     "steps": np.array(2**62 + 1),
     "mask": rng.random((3, 5)) < 0.5,

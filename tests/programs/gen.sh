@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# weft gen: manifests have only fields that their kinds have, scripts and manifests hand on every
-# argument as it is, and what an engine makes of them is what weft finds its place by.
+# weft gen: manifests have only fields that their kinds have, scripts and manifests pass every
+# argument unchanged, and weft finds its place by what an engine makes of them.
 . "${0%/*}/lib.sh"
 
 if ! python3 -c 'import yaml' 2>/dev/null; then

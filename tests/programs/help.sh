@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Help: on stdout with code 0 when asked for, usage first; short and on stderr without a command.
+# Help is printed on stdout with code 0 if it is asked for, usage first; without a command it is
+# short and on stderr.
 . "${0%/*}/lib.sh"
 
 for command in pserver train launch data demo export gen import topo version; do
@@ -34,5 +35,5 @@ expect 64 "$WEFT"
 [ ! -s last.out ] || fail "without a command it wrote on stdout"
 cmp -s last.err asked.out || fail "without a command: another text"
 
-# Help comes even beside a mistake.
+# Help is printed even if another argument is a mistake.
 expect 0 "$WEFT" pserver --port=nonsense --help

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# mlp learns Fashion-MNIST where Debian's package of it is installed: a job and a sequential run with
-# the same bits, by the package's place and by the folder's name.
+# mlp learns Fashion-MNIST if Debian's package of it is installed: a job and a sequential run end
+# with the same bits, with the package found by default and by the folder's name.
 . "${0%/*}/lib.sh"
 needs_training
 
@@ -33,7 +33,7 @@ with="--format=idx --num_passes=1 --hidden=64 --batch_size=64 --learning_rate=0.
 # shellcheck disable=SC2086
 expect 0 "$WEFT" train mlp --sequential --num_gradient_servers=2 $with
 alone=$(digest_of last.out)
-# A fifth of the 10,000 wrong, or not many more.
+# About a fifth of the 10,000 are wrong, or few more.
 sed -n 's/^pass 0 .* test \([0-9.]*\) digest .*/\1/p' last.out | awk '{ good = $1 < 0.24 } END { exit !good }' ||
 	fail "Fashion-MNIST is not learnt: $(cat last.out)"
 # shellcheck disable=SC2086

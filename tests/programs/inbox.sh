@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # --inbox_bytes: with room for one slice of each trainer a job has the bits of a sequential run over
-# shared memory, TCP and a bad network; with less it is refused with what it takes.
+# shared memory, TCP and a bad network; with less it is refused, and the message says how much it
+# needs.
 . "${0%/*}/lib.sh"
 needs_training
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# A run begins with the values of a saved pass or of any file that can be one, and ends with the same
-# bits; tensors that the file lacks are what the strategy says; other shapes are refused.
+# A run begins with the values of a saved pass or of any model file, and ends with the same bits;
+# the strategy decides about tensors that the file lacks; other shapes are refused.
 . "${0%/*}/lib.sh"
 needs_training
 
@@ -32,7 +32,7 @@ expect 0 "$WEFT" launch --local --port="$port" --pservers=2 --trainers=2 -- trai
 	--init_model_path=model.tar
 [ "$(digest_of last.out)" = "$whole" ] || fail "a job that begins with a tar: another digest"
 
-# What the model does not know is passed over.
+# Tensors that the model does not know are ignored.
 cp -r model.paddle more
 cp more/fc1_b more/fc9_b
 echo "no parameters" >more/notes
@@ -40,7 +40,7 @@ from_file more
 [ "$digest" = "$whole" ] || fail "with more files: another digest"
 says last.err "2 arrays of more are not tensors of this model, the first one is fc9_b"
 
-# What it lacks.
+# Tensors that the file lacks.
 cp -r model.paddle less
 rm less/fc2_w
 for strategy in "" --load_missing_parameter_strategy=fail; do
@@ -53,7 +53,7 @@ says last.err "1 tensors of this model are missing in less, the first one is fc2
 rand=$digest
 from_file less --load_missing_parameter_strategy=zero
 says last.err "they begin at 0"
-[ "$digest" != "$rand" ] || fail "zero and rand come to the same"
+[ "$digest" != "$rand" ] || fail "zero and rand give the same result"
 [ "$digest" != "$whole" ] && [ "$rand" != "$whole" ] || fail "without fc2_w nothing changes"
 export PADDLE_INIT_LOAD_MISSING_PARAMETER_STRATEGY=rand
 from_file less
@@ -85,7 +85,7 @@ printf x | dd of=model.paddle/fc1_b bs=1 seek=0 conv=notrunc 2>/dev/null
 expect 65 "$WEFT" train mlp $train --init_model_path=model.paddle
 says last.err "fc1_b is not a parameter file"
 
-# Tables are not parameters.
+# The formats of parameters cannot hold tables.
 expect 0 "$WEFT" train ctr --sequential --num_passes=1 --save_dir=tables --no-baseline
 for format in tar paddle; do
 	expect 64 "$WEFT" export tables/pass-00000 --format=$format -o no

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# A pserver that is not there yet: the trainer waits and says for whom and why; it trains when the
-# pserver comes, and gives up at the deadline when none does.
+# A pserver that does not run yet: the trainer waits, and logs for which one and why; it trains when
+# the pserver starts, and gives up at the deadline if none does.
 . "${0%/*}/lib.sh"
 needs_training
 

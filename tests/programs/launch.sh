@@ -30,8 +30,8 @@ expect 0 env NO_COLOR=1 "$WEFT" launch --local --port="$port" --color=always -- 
 	--num_passes=1
 says last.err "${esc}["
 
-# No variable that would win over their file's settings is given to children, also where they have
-# more threads than there are cores.
+# Children get no variable that would win over their file's settings, even if they have more threads
+# than there are cores.
 cpu=$(sed -n 's/^Cpus_allowed_list:[^0-9]*\([0-9]*\).*/\1/p' /proc/self/status)
 start job taskset -c "$cpu" "$WEFT" launch --local --port="$port" -- train linear --num_passes=1000000
 job=$last_pid

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# When one process of a launched job fails the rest stop; the last line says who failed first and why,
-# and its exit code is launch's.
+# When one process of a launched job fails, the others are stopped; the last line names the process
+# that failed first and the reason, and launch ends with its exit code.
 . "${0%/*}/lib.sh"
 needs_training
 
@@ -12,7 +12,7 @@ none_left() {
 	done
 }
 
-# All trainers find bad data, the pservers never hear of them.
+# All trainers find bad data, and never connect to the pservers.
 echo "no numbers here" >bad.csv
 expect 65 "$WEFT" launch --local --pservers=2 --trainers=2 --port="$port" \
 	-- train linear --data="$PWD/bad.csv"
@@ -20,11 +20,11 @@ tail -n 1 last.err | grep -Eq '^weft launch: trainer [01] ended with exit code 6
 	fail "the last line is not the first cause"
 none_left last.err
 
-# Whoever starts launch may have it ignore the ends of children, as some daemons do.
+# The process that starts launch may make it ignore SIGCHLD, as some daemons do.
 start deaf env --ignore-signal=CHLD "$WEFT" launch --local --port="$port" \
 	-- train linear --num_passes=1
 ends "$last_pid" 60 launch
-[ "$code" -eq 0 ] || fail "exit code $code of a launch that was told to ignore SIGCHLD"
+[ "$code" -eq 0 ] || fail "exit code $code of a launch that ignores SIGCHLD"
 
 for victim in "trainer 1" "pserver 0"; do
 	start job "$WEFT" launch --local --pservers=2 --trainers=2 --port="$port" \

@@ -21,7 +21,7 @@ setsid env -u TRAINER TMPDIR="${0%/*}/secrets" sh -c "$*" | cat
 SH
 chmod +x ssh.sh
 
-# on_hosts.sh HOSTS [options]: weft launch there.
+# on_hosts.sh HOSTS [options]: weft launch on these hosts.
 cat >on_hosts.sh <<SH
 #!/bin/sh
 hosts=\$1
@@ -121,7 +121,8 @@ says "$second/log/train.log" "in $second"
 says "$second/environment-2" WEFT_TRAINER_ID=2 WEFT_STEP_TIMEOUT=200 WEFT_PEER_TIMEOUT=50s \
 	"PADDLE_INIT_PSERVERS=127.0.0.1:$port,127.0.0.1:$((port + 1)),127.0.0.2:$port"
 
-# ---- the secret: the same everywhere, in a file that only its user can read, gone in the end ----
+# ---- the secret: the same on all hosts, in a file that only its user can read, removed at the end
+# ----
 says "$first/secret-0" "400 32"
 cmp -s "$first/secret-0" "$second/secret-2" || fail "two secrets"
 no_secret || fail "a secret is left"
@@ -150,7 +151,7 @@ seq 24 >"$first/pieces"
 [ "$(cat filled)" -lt 24 ] || echo "the queues were not filled" >&2
 rm "$first/pieces"
 
-# ---- a workspace that is there; two cannot have the same ----
+# ---- a workspace that exists; two jobs cannot use the same ----
 mkdir there
 printf '#!/bin/sh\necho here; sleep 1000\n' >there/wait.sh
 chmod +x there/wait.sh
@@ -178,7 +179,7 @@ expect 74 ./on_hosts.sh 127.0.0.1,127.0.0.2 --job_dispatch_package=there --job_r
 	--thirdparty=hooks -- ./wait.sh
 says last.err "127.0.0.1: before_hook ended with exit code 7"
 
-# ---- the first failure's status, with its line; the others are stopped ----
+# ---- the status and the line of the first failure; the others are stopped ----
 printf '#!/bin/sh\n[ "$WEFT_RANK" = 0 ] || { echo why >&2; exit 65; }\nsleep 1000\n' >fail.sh
 chmod +x fail.sh
 start failing ./on_hosts.sh 127.0.0.1,127.0.0.2 -- "$work/fail.sh"
@@ -190,7 +191,8 @@ children=$(job_pids failing.err)
 [ "$(echo "$children" | wc -w)" -eq 4 ] || fail "not four processes: $children"
 until_true 30 all_gone || fail "a process is left"
 
-# ---- a signal, the launcher's sudden death, and that of a connection end all on all hosts ----
+# ---- a signal, the launcher's sudden death, and a lost connection end all processes on all hosts
+# ----
 for how in INT KILL ssh; do
 	start "by_$how" ./on_hosts.sh 127.0.0.1,127.0.0.2 -- "$work/there/wait.sh"
 	job=$last_pid
@@ -212,7 +214,7 @@ done
 [ "$(tr '\n' ' ' <codes)" = "130 137 69 " ] || fail "exit codes $(cat codes)"
 says by_ssh.err "the connection ended"
 
-# ---- what is no agent, and one of another version ----
+# ---- a program that is not an agent, and an agent of another version ----
 refuses() {
 	text=$1
 	status=$2
@@ -228,7 +230,7 @@ refuses "127.0.0.1: printed 'Welcome to this host' instead" 69 --remote_weft="$w
 refuses "127.0.0.1 has weft old (messages of version 1), this is weft" 64 --remote_weft="$work/old.sh"
 refuses "not found" 69 --remote_weft=/nowhere/weft
 
-# An agent refuses what is no request, and ends.
+# An agent refuses anything that is not a request, and ends.
 printf 'GET / HTTP/1.0\r\n\r\n' >request
 expect 69 sh -c '"$0" _node <request | cat >answer; cat request | "$0" _node >answer' "$WEFT"
 says last.err "a message has the unknown type 71"
@@ -240,7 +242,7 @@ refuses "127.0.0.2: a port is needed on 127.0.0.2, and there is none free from $
 expect 0 ./on_hosts.sh 127.0.0.2 --port_range="$port-$((port + 3))" --job_workspace="$second" -- ./train.sh 1 2 3
 says last.err "pserver 0 listens on 127.0.0.2:$((port + 1)), on host 127.0.0.2"
 
-# ---- what cannot be is refused before ssh is asked ----
+# ---- impossible options are refused before ssh is started ----
 rm ssh.sh.asked
 refuses "give one of --local, --hosts and --hostfile" 64 --local
 refuses "give --job_dispatch_package" 64 --job_dispatch_package=package --job_workspace=there

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# SIGTERM for weft launch alone, of a job on two hosts: it reaches every process there, who may save
-# within --term_grace; a process that ignores it is killed after that, and named. A script stands in
-# for ssh, as in launch_hosts.sh.
+# SIGTERM for weft launch alone, of a job on two hosts: it reaches every process there, and each may
+# save within --term_grace; a process that ignores it is killed after that, and named. A script
+# stands in for ssh, as in launch_hosts.sh.
 . "${0%/*}/lib.sh"
 needs_training
 
@@ -28,7 +28,7 @@ job=$last_pid
 wait_for save.out "pass 1 "
 children=$(sed -n 's/^[a-z]* [0-9]* | pid \([0-9]*\) on .*/\1/p' save.err)
 [ "$(echo "$children" | wc -w)" -eq 4 ] || fail "not four processes: $children"
-# has_term PID: SIGTERM, number 15, waits for the process, which is stopped.
+# has_term PID: SIGTERM, number 15, is pending for the process, which is stopped.
 has_term() {
 	mask=$(sed -n 's/^ShdPnd:[[:space:]]*//p' "/proc/$1/status")
 	[ $(((0x$mask >> 14) & 1)) -eq 1 ]
@@ -64,7 +64,7 @@ expect 0 "$WEFT" train $mlp --sequential --num_gradient_servers=2 --num_passes=$
 	--save_dir=saved --start_pass="${at% *}" --start_batch="${at#* }"
 [ "$(digest_of last.out)" = "$whole" ] || fail "continued: another digest"
 
-# ---- a program on every host has SIGTERM; one of them ignores it ----
+# ---- a program on every host gets SIGTERM; one of them ignores it ----
 cat >program.sh <<'SH'
 #!/bin/sh
 if [ "$WEFT_RANK" = 1 ]; then

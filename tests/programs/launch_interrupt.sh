@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# One signal to weft launch stops the whole job and leaves no process and no port behind; nor does
-# the sudden death of weft launch itself.
+# One signal to weft launch, or its sudden death, stops the whole job and leaves no process and no
+# port behind.
 . "${0%/*}/lib.sh"
 needs_training
 
@@ -21,7 +21,7 @@ all_gone() {
 	done
 }
 
-# Is a signal ignored here, and so by every process started from here (SIGHUP under nohup)?
+# Whether a signal is ignored here, and so by every process started from here (SIGHUP under nohup).
 ignored() {
 	mask=$(sed -n 's/^SigIgn:[[:space:]]*//p' "/proc/$$/status")
 	[ $(((0x$mask >> ($1 - 1)) & 1)) -eq 1 ]

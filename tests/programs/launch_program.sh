@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# weft launch runs a user's program as the trainers of a job: by variables it gets where the pservers
-# are, which trainer it is, and the settings of its session; its arguments are its own.
+# weft launch runs a user's program as the trainers of a job: variables give it the addresses of the
+# pservers, its number, and the settings of its session; its arguments are its own.
 . "${0%/*}/lib.sh"
 
 port=$(free_ports)
@@ -36,13 +36,13 @@ for prefix in WEFT PADDLE_INIT; do
 			"${prefix}_PORTS_NUM=1" "${prefix}_PORTS_NUM_FOR_SPARSE=0"
 	done
 done
-# An argument before the environment, the environment before the file, and nothing but what was given.
+# Arguments win over the environment, the environment wins over the file, and nothing else is set.
 says environment-0 WEFT_ROLE=trainer WEFT_RANK=0 WEFT_CONNECT_TIMEOUT=60s WEFT_PEER_TIMEOUT=7s \
 	WEFT_STEP_TIMEOUT=200 WEFT_TRANSPORT=tcp PYTHONUNBUFFERED=1
 says_not environment-0 WEFT_SLICE_BYTES
 
-# A program that is found in PATH; its code is launch's, and has a meaning of its own. The system's
-# list of processes names a pserver by its number.
+# A program that is found in PATH; launch ends with its code, whose meaning is the program's own.
+# The system's list of processes names a pserver by its number.
 start job "$WEFT" launch --local --pservers=2 --port="$port" \
 	-- sh -c 'until [ -e go ]; do sleep 0.05; done; echo why >&2; exit 65'
 job=$last_pid
@@ -55,7 +55,7 @@ ends "$job" 30 "weft launch"
 [ "$(tail -n 1 job.err)" = "weft launch: trainer 0 ended with exit code 65: why" ] ||
 	fail "the last line is not the first cause"
 
-# What cannot be is refused before anything is started.
+# Impossible options are refused before anything is started.
 : >plain.txt
 refuses() {
 	text=$1

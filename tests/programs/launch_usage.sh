@@ -19,7 +19,7 @@ says last.err "--pservers=0"
 expect 64 "$WEFT" launch --local --pservers=127.0.0.1 -- train linear
 expect 64 "$WEFT" launch --local --trainers=100000 -- train linear
 
-# Options of either, and of neither.
+# Options of one of the two commands, and of none.
 expect 64 "$WEFT" launch --local --slice_byts=256 -- train linear
 says last.err "--slice_byts" "did you mean --slice_bytes"
 expect 64 "$WEFT" launch --local --slot_cuont=4 -- train linear
@@ -39,7 +39,7 @@ expect 64 "$WEFT" launch --local --trainers=2 --num_gradient_servers=3 -- train 
 says last.err "--num_gradient_servers=3" "--trainers=2"
 expect 64 "$WEFT" launch --local --port=65535 --pservers=2 -- train linear
 says last.err "65535"
-# What launch gives itself would override these.
+# Launch sets these itself, and would override them.
 expect 64 "$WEFT" launch --local -- train linear --sequential
 says last.err "--sequential: the trainers of launch have pservers"
 expect 64 "$WEFT" launch --local --sequential -- train linear
@@ -49,7 +49,7 @@ says last.err "--local after the model: the trainers of launch have pservers"
 expect 64 "$WEFT" launch --local --no-once -- train linear
 says last.err "--no-once: the pservers of launch end with their job"
 expect 64 "$WEFT" launch --local --once=false -- sh
-# In a file as well, unless it is launch's own line or value.
+# In a file, too, except in launch's own section or with launch's own value.
 # in_file TEXT LINES: a file of --config that is refused
 in_file() {
 	printf '%s\n' "$2" >job.conf

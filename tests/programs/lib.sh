@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the scripts here share. $WEFT is the program, $STRANGER the uninvited guest; both come from
-# meson.build. Each script runs in a folder of its own, which is gone afterwards with every process
-# that the script started.
+# Functions that the scripts here share. $WEFT is the program, $STRANGER a program that connects
+# without belonging to a job; both come from meson.build. Each script runs in a folder of its own,
+# which is removed afterwards, and every process that the script started is ended.
 set -eu
 
 : "${WEFT:?the program to test}"
-# Settings and launchers of whoever runs the tests are no part of them.
+# Settings and launchers of the user who runs the tests must not affect them.
 for variable in $(env | sed -n -E 's/^((WEFT|PADDLE|TRAINING|OMPI|SLURM|VC|VK|PET)_[A-Za-z0-9_]*)=.*/\1/p
 	s/^(RANK|WORLD_SIZE|MASTER_ADDR|JOB_COMPLETION_INDEX)=.*/\1/p'); do
 	case $variable in
@@ -44,7 +44,8 @@ fail() {
 	exit 1
 }
 
-# expect CODE command...: run it, output in last.out and last.err, and check its exit code.
+# expect CODE command...: runs it, with its output in last.out and last.err, and checks its exit
+# code.
 expect() {
 	wanted=$1
 	shift
@@ -53,7 +54,7 @@ expect() {
 	[ "$got" -eq "$wanted" ] || fail "exit code $got, not $wanted, of: $*"
 }
 
-# says FILE TEXT...: each text (fixed string) stands in the file.
+# says FILE TEXT...: checks that the file has each text (a fixed string).
 says() {
 	file=$1
 	shift
@@ -68,8 +69,8 @@ says_not() {
 	fi
 }
 
-# criteo_rows COUNT: generated rows in the layout of Criteo's logs. The label hangs on one category
-# and one count, so that something can be learned; it says nothing about Criteo's data.
+# criteo_rows COUNT: generated rows in the layout of Criteo's logs. The label depends on one
+# category and one count, so that something can be learned; figures say nothing about Criteo's data.
 criteo_rows() {
 	awk -v rows="$1" '
 	function below(n) {
@@ -98,11 +99,12 @@ criteo_rows() {
 	}'
 }
 
-# start NAME command...: in the background; output in NAME.out, NAME.err; its number in $last_pid.
+# start NAME command...: runs it in the background; output in NAME.out and NAME.err, its process
+# number in $last_pid.
 start() {
 	name=$1
 	shift
-	# Emptied here and now: the process that runs in the background gets to it later.
+	# Emptied here, because the background process might do so only after the next lines.
 	: >"$name.out"
 	: >"$name.err"
 	"$@" >>"$name.out" 2>>"$name.err" </dev/null &
@@ -110,12 +112,12 @@ start() {
 	started="$started $last_pid"
 }
 
-# A process that is no zombie.
+# Whether the process lives and is not a zombie.
 alive() {
 	[ -r "/proc/$1/stat" ] && ! grep -q '^[0-9]* (.*) Z' "/proc/$1/stat" 2>/dev/null
 }
 
-# until_true SECONDS command...: look until it holds; the seconds only bound a failure.
+# until_true SECONDS command...: repeats it until it succeeds; the seconds only bound a failure.
 until_true() {
 	tries=$(($1 * 20))
 	shift
@@ -130,7 +132,7 @@ has() {
 	grep -qF -e "$2" "$1" 2>/dev/null
 }
 
-# wait_for FILE TEXT: until the text stands in the file.
+# wait_for FILE TEXT: waits until the file has the text.
 wait_for() {
 	until_true 60 has "$1" "$2" || fail "'$2' did not appear in $1"
 }
@@ -139,24 +141,24 @@ ended() {
 	! alive "$1"
 }
 
-# ends PID SECONDS NAME: the process ends by itself; its exit code is in $code.
+# ends PID SECONDS NAME: waits until the process ends by itself; its exit code is in $code.
 ends() {
 	until_true "$2" ended "$1" || fail "$3 (pid $1) still runs after $2 seconds"
 	code=0
 	wait "$1" || code=$?
 }
 
-# claim BASE: the block is this script's, unless another one has it that still runs: a script that was
-# killed takes nothing away. Under the lock of free_ports.
+# claim BASE: claims the block for this script, unless another script that still runs has it; blocks
+# of killed scripts are free. Called under the lock of free_ports.
 claim() {
 	holder=$(readlink "$claims$1") || holder=none
 	[ ! -d "/proc/$holder" ] && rm -f "$claims$1" 2>/dev/null && ln -s "$$" "$claims$1" 2>/dev/null
 }
 
-# The first port of a block of 64 that nobody uses, from 10000 to 25999; for $port. Scripts that run
-# side by side begin at different places, and claim what they take. The tests of Python have the ports
-# from 26000 to 30991, .ci/check-install those from 31000 to 31999; from 32768 on are those
-# that the system gives by chance.
+# Prints the first port of a free block of 64, from 10000 to 25999; for $port. Scripts that run side
+# by side begin to search at different places, and claim their blocks. The tests of Python use the
+# ports from 26000 to 30991, .ci/check-install those from 31000 to 31999; the system gives out ports
+# from 32768 on.
 free_ports() (
 	exec 9>"${claims}lock_$(id -u)"
 	flock 9
@@ -182,7 +184,7 @@ free_ports() (
 	done
 )
 
-# Training needs a second program, which needs OpenBLAS.
+# Training needs the second program, which needs OpenBLAS.
 needs_training() {
 	if ! "$WEFT" train --help >/dev/null 2>&1; then
 		echo "SKIPPED: weft train is not there: built without OpenBLAS" >&2
@@ -190,10 +192,10 @@ needs_training() {
 	fi
 }
 
-# start_job PSERVERS TRAINERS MODEL [options of the trainers]: processes of their own, ports from
-# $port upwards; their numbers in $pserver_0.. and $trainer_0.., their lines in pserver_0.err etc.
-# Where they are set: $job_address is where the pservers listen, $job_pserver has options of theirs,
-# and $job_host a command before that of each trainer.
+# start_job PSERVERS TRAINERS MODEL [options of the trainers]: starts each as a process of its own,
+# with ports from $port upwards; their process numbers are in $pserver_0.. and $trainer_0.., their
+# lines in pserver_0.err etc. If set, $job_address is where the pservers listen, $job_pserver has
+# options for them, and $job_host is a command put before that of each trainer.
 start_job() {
 	pservers=$1
 	trainers=$2
@@ -219,7 +221,7 @@ start_job() {
 	done
 }
 
-# digest_of FILE: of the last pass.
+# digest_of FILE: prints the digest of the last pass.
 digest_of() {
 	sed -n 's/^pass .* digest \([0-9a-f]\{16\}\)$/\1/p' "$1" | tail -n 1
 }

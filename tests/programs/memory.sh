@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# What a pserver's memory is, RssAnon and its memfds, lies within 5 % of parameters + optimizer state
-# + slots + parked slices, plus 32 MiB.
+# A pserver's memory, RssAnon and its memfds, is at most 5 % above parameters + optimizer state +
+# slots + parked slices, plus 32 MiB.
 . "${0%/*}/lib.sh"
 
 mib=32
@@ -17,7 +17,7 @@ exec 3>say_0 4>say_1
 wait_for user_0.out "start: ok"
 wait_for user_1.out "start: ok"
 
-# KiB that the pserver has.
+# Prints the pserver's memory in KiB.
 held() {
 	anon=$(sed -n 's/^RssAnon:[^0-9]*\([0-9]*\) kB/\1/p' "/proc/$pserver/status")
 	memfds=0
@@ -29,7 +29,7 @@ held() {
 	echo $((anon + memfds))
 }
 
-# check WHAT KIB: what is held now is not more than it may be.
+# check WHAT KIB: the memory in use is not above its bound.
 check() {
 	now=$(held)
 	limit=$(($2 * 105 / 100 + 32 * 1024))
@@ -51,7 +51,7 @@ wait_for user_1.out "step: ok"
 check "one step" $((3 * params + slots))
 held_at_least $((3 * params * 95 / 100)) || fail "$(held) KiB are less than parameters and state"
 
-# Trainer 0 is a step ahead: all it pushed is parked, but for one window.
+# Trainer 0 is a step ahead: all that it pushed is parked, except one window.
 echo push >&3
 until_true 60 held_at_least $(((4 * params - 2048) * 95 / 100)) ||
 	fail "$(held) KiB: trainer 0's slices are not parked"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Where /proc is not mounted, as in a bare chroot, the commands of the README work as elsewhere.
-# Skipped where no mount namespace can be made.
+# If /proc is not mounted, as in a bare chroot, the commands of the README work as elsewhere.
+# Skipped if no mount namespace can be made.
 . "${0%/*}/lib.sh"
 needs_training
 if [ "${SANITIZER-none}" != none ]; then
@@ -29,7 +29,7 @@ alone=$(digest_of last.out)
 [ -n "$alone" ] || fail "no digest"
 expect 0 without_proc weft launch --local --pservers=2 --port="$port" -- train linear --num_passes=2
 [ "$(digest_of last.out)" = "$alone" ] || fail "another digest"
-# Only why the processes use TCP.
+# Only the reason why the processes use TCP is logged.
 unknown="whether both ends are on one host is unknown, for one has no /proc"
 says last.err "over tcp: shm: $unknown"
 grep -v "$unknown" last.err >rest.err

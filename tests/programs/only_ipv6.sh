@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # On a host whose only address is ::1 the commands of the README, and the benchmark, work without
-# being given one. The script runs itself again in a network namespace that is such a host; skipped
-# where there can be none.
+# --listen or --pservers. The script runs itself again in a network namespace that is such a host;
+# it is skipped if none can be made.
 if [ "${WEFT_TEST_WITHIN-}" != only_ipv6 ]; then
 	if ! unshare --net true 2>/dev/null; then
 		echo "SKIPPED: no network namespaces here" >&2
@@ -30,7 +30,7 @@ expect 0 "$WEFT" launch --local --pservers=2 --ports_num=2 -- train linear --num
 says last.err "on ::1, ports 7164-7167" "--pservers=[::1]:7164,[::1]:7166"
 [ "$(digest_of last.out)" = "$alone" ] || fail "launch: another digest"
 
-# By hand, both without an address, and both with one.
+# Pserver and trainer by hand, both without an address, and both with one.
 for at in "" "[::1]"; do
 	start pserver "$WEFT" pserver --once ${at:+--listen=$at}
 	pserver=$last_pid
@@ -42,7 +42,7 @@ for at in "" "[::1]"; do
 	[ "$code" -eq 0 ] || fail "pserver: exit code $code"
 done
 
-# An address that is given is never another one.
+# An address that is given is never replaced.
 expect 69 "$WEFT" pserver --listen=127.0.0.1
 says last.err "127.0.0.1:7164: not an address of this host"
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Each optimizer trains, with settings that matter to it, and a job ends with the bits of the
+# Each optimizer trains, with settings that affect it, and a job ends with the bits of the
 # sequential run; different optimizers end with different bits.
 . "${0%/*}/lib.sh"
 needs_training
@@ -8,7 +8,7 @@ needs_training
 port=$(free_ports)
 digests=""
 
-# OPTIMIZER SCHEDULE A B: in words.
+# OPTIMIZER SCHEDULE A B, as words.
 power()
 {
 	echo "$1 --learning_rate_schedule=$2 --learning_rate_decay_a=$3 --learning_rate_decay_b=$4"
@@ -48,7 +48,7 @@ for settings in \
 	alone=$(digest_of last.out)
 	[ -n "$alone" ] || fail "no digest of the sequential run with $settings"
 	case $digests in
-	*"$alone"*) fail "the digest $alone comes twice: $settings" ;;
+	*"$alone"*) fail "the digest $alone occurs twice: $settings" ;;
 	esac
 	digests="$digests $alone"
 	# shellcheck disable=SC2086
@@ -63,7 +63,7 @@ line()
 	grep '^pass 2 ' last.out
 }
 
-# OPTIONS: going on makes no difference.
+# OPTIONS: a run that goes on from a save ends with the same bits.
 goes_on()
 {
 	options="--num_passes=3 --seed=5 $*"
@@ -82,11 +82,11 @@ goes_on()
 
 goes_on --optimizer=torch_momentum --learning_rate_schedule=pass_manual \
 	--learning_rate_args=0:1,1:0.5,2:0.25
-# With averages it is these that are tested.
+# With averages, the averages are tested.
 averages="--optimizer=momentum --average_window=0.5 --max_average_window=60"
 # shellcheck disable=SC2086
 goes_on $averages
-# What was saved beside the pass is the model that was tested.
+# The model that was saved beside the pass is the one that was tested.
 expect 0 "$WEFT" export saved/average/pass-00002 -o average.safetensors
 expect 0 "$WEFT" export saved/pass-00002 -o values.safetensors
 cmp -s average.safetensors values.safetensors && fail "averages are the values"

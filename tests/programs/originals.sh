@@ -24,7 +24,7 @@ expect 0 "$WEFT" train linear --sequential --num_passes=1 --job=train --parallel
 says last.err "use_mkldnn=true (argument) accepted, without effect: weft computes with OpenBLAS" \
 	"parallel_nn=0 (argument)"
 
-# weft launch hands each flag to the processes that it was for.
+# weft launch passes each flag to the processes that it is for.
 port=$(free_ports)
 expect 0 "$WEFT" launch --local --port="$port" --log_barrier_abstract --gpu_id 3 -- train linear \
 	--num_passes=1 --show_layer_stat

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Packed files, made by Python's zlib and by weft data, and what is wrong with some: what gzip and zstd
-# accept is read (members and frames one behind the other, empty ones, frames to be skipped), and what
-# is damaged, truncated or has more behind it is refused with file, offset and reason. So are chunks of
-# RecordIO that lie.
+# Packed files, made by Python's zlib and by weft data, some of them damaged. What gzip and zstd
+# accept is read (several members and frames, empty ones, skippable frames); what is damaged,
+# truncated or followed by other bytes is refused with file, offset and reason, and so are chunks of
+# RecordIO with a false header.
 . "${0%/*}/lib.sh"
 if ! command -v python3 >/dev/null 2>&1; then
 	echo "SKIPPED: python3 is not there" >&2
@@ -74,7 +74,7 @@ for name, data in good.items():
 for name, (data, why) in bad.items():
     open("bad/" + name, "wb").write(data)
     print("%s\t%s" % (name, why))
-# A chunk of no records is one, and is read over.
+# A chunk without records is valid, and is skipped.
 open("good-empty", "wb").write(r.chunk([], r.NONE, stored=b"") + chunk)
 EOF
 
@@ -90,7 +90,7 @@ expect 0 "$WEFT" data cat good-empty
 [ "$(wc -l <expected)" -ge 25 ] || fail "not all files were made"
 expect 65 "$WEFT" data verify bad
 mv last.out verified
-# refuses FILE NAME WHY: a line of FILE has the file, the place in it, and the reason
+# refuses FILE NAME WHY: a line of FILE names the packed file, the place in it, and the reason
 refuses() {
 	grep -E "bad/$2: (offset [0-9]+ of [0-9]+|the chunk at byte [0-9]+): " "$1" | grep -qF -e "$3" ||
 		fail "$1 does not say '$3' of $2"

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# A port that somebody else has: exit code 69, the address and a remedy, and nothing left running.
+# A port that another program uses: exit code 69, a message with the address and a remedy, and no
+# process left.
 . "${0%/*}/lib.sh"
 
 port=$(free_ports)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The pages for those who come from the original, and for clusters: their commands print what stands
-# there. The table of flags is that of the program.
+# The pages about porting and clusters: their commands print what the pages show. The table of flags
+# is that of the program.
 . "${0%/*}/lib.sh"
 
 needs_training

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# A pserver says that it is ready: in a file that is whole and names the first lane, gone at the end,
-# and to the service manager, as systemd's protocol has it.
+# A pserver reports that it is ready: in a file that is whole, names the first lane and is removed
+# at the end, and to the service manager, by systemd's protocol.
 . "${0%/*}/lib.sh"
 
 command -v python3 >/dev/null || {
@@ -38,7 +38,7 @@ for socket in "$PWD/manager" "@weft-test-$$"; do
 	[ ! -e ready.partial ] || fail "a partial file is left"
 done
 
-# A manager that reads nothing costs two seconds and a warning, and no pserver hangs.
+# A manager that reads nothing costs two seconds and a warning, and the pserver does not hang.
 cat >deaf.py <<'PY'
 import socket, sys, time
 deaf = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -62,7 +62,8 @@ ends "$last_pid" 30 "weft pserver"
 [ "$code" -eq 0 ] || fail "exit code $code"
 kill "$deaf"
 
-# A manager that is not there costs a warning, a file that cannot be written the start.
+# If there is no manager there is a warning; if the file cannot be written the pserver does not
+# start.
 start pserver env NOTIFY_SOCKET=vsock:2:1 "$WEFT" pserver --port="$port"
 wait_for pserver.err "NOTIFY_SOCKET=vsock:2:1: cannot tell the service manager"
 kill -TERM "$last_pid"

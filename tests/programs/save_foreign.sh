@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Saving leaves alone what it did not make: links to an archive, in place of a pass, of what an
-# interrupted save left, or of the folder's lock; files of the user in a pass. One job at a time saves
-# to a folder, and the next one is told whose it is.
+# Saving does not touch what it did not make: links to an archive, in the place of a pass, of what
+# an interrupted save left, or of the folder's lock; files of the user in a pass. One job at a time
+# saves to a folder, and the message for the next one names the job that has it.
 . "${0%/*}/lib.sh"
 needs_training
 
@@ -17,7 +17,7 @@ digests() {
 }
 before=$(digests)
 
-# A pass that is a link is told before any training, and left.
+# A pass that is a link is refused before any training, and left as it is.
 mkdir out
 ln -s ../archive/pass-00000 out/pass-00000
 expect 74 train --num_passes=2 --save_dir=out
@@ -25,7 +25,7 @@ says last.err "save_dir: out/pass-00000: is a link or a file" "move it elsewhere
 says_not last.out "pass 0"
 [ -L out/pass-00000 ] || fail "the link is gone"
 [ "$(digests)" = "$before" ] || fail "a pass that is a link: the archive has lost files"
-# With a pass behind it, it is read like any other, and not removed with the older ones.
+# If a pass follows it, it is read like any other, and is not removed with the older ones.
 expect 0 train --num_passes=2 --save_dir=out --start_pass=1 --save_only_one
 says last.err "continuing from out/pass-00000" "save_only_one: out/pass-00000: is a link or a file"
 [ -L out/pass-00000 ] && [ -f out/pass-00001/manifest ] || fail "out has: $(ls -A out)"
@@ -43,7 +43,7 @@ for name in out/pass-00003 out/pass-00004; do
 	rm -r "$name"
 done
 
-# What has the name of a leftover and is none stays, and training goes on.
+# A folder that has the name of a leftover and is none stays, and training goes on.
 dead=$(sh -c 'echo $$')
 for name in ".pass-00000.tmp-$dead" .pass-00000.tmp-1 .pass-00001.old-1; do
 	ln -s ../archive/pass-00000 "out/$name"
@@ -57,7 +57,7 @@ done
 pass-00000
 pass-00001" ] || fail "out has: $(ls -A out)"
 
-# The folder of averages may lie elsewhere, and a pass in it is as safe.
+# The folder of averages may be elsewhere, and a pass in it is as safe.
 mkdir elsewhere
 ln -s ../elsewhere out/average
 ln -s ../archive/pass-00000 elsewhere/pass-00001
@@ -77,7 +77,7 @@ says last.err "held/.weft-lock"
 cmp notes archive/notes || fail "the lock's link was written through"
 rm held/.weft-lock
 
-# One job at a time, whoever it is; a dead one holds nothing.
+# One job at a time, of any user; a dead job holds no lock.
 start holder "$WEFT" train mlp --sequential --num_passes=1000000 --save_dir=held
 holder=$last_pid
 until_true 60 test -e held/pass-00001 || fail "nothing was saved"

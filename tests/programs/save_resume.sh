@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# A run that is saved and goes on ends with the digest of one that was never interrupted: sequential,
-# and as a job with other numbers of pservers and lanes. What is damaged is refused with 65; what
-# cannot be saved ends with 74, after training.
+# A run that is saved and goes on ends with the digest of one that was never interrupted:
+# sequentially, and as a job with other numbers of pservers and lanes. A damaged save is refused
+# with 65; a run that cannot save ends with 74, after training.
 . "${0%/*}/lib.sh"
 needs_training
 
@@ -55,7 +55,8 @@ pass-00003" ] || fail "save_only_one leaves: $(ls -A dist)"
 	[ "$(digest_of last.out)" = "$after" ] || fail "$optimizer: the two ways differ after a save"
 done
 
-# Another optimizer cannot go on; its values can be taken. Other settings are told.
+# A run with another optimizer cannot go on, but can begin with the values. Other settings that
+# differ are logged.
 # shellcheck disable=SC2086
 expect 64 "$WEFT" train mlp --sequential $job --optimizer=sgd --num_passes=9 --save_dir=seq --start_pass=4
 says last.err "optimizer adagrad" "init_model_path"
@@ -78,7 +79,7 @@ says last.err "start_pass=2" "save_dir"
 expect 64 "$WEFT" train mlp --sequential --start_pass=2 --num_passes=2 --save_dir=seq
 says last.err "less than num_passes=2"
 
-# Killed at any moment, whatever has a pass's name is whole.
+# After a kill at any moment, a folder with a pass's name is whole.
 # shellcheck disable=SC2086
 start killed "$WEFT" train mlp --sequential $job --num_passes=1000000 --save_dir=killed
 killed=$last_pid
@@ -120,7 +121,7 @@ for hit in manifest fc1_w fc2_b.state0; do
 	damaged "$hit"
 done
 
-# Nowhere to save to is said before any training.
+# A folder that cannot be saved to is refused before any training.
 echo file >file
 expect 74 "$WEFT" train mlp --sequential --num_passes=1 --save_dir=file
 says last.err "save_dir: file"
@@ -137,11 +138,12 @@ says last.err "pass 1 is not saved, training goes on: full/" "pass 2 is not save
 [ "$(ls -A full)" = ".weft-lock
 pass-00000" ] || fail "a full disk leaves: $(ls -A full)"
 expect 0 "$WEFT" train mlp --sequential --num_passes=2 --save_dir=full --start_pass=1
-# In a job that limit is one for the memory that processes share, too: input and output, not a defect.
+# In a job that limit applies to the memory that processes share, too: that is an error of input and
+# output, not a defect.
 expect 74 sh -c "ulimit -f 8; exec '$WEFT' launch --local --port=$port --trainers=2 -- train mlp --num_passes=3 \
 	--save_dir=full --start_pass=1"
 says last.err "raise that limit (ulimit -f)"
-# The average alone is not saved where something comes in its way: said so, and the pass is there.
+# If only the average cannot be saved, the message says so, and the pass is saved.
 start kept "$WEFT" train mlp --sequential --num_passes=100 --average_window=0.5 --save_dir=kept
 kept=$last_pid
 until_true 60 test -e kept/average/pass-00002 || fail "no average was saved"
@@ -150,8 +152,8 @@ ends "$kept" 60 "the run whose last average is not saved"
 [ "$code" -eq 74 ] || fail "an average that is not saved: exit code $code"
 says kept.err "average of pass 99 is not saved, training goes on: kept/average/" "1 of its saves failed"
 [ -f kept/pass-00099/manifest ] || fail "the pass without an average is not saved"
-# A really full one where it may be mounted: as root, outside of containers that forbid it. In a job
-# the trainer that saves says so; all of it trains to the end.
+# A disk that is really full, if one can be mounted: as root, outside of containers that forbid it.
+# In a job the trainer that saves reports it, and all train to the end.
 mkdir small
 # shellcheck disable=SC2154 # lib.sh sets $work
 trap 'umount "$work/small" 2>/dev/null || true; clean_up' EXIT

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# A job with a secret: who has it trains, over TCP and shared memory; who has none or another learns
-# what to check, and the pserver who it was; and nobody else has the secret afterwards.
+# A job with a secret: a trainer that has it trains, over TCP and shared memory; for one that has
+# none or another, its message says what to check, and the pserver's log names it; and the secret is
+# nowhere else afterwards.
 peer=$(cd "${0%/*}" && pwd)/secret_peer.py
 . "${0%/*}/lib.sh"
 needs_training
@@ -15,7 +16,7 @@ for name in secret other; do
 	chmod 0400 $name
 done
 
-# Files that may not hold one. The text names the file and what to do.
+# Files that may not hold a secret. The message names the file and the remedy.
 cp secret open
 chmod 0440 open
 ln -s secret link
@@ -33,7 +34,8 @@ start pserver "$WEFT" pserver --port="$port" --ports_num=1 --ports_num_for_spars
 pserver=$last_pid
 wait_for pserver.err "pserver listens on"
 train="$WEFT train linear --pservers=127.0.0.1:$port --ports_num_for_sparse=1 --num_passes=2"
-# Without one, with another one: at once, though --connect_timeout is 300 s.
+# Without a secret, and with another one: the trainer ends at once, although --connect_timeout is
+# 300 s.
 expect 64 $train
 says last.err "it has a secret, and this end has none" "--secret_file"
 expect 64 $train --secret_file=other
@@ -41,7 +43,7 @@ says last.err "it has another secret than this end" "sha256sum"
 wait_for pserver.err "closed the connection of a stranger: 127.0.0.1:"
 expect 0 python3 "$peer" "$port" secret
 says last.out "refused" "with the same 66 bytes"
-# With it, over both, and by the environment.
+# With the secret, over both transports, and from the environment.
 expect 0 $train --secret_file=secret --transport=tcp
 digest=$(digest_of last.out)
 WEFT_SECRET_FILE=$work/secret
@@ -55,7 +57,7 @@ ends "$pserver" 20 pserver
 expect 0 "$WEFT" train linear --sequential --num_passes=2
 [ "$(digest_of last.out)" = "$digest" ] || fail "another digest than without a pserver"
 
-# The other way round: the trainer demands it. In the open the pserver says who can do what.
+# The other way round: the trainer requires the secret. A pserver without one logs who can do what.
 port=$(free_ports)
 start clear "$WEFT" pserver --port="$port" --listen=0.0.0.0
 clear=$last_pid
@@ -67,7 +69,8 @@ wait_for clear.err "it has a secret, and this end was started without --secret_f
 kill -TERM "$clear"
 ends "$clear" 20 clear
 
-# launch passes it to both; with one, the open pserver has nothing to warn of.
+# launch passes the secret to both; with it, a pserver that listens for other hosts has nothing to
+# warn of.
 expect 0 "$WEFT" launch --local --port="$(free_ports)" --listen=0.0.0.0 --secret_file=secret -- \
 	train linear --num_passes=1
 says_not last.err "anyone who reaches"

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # A pserver, and then a trainer, is stopped (SIGSTOP) in the middle of a job, for several times
-# peer_timeout: those who wait name it, and after SIGCONT the job ends with the bits of the sequential
-# run, dense and with tables, over TCP and shared memory. With a stall_timeout it ends, and names who
-# stood still.
+# peer_timeout: the processes that wait name it, and after SIGCONT the job ends with the bits of the
+# sequential run, dense and with tables, over TCP and shared memory. With a stall_timeout the job
+# ends, and names the process that was stopped.
 . "${0%/*}/lib.sh"
 needs_training
 
@@ -40,7 +40,7 @@ named_or_over() {
 	has "$1" "pid $2) has not taken a turn for" || is_over
 }
 
-# names FILE PID: until it is named there; false: the job was over before.
+# names FILE PID: waits until the file names the process; false: the job was over before.
 names() {
 	until_true 60 named_or_over "$1" "$2" || fail "pid $2 was not named in $1"
 	! is_over
@@ -59,11 +59,12 @@ is_held() {
 	kill -CONT "$trainer_1"
 }
 
-# goes_on MODEL PASSES TRANSPORT: that many passes, or more, until there is time to stop somebody.
+# goes_on MODEL PASSES TRANSPORT: runs that many passes, or more, until there is time to stop a
+# process.
 goes_on() {
 	passes=$2
 	until is_held "$1" "$3" "$passes"; do
-		# Somebody has left in the last pass, or after it.
+		# A process has left in the last pass, or after it.
 		has trainer_0.out "pass $((passes - 2)) " || fail "$1 over $3: a trainer has ended in the middle"
 		for name in trainer_0 trainer_1 pserver; do
 			eval "pid=\$$name"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# --stats_period: a line of each lane and each trainer per period, one about the whole job at its
-# end, with the fields that are promised; none without the option.
+# --stats_period: a line of each lane and each trainer in each period, and one about the whole job
+# at its end, with the documented fields; no line without the option.
 . "${0%/*}/lib.sh"
 needs_training
 
@@ -23,7 +23,7 @@ has_fields() {
 	done
 }
 
-# value FILE TEXT FIELD: what the field of the last such line says.
+# value FILE TEXT FIELD: prints the value of the field in the last such line.
 value() {
 	grep -F -e "$2" "$1" | tail -n 1 | sed -n "s/.* $3 \([0-9.]*\).*/\1/p"
 }
@@ -55,7 +55,8 @@ ends "$pserver" 60 pserver
 [ "$code" -eq 0 ] || fail "pserver: exit code $code"
 says_not trainer_1.err "stats of"
 
-# The whole job, once for each: two steps, each slice of each step pushed by two trainers.
+# One line about the whole job for each: two steps, and each slice of each step was pushed by two
+# trainers.
 for who in "lane 0" "lane 1"; do
 	[ "$(grep -cF "$who: stats of the job, " pserver.err)" -eq 1 ] || fail "$who: the job"
 	# shellcheck disable=SC2086
@@ -68,7 +69,8 @@ answered=$(value trainer_0.err "stats of the session, " slices_answered)
 sent=$(value trainer_0.err "stats of the session, " puts_sent)
 [ "$answered" -gt 0 ] && [ "$answered" -eq "$sent" ] || fail "sent $sent, answered $answered"
 
-# launch gives it to both sides; without it there is no line. Trainer 0 is told who was waited for.
+# launch passes the option to both sides; without it there is no line. Trainer 0's line names the
+# trainer that was waited for.
 expect 0 "$WEFT" launch --local --port="$port" --stats_period=60s --trainers=2 -- train linear \
 	--num_passes=1 --batch_size=50
 says last.err "lane 0: stats of the job, " "trainer 0: stats of the session, " \

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Whoever is stopped by SIGTERM, SIGINT or SIGHUP tells all members of its job at once, on dense and
-# sparse lanes, and each shows who was stopped by what as the first cause: a trainer then dies of the
-# signal, a pserver ends with 75, or with 0 if it had no job.
+# A process that SIGTERM, SIGINT or SIGHUP stops notifies all members of its job at once, on dense
+# and sparse lanes, and each names that process and the signal as the first cause. A trainer then
+# dies of the signal; a pserver ends with 75, or with 0 if it had no job.
 . "${0%/*}/lib.sh"
 needs_training
 
@@ -27,7 +27,7 @@ trainer() {
 	trainer=$last_pid
 }
 
-# told NAME PID WHO: the process ends with 69 and shows it, and nothing of a loss.
+# told NAME PID WHO: the process ends with 69, names WHO, and reports no lost connection.
 told() {
 	ends "$2" 20 "$1"
 	[ "$code" -eq 69 ] || fail "$1: exit code $code, not 69"
@@ -81,7 +81,7 @@ if [ $((0x$mask & 1)) -eq 0 ]; then
 	stop pserver_0 1 --transport=tcp
 fi
 
-# While the job comes together: trainer 2 is not there.
+# Before the job is complete: trainer 2 does not run yet.
 for victim in trainer_1 pserver_0; do
 	pserver pserver_0 "$port" 3
 	pserver_0=$pserver
@@ -108,7 +108,7 @@ for victim in trainer_1 pserver_0; do
 	esac
 done
 
-# Nobody is there to be told.
+# There is no other member to notify.
 trainer lonely 0 1 "127.0.0.1:$port" ""
 wait_for lonely.err "trainer 0 waits, 2 s"
 kill -2 "$trainer"
@@ -129,8 +129,9 @@ for number in 2 15; do
 	[ "$code" -eq 0 ] || fail "an idle pserver: exit code $code, not 0, after signal $number"
 done
 
-# A second signal ends a trainer at once, without its last line. Both are there when it goes on, so that
-# it has no time to leave in good order between them; which one it takes first is the system's to say.
+# A second signal ends a trainer at once, without its last line. Both are pending when it continues,
+# so that it has no time to leave in good order between them; the system decides which one comes
+# first.
 pserver pserver_0 "$port" 1
 trainer trainer_0 0 1 "127.0.0.1:$port" ""
 wait_for trainer_0.out "pass 1 "
@@ -151,7 +152,8 @@ ends "$pserver" 10 "a pserver that is stopped twice"
 [ "$code" -eq 130 ] || [ "$code" -eq 143 ] || fail "a pserver that is stopped twice: exit code $code"
 ends "$trainer" 20 trainer_0
 
-# Under weft launch the one that was stopped is the cause, and not those that followed.
+# Under weft launch the process that was stopped is the cause, and not those that ended because of
+# it.
 for victim in "trainer 1" "pserver 0"; do
 	start job "$WEFT" launch --local --pservers=2 --trainers=2 --port="$port" -- train linear $endless
 	job=$last_pid

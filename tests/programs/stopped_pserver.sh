@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# A pserver that takes no turn any more (SIGSTOP) while a trainer says goodbye: the trainer waits for
-# reconnect_timeout, 3 s, says what was missing, and ends.
+# A pserver is stopped (SIGSTOP) while a trainer sends GOODBYE: the trainer waits for
+# reconnect_timeout, 3 s, reports what is missing, and ends.
 . "${0%/*}/lib.sh"
 
 port=$(free_ports)

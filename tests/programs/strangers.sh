@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Who comes to a port with noise, half a head, a length of 2^63 or silence is shown out, and the job
-# that trains meanwhile ends as if nobody had come.
+# A peer that connects to a port and sends noise, half a head, a length of 2^63 or nothing is
+# disconnected, and the job that trains meanwhile ends as if there had been no such peer.
 . "${0%/*}/lib.sh"
 needs_training
 : "${STRANGER:?the uninvited guest}"
@@ -13,7 +13,7 @@ wait_for pserver.err "pserver listens on"
 start first "$WEFT" train linear --pservers=127.0.0.1:"$port" --num_gradient_servers=2 --num_passes=5
 first=$last_pid
 # The job is open until trainer 1 comes: all of these meet a job under way.
-until_true 60 grep -qi 'trainer 1' first.err pserver.err || fail "nobody says that trainer 1 is missing"
+until_true 60 grep -qi 'trainer 1' first.err pserver.err || fail "no log says that trainer 1 is missing"
 guests=""
 for kind in random half huge silent leave random random; do
 	start "stranger_${kind}_$(echo "$guests" | wc -w)" "$STRANGER" "$port" "$kind"

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Trainers on the pserver's host that cannot share memory with it, being in another network namespace
-# or of another user, train over TCP with the same digest, and say why; with --transport=shm they end
-# with 64. Skipped without root or `ip`.
+# Trainers on the pserver's host that cannot share memory with it, because they are in another
+# network namespace or of another user, train over TCP with the same digest, and log the reason;
+# with --transport=shm they end with 64. Skipped without root or `ip`.
 . "${0%/*}/lib.sh"
 needs_training
 

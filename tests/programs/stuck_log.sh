@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# A log that nobody reads stops nobody: with stderr in a full pipe a pserver refuses thousands of
-# hellos, a job runs to its end, SIGTERM ends the pserver; and what is left of the log is written
-# when the pipe is read again. So does a trainer, and what a program says last.
+# A log that nobody reads blocks no process: with stderr in a full pipe a pserver refuses thousands
+# of hellos, a job runs to its end, and SIGTERM ends the pserver. What is left of the log is written
+# when the pipe is read again. The same holds for a trainer, and for a program's last line.
 . "${0%/*}/lib.sh"
 needs_training
 : "${STRANGER:?the uninvited guest}"
@@ -59,7 +59,7 @@ says read.err "refused a trainer: trainer 59998 has num_gradient_servers 60000, 
 refused=$(grep -c "refused a trainer" read.err)
 named=$(sed -n 's/.*lane 0: \([0-9]*\) more connections were refused.*/\1/p' read.err |
 	awk '{ sum += $1 } END { print sum + 0 }')
-# Who looked whether the pserver listens, and left, may be counted too.
+# The connection that checked whether the pserver listens may be counted, too.
 sum=$((refused + named))
 [ "$sum" -eq 3000 ] || [ "$sum" -eq 3001 ] || fail "$refused hellos named and $named counted, of 3000"
 says_not read.err "lines of the log were dropped"

@@ -20,7 +20,7 @@ job() {
 	[ "$(digest_of last.out)" = "$alone" ] ||
 		fail "$1 with $2 trainers, $3 pservers, $4 + $5 lanes, $6: another digest than $alone"
 	told=$(grep -v '^pass ' last.out)
-	[ "$told" = "$alone_told" ] || fail "$1: told other figures than in one process"
+	[ "$told" = "$alone_told" ] || fail "$1: other figures than in one process"
 }
 
 # in_one_process MODEL TRAINERS OPTIONS
@@ -51,13 +51,14 @@ ends="$strikes --learning_rate_schedule=caffe_poly --learning_rate_decay_a=4000"
 in_one_process ctr 2 "$ends --learning_rate_decay_b=1"
 job ctr 2 1 1 2 auto "$ends --learning_rate_decay_b=1"
 
-# Rows go by their score on the same step everywhere, and it is told at the end how many.
+# Rows are evicted by their score in the same step everywhere, and the log says at the end how many.
 scored="$strikes --batch_size=300 --evict_score=1.5 --evict_fade=0.9 --evict_fade_steps=5"
 in_one_process ctr 2 "$scored"
 says last.err "evicted" "(age 0 score" "cap 0) refused 0"
 job ctr 2 2 1 2 auto "$scored"
 says last.err "evicted" "(age 0 score" "cap 0) refused 0"
-# Which rows go at a cap depends on the lanes, so no bits are compared; refused and evicted are told.
+# Which rows are evicted at a cap depends on the lanes, so no bits are compared; the log counts
+# refused and evicted rows.
 capped="--num_passes=1 --no-baseline --table_memory=75KiB"
 # shellcheck disable=SC2086
 expect 0 "$WEFT" train ctr --sequential $capped
@@ -84,8 +85,8 @@ in_one_process ctr 2 "--num_passes=2 --no-baseline --save_dir=saved --start_pass
 expect 0 "$WEFT" export saved/pass-00001 -o rows.safetensors
 says rows.safetensors deep.keys deep.values wide.keys fc1_w
 
-# As if it had not stopped: also where other lanes and pservers go on than have saved, and where one
-# process goes on with what a job has saved. Rows of the same kind are in the same files.
+# It goes on as if it had not stopped, also with other lanes and pservers than have saved, and if
+# one process goes on with what a job has saved. Rows of the same kind are in the same files.
 goes_on="--num_passes=2 --no-baseline --batch_size=900 --admit_count=2 --evict_age=9"
 for variant in adagrad adam scored; do
 	case $variant in
@@ -107,7 +108,7 @@ for variant in adagrad adam scored; do
 		"$options --save_dir=$variant --start_pass=1 --transport=fault($faults)+auto"
 done
 
-# The values of a saved pass are a beginning, under another optimizer, too.
+# A run can begin with the values of a saved pass, also with another optimizer.
 begins="--num_passes=1 --no-baseline --batch_size=900 --sparse_optimizer=momentum --momentum=0.5"
 in_one_process ctr 2 "$begins"
 plain=$alone
@@ -115,13 +116,13 @@ in_one_process ctr 2 "$begins --init_model_path=saved/pass-00001"
 [ "$alone" != "$plain" ] || fail "init_model_path changed nothing"
 job ctr 2 2 1 2 tcp "$begins --init_model_path=saved/pass-00001"
 
-# Values that travel in 16 bits are rounded alike, wherever the rows are.
+# Values that travel in 16 bits are rounded the same way, wherever the rows are.
 in_one_process ngram 2 "$words --sparse_wire=bf16"
 job ngram 2 2 1 2 auto "$words --sparse_wire=bf16"
 job ngram 2 1 1 3 tcp "$words --sparse_wire=bf16"
 
-# Asynchronous jobs are saved between passes, and go on over other lanes; in that mode, for their
-# lanes count pushes where others count steps.
+# Asynchronous jobs are saved between passes, and go on over other lanes, but only in that mode,
+# because their lanes count pushes where others count steps.
 apart="--no-baseline --batch_size=900 --sparse_mode=async --save_dir=apart"
 expect 0 "$WEFT" launch --local --port="$port" --pservers=2 --ports_num_for_sparse=2 --trainers=2 \
 	-- train ctr $apart --num_passes=1
@@ -133,7 +134,7 @@ expect 65 "$WEFT" train ctr --sequential --num_gradient_servers=2 --no-baseline 
 	--num_passes=2 --save_dir=apart --start_pass=1
 says last.err "as in an asynchronous job" "init_model_path"
 
-# What cannot be is refused, with what would be right.
+# Impossible options are refused, with what would be right.
 expect 64 "$WEFT" train ctr --pservers=127.0.0.1:1 --num_passes=1
 says last.err "ports_num_for_sparse=1"
 expect 64 "$WEFT" train ctr --sequential --init_model_path=saved/pass-00000 --sparse_optimizer=ftrl

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Modes of groups of tensors: where all are synchronous after all, the bits are those of a sequential
-# run; else the job trains; what makes no sense is refused.
+# Modes of groups of tensors: if all are in fact synchronous, the bits are those of a sequential
+# run; otherwise the job trains; settings that make no sense are refused.
 . "${0%/*}/lib.sh"
 needs_training
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# weft topo: this machine, captured ones, made-up ones, as text and as JSON; and weft launch
-# --pin=auto, which hands the plan out.
+# weft topo: this machine, captured ones and invented ones, as text and as JSON; and weft launch
+# --pin=auto, which gives each process its part of the plan.
 . "${0%/*}/lib.sh"
 machines=${0%/*}/../fixtures/machines
 case $machines in
@@ -38,7 +38,7 @@ expect 0 "$WEFT" topo --synthetic="node:1 core:1 pu:2"
 says last.out "3 threads on 2 CPUs: no thread is pinned"
 
 expect 0 "$WEFT" topo --xml="$machines/32em64t-2n8c2t-pci-normalio.xml" --ports_num=2 --json
-python3 - <<'END' || fail "the JSON is not what the machine is"
+python3 - <<'END' || fail "the JSON does not describe the machine"
 import json
 whole = json.load(open("last.out"))
 machine, plan = whole["machine"], whole["plan"]
@@ -78,7 +78,7 @@ cmp -s machine.xml before.xml || fail "--save wrote through a link"
 expect 64 "$WEFT" pserver --pin=auto:2/2
 says last.err "--pin=auto:2/2" "from 0 to N - 1"
 
-# Settings of RDMA are looked at before anything else is done.
+# Settings of RDMA are checked before anything else is done.
 for command in "pserver" "launch --local" "demo"; do
 	rest=
 	[ "${command#launch}" = "$command" ] || rest="-- train linear"
@@ -95,7 +95,7 @@ port=$(free_ports)
 expect 64 "$WEFT" train linear --pservers=127.0.0.1:"$port" --verbs=retry=99
 says last.err "retry=99; a number from 0 to 6 is needed"
 
-# Who is to be bound gets CPUs of its own; where there are too few, nobody is.
+# Each process that is to be bound gets CPUs of its own; if there are too few, none is bound.
 expect 0 "$WEFT" launch --local --port="$port" --pin=auto --verbs=retry=5 -- train linear \
 	--progress=caller --num_passes=2
 if [ "$(nproc)" -ge 2 ]; then
@@ -110,8 +110,8 @@ expect 0 taskset -c "$cpu" "$WEFT" launch --local --port="$port" --pin=auto -- t
 	--progress=caller --num_passes=2
 says last.err "no thread is pinned"
 
-# On one CPU a process that polls takes it from the one that would answer: the plan leaves polling out,
-# but where the user asks for it.
-[ "$(grep -c -e ' --spin=0' last.err)" -eq 2 ] || fail "somebody polls on a shared cpu"
+# On one CPU a process that polls takes it from the one that would answer: the plan turns polling
+# off, unless the user asks for it.
+[ "$(grep -c -e ' --spin=0' last.err)" -eq 2 ] || fail "a process polls on a shared cpu"
 expect 0 taskset -c "$cpu" "$WEFT" launch --local --port="$port" --spin=20us -- train linear --num_passes=2
 says_not last.err "--spin=0"

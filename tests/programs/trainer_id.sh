@@ -13,12 +13,12 @@ pserver=$last_pid
 start first "$WEFT" train linear --num_passes=2 --pservers=127.0.0.1:"$port" \
 	--num_gradient_servers=2 --trainer_id=0
 first=$last_pid
-# Who waits for trainer 1 has been admitted.
-until_true 60 grep -qi 'trainer 1' first.err pserver.err || fail "nobody says that trainer 1 is missing"
+# A trainer that waits for trainer 1 has been admitted.
+until_true 60 grep -qi 'trainer 1' first.err pserver.err || fail "no log says that trainer 1 is missing"
 expect 64 "$WEFT" train linear --num_passes=2 --pservers=127.0.0.1:"$port" \
 	--num_gradient_servers=2 --trainer_id=0
 says last.err "trainer_id 0 is used by two"
-# Another job, which finds the pserver taken: its trainer ids are right.
+# Another job, which finds the pserver in use: its trainer ids are right.
 expect 64 "$WEFT" train mlp --num_passes=2 --pservers=127.0.0.1:"$port" --num_gradient_servers=2
 says last.err "this pserver has another job, with trainer 0 (host" "another pserver or port"
 says_not last.err "trainer_id"

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# --transport: what is chosen is logged once per lane at both ends with the reason; who demands what
-# the other excludes ends with 64 at once, with one line that says who lacks it and the remedy.
+# --transport: both ends log the choice once per lane with the reason; a process that requires what
+# the other excludes ends with 64 at once, with one line that says which one lacks it and the
+# remedy.
 . "${0%/*}/lib.sh"
 needs_training
 
@@ -18,9 +19,9 @@ pair() {
 	ends "$pserver" 60 pserver
 	[ "$code" -eq 0 ] || fail "pserver: exit code $code"
 	[ "$(grep -c 'trainer 0: reached pserver 0 lane [01] ' last.err)" -eq 2 ] ||
-		fail "the trainer does not say once for each lane what it runs over"
+		fail "the trainer does not log once for each lane what it runs over"
 	[ "$(grep -c 'lane [01]: trainer 0 (.*) is here over ' pserver.err)" -eq 2 ] ||
-		fail "the pserver does not say once for each lane what it runs over"
+		fail "the pserver does not log once for each lane what it runs over"
 }
 
 pair auto auto
@@ -36,7 +37,8 @@ says pserver.err "is here over tcp: peer allows tcp only"
 pair shm auto
 says last.err "over shm: same host"
 
-# mismatch TRANSPORT TRANSPORT TEXT: the trainer ends with 64 and one line; the pserver waits on.
+# mismatch TRANSPORT TRANSPORT TEXT: the trainer ends with 64 and one line; the pserver goes on
+# waiting.
 mismatch() {
 	start pserver "$WEFT" pserver --port="$port" --once --transport="$1"
 	pserver=$last_pid
@@ -69,7 +71,7 @@ says last.err "there are auto, shm, verbs and tcp"
 expect 64 "$WEFT" pserver --transport=pigeon
 expect 64 "$WEFT" demo --transport=pigeon
 
-# The demonstration ends with the same digest over each.
+# The demonstration ends with the same digest over each transport.
 first=""
 for transport in shm tcp auto; do
 	expect 0 "$WEFT" demo mlp --transport=$transport --port="$port"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Mistakes on the command line end with 64, and name thing, value and remedy.
+# Mistakes on the command line end with 64, and messages name the thing, the value and the remedy.
 . "${0%/*}/lib.sh"
 
 expect 64 "$WEFT" trian

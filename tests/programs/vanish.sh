@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# A host that vanishes (a link cut between two network namespaces) is noticed by both ends within
-# peer_timeout, and named. Skipped without root or `ip`.
+# Both ends notice within peer_timeout that a host has vanished (a link cut between two network
+# namespaces), and name it. Skipped without root or `ip`.
 . "${0%/*}/lib.sh"
 needs_training
 

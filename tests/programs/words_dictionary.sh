@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # ngram with a dictionary: the numbers of words come from a file, so that trainers may have data of
-# their own, and a job ends with the bits of one process. What is no dictionary is refused.
+# their own, and a job ends with the bits of one process. A file that is not a dictionary is
+# refused.
 . "${0%/*}/lib.sh"
 needs_training
 
@@ -80,7 +81,7 @@ ends "$first" 20 "trainer 0"
 [ "$code" -eq 64 ] || fail "trainer 0: exit code $code"
 ends "$pserver" 20 pserver
 
-# refused CODE TEXT options: before anybody is connected to
+# refused CODE TEXT options: the run is refused before it connects
 refused() {
 	wanted_code=$1 text=$2
 	shift 2
@@ -106,7 +107,7 @@ done
 refused 65 "trainer 0: nowhere: " ngram --dictionary=nowhere --num_gradient_servers=2
 refused 65 "text: is not a regular file" ngram --dictionary=text
 
-# A save knows its words: the rows of one with others would mean other words.
+# A save has a digest of its words, because with others its rows would mean other words.
 go() { # go CODE options: alone, with few words
 	wanted_code=$1
 	shift
@@ -126,12 +127,12 @@ says last.err "was saved with words=401," "and this run has words=301,"
 expect 64 "$WEFT" launch --local --port="$port" --pservers=1 --ports_num_for_sparse=1 --trainers=2 -- train ngram \
 	--num_passes=2 --hidden=16 --embedding=8 --data=own-0 --save_dir=kept --start_pass=1 --dictionary="$work/other"
 says last.err "was saved with words=401,"
-# Counted words are the same ones if the text is.
+# Counted words are the same if the text is the same.
 go 0 --save_dir=kept --start_pass=1 --dictionary=words
 says_not last.err "the settings differ"
 went_on=$(cat last.out)
 go 0 --init_model_path=kept/pass-00000 --dictionary=words
-# A save of an older weft says nothing of words. Its last line is a sum of the others.
+# A save of an older weft has no digest of words. Its last line is a checksum of the others.
 python3 - kept/pass-00000/manifest <<'PY'
 import re, sys
 

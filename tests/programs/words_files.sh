@@ -38,7 +38,7 @@ as_alone --data=text --data_split=files --test_list=test.txt
 alone 2 --data=text --test_list=test.txt
 as_alone --data=text --test_list=test.txt
 
-# In windows of some 300 words, which rows go from one into the next.
+# In windows of some 300 words; some rows begin in one window and end in the next.
 alone 2 --data=text
 whole=$told
 alone 2 --data=text --data_window=2KiB
@@ -57,7 +57,7 @@ as_alone --data=text --data_split=files --data_window=2KiB
 alone 2 --data=text --test_list=test.txt --data_window=2KiB
 as_alone --data=text --test_list=test.txt --data_window=2KiB
 
-# One trainer has all files, which are those of the set that is shared by rows.
+# One trainer has all files, the same set as the one shared by rows.
 alone 1 --data=text --data_split=files --baseline=false
 files=$told
 alone 1 --data=text --baseline=false

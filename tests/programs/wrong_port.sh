@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# What a trainer prints when something else is where it expects a pserver: a server that accepts and
-# never answers, an HTTP server, the pserver of another job. The first line of waiting names it, long
-# before the time to connect is over.
+# What a trainer prints if something else is where it expects a pserver: a server that accepts and
+# never answers, an HTTP server, the pserver of another job. The first line about the wait names it,
+# long before the time to connect is over.
 . "${0%/*}/lib.sh"
 needs_training
 if ! command -v python3 >/dev/null 2>&1; then
@@ -27,7 +27,7 @@ while True:
         connection.close()
 PY
 
-# named KIND TEXT: the first line of waiting has it, and a signal ends the trainer then.
+# named KIND TEXT: the first line about the wait has the text, and then a signal ends the trainer.
 named() {
 	start "$1" python3 server.py "$1"
 	server=$last_pid
@@ -45,8 +45,8 @@ named() {
 named silent "has not answered yet: it may be busy, a firewall may be in the way, or the port may be another server's"
 named http "this is the port of an HTTP server, not of a weft pserver; it answered \"HTTP/1.1 400"
 
-# A list that has the pserver of another job: the newcomer is refused, and that job ends as if nobody
-# had come.
+# A list that has the pserver of another job: the newcomer is refused, and that job is not
+# disturbed.
 port=$(free_ports)
 start ours "$WEFT" pserver --port="$port" --num_gradient_servers=2
 start theirs "$WEFT" pserver --port=$((port + 1)) --once --num_gradient_servers=2
