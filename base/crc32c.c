@@ -121,6 +121,7 @@ WF_CRC_FOLDED static uint32_t
 crc32c_folded(const uint8_t *at, size_t count)
 {
 	static const struct wf_crc_factors factors = {
+		.by_256 = {0xdcb17aa4, 0xb9e02b86},
 		.by_64 = {0x740eef02, 0x9e4addf8},
 		.by_16 = {0xf20c0dfe, 0x14cd00bd6},
 	};

@@ -26,6 +26,7 @@ WF_CRC_FOLDED static uint32_t
 crc32_folded(const uint8_t *at, size_t count)
 {
 	static const struct wf_crc_factors factors = {
+		.by_256 = {0x11542778a, 0x1322d1430},
 		.by_64 = {0x154442bd4, 0x1c6e41596},
 		.by_16 = {0x1751997d0, 0x0ccaa009e},
 	};

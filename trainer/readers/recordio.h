@@ -24,10 +24,11 @@
 
 #define WF_RECORDIO_MAGIC 0x01020304u
 #define WF_RECORDIO_HEADER_BYTES 20u
-#define WF_RECORDIO_LENGTH_BYTES 4u                /* before each record */
-#define WF_RECORDIO_CHUNK_BYTES_MAX (256u << 20)   /* of a payload, stored or unpacked */
-#define WF_RECORDIO_CHUNK_BYTES_DEFAULT (1u << 20) /* of the records in a chunk */
-#define WF_RECORDIO_RECORD_BYTES_MAX (255u << 20)  /* of one that is written */
+#define WF_RECORDIO_LENGTH_BYTES 4u              /* before each record */
+#define WF_RECORDIO_CHUNK_BYTES_MAX (256u << 20) /* of a payload, stored or unpacked */
+/* Of the records in a chunk: packed and unpacked it stays in the second level of caches. */
+#define WF_RECORDIO_CHUNK_BYTES_DEFAULT (512u << 10)
+#define WF_RECORDIO_RECORD_BYTES_MAX (255u << 20) /* of one that is written */
 
 /* As the files have them. */
 enum wf_recordio_compressor {

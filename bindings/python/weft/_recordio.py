@@ -20,7 +20,7 @@ NONE, SNAPPY, GZIP = 0, 1, 2
 COMPRESSORS = {"none": NONE, "snappy": SNAPPY, "gzip": GZIP}
 CHUNK_BYTES_MAX = 256 << 20  # of a payload, stored or unpacked
 RECORD_BYTES_MAX = 255 << 20
-CHUNK_BYTES = 1 << 20  # of the records in a chunk that is written
+CHUNK_BYTES = 512 << 10  # of the records in a chunk that is written
 
 _IDENTIFIER = b"\xff\x06\x00\x00sNaPpY"
 _FRAME_BYTES = 65536

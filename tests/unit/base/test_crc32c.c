@@ -67,6 +67,20 @@ every_byte_length_and_alignment_gives_the_defined_value(void **state)
 	}
 }
 
+/* What is folded 256 bytes at a time, with any rest. */
+static void
+every_length_of_a_long_text_gives_the_defined_value(void **state)
+{
+	unsigned char bytes[1200];
+	for (unsigned i = 0; i < sizeof(bytes); i++) {
+		bytes[i] = (unsigned char)(i * i >> 3);
+	}
+	for (unsigned count = 500; count <= 1100; count++) {
+		const unsigned char *at = bytes + count % 17;
+		assert_int_equal(wf_crc32c_long(at, count), by_definition(at, count));
+	}
+}
+
 static void
 a_sum_continues_where_it_was_cut(void **state)
 {
@@ -86,6 +100,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_vectors_of_rfc_3720_hold),
 		cmocka_unit_test(every_byte_length_and_alignment_gives_the_defined_value),
+		cmocka_unit_test(every_length_of_a_long_text_gives_the_defined_value),
 		cmocka_unit_test(a_sum_continues_where_it_was_cut),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
