@@ -155,9 +155,11 @@ printf 'parts/part-00000\nparts/part-00009\n' >train.list
 bad 65 "trainer 1: train.list: line 2: parts/part-00009: " --data=train.list
 for missing in absent all.tsv/absent 'absent/part-*' 'parts/absent-*' absent.list; do
 	bad 65 "trainer 1: $missing: " --data="$missing"
+	says last.err " (--data)"
 	bad 65 "trainer 1: $missing: " --train_list="$missing"
+	says last.err " (--train_list)"
 	expect 65 "$WEFT" train ctr $ctr --sequential --data=all.tsv --test_list="$missing"
-	says last.err "$missing: "
+	says last.err "$missing: " " (--test_list)"
 done
 expect 65 "$WEFT" train ctr $ctr --sequential --data=all.tsv --test_list=train.list
 says last.err "train.list: line 2: parts/part-00009: "

@@ -78,6 +78,9 @@ for strategy in fail rand zero; do
 done
 head -c 9000 model.npz >cut.npz
 # shellcheck disable=SC2086
+expect 65 "$WEFT" train mlp $train --init_model_path=absent.npz
+says last.err "absent.npz: cannot be opened: No such file or directory (--init_model_path)"
+# shellcheck disable=SC2086
 expect 65 "$WEFT" train mlp $train --init_model_path=cut.npz
 says last.err "cut.npz"
 printf x | dd of=model.paddle/fc1_b bs=1 seek=0 conv=notrunc 2>/dev/null

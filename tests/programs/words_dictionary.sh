@@ -103,6 +103,7 @@ gzip -c words | head -c 300 >cut.gz
 refused 65 "cut.gz: " ngram --dictionary=cut.gz
 for missing in nowhere words/nowhere; do
 	refused 65 "$missing: cannot be opened" ngram --dictionary=$missing
+	says last.err " (--dictionary)"
 done
 refused 65 "trainer 0: nowhere: " ngram --dictionary=nowhere --num_gradient_servers=2
 refused 65 "text: is not a regular file" ngram --dictionary=text

@@ -102,7 +102,12 @@ read_dictionary(struct wf_run *job)
 			       "dictionary=%.200s: is for the model ngram; leave it out with %s",
 			       path, job->kind->name);
 	}
-	return wf_dictionary_read(job->env, path, &job->data.dictionary);
+	enum weft_status st = wf_dictionary_read(job->env, path, &job->data.dictionary);
+	if (st == WEFT_OK) {
+		return WEFT_OK;
+	}
+	const struct wf_error why = *wf_error_record();
+	return wf_fail(st, "%s (--dictionary)", why.text);
 }
 
 /* The numbers that the next set to be opened has; NULL: those of its own words. */
@@ -346,6 +351,7 @@ open_set(struct wf_run *job, const char *items, uint32_t trainer, struct wf_set 
 	} else {
 		st = name_trainer(job->env, items, trainer, &named, &named_bytes);
 		set.items = named;
+		set.option = is_given(job->opts->data) ? "data" : "train_list";
 		set.source.path = named;
 	}
 	if (st == WEFT_OK) {
@@ -364,6 +370,7 @@ open_test(struct wf_run *job)
 {
 	const struct wf_set_opts set = {
 		.items = job->opts->test_list,
+		.option = "test_list",
 		.source = {.path = job->opts->test_list,
 			   .format = job->opts->format,
 			   .target = job->opts->target,

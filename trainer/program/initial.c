@@ -58,6 +58,10 @@ wf_run_load_initial(const struct wf_run *job, const struct wf_saved_tensor *tens
 	if (st == WEFT_OK) {
 		st = wf_import_open(job->env, wf_saved_posix(), job->opts->init_model_path,
 				    WF_IMPORT_AUTO, &import);
+		if (st != WEFT_OK) {
+			const struct wf_error why = *wf_error_record();
+			st = wf_fail(st, "%s (--init_model_path)", why.text);
+		}
 	}
 	if (st == WEFT_OK) {
 		st = wf_import_load(import, tensor, tensor_count, missing, &load);

@@ -157,11 +157,24 @@ survey(struct wf_env *env, struct wf_set *set)
 	return has_sheet(set) ? survey_table(env, set) : survey_text(env, set);
 }
 
+/* Adds to the reason why there are no such files which option has named them. */
+static enum weft_status
+name_option(const struct wf_set_opts *opts, enum weft_status st)
+{
+	const struct wf_error why = *wf_error_record();
+
+	return st == WEFT_OK || opts->option == NULL
+		       ? st
+		       : wf_fail(st, "%s (--%s)", why.text, opts->option);
+}
+
 static enum weft_status
 list_files(struct wf_env *env, const struct wf_set_opts *opts, struct wf_set *set)
 {
-	enum weft_status st = opts->items != NULL ? wf_files_list(env, opts->items, &set->files)
-						  : list_one(env, opts->source.path, &set->files);
+	enum weft_status st =
+		opts->items != NULL
+			? name_option(opts, wf_files_list(env, opts->items, &set->files))
+			: list_one(env, opts->source.path, &set->files);
 	if (st == WEFT_OK) {
 		st = digest_list(env, set);
 	}
@@ -472,7 +485,7 @@ read_rows(struct wf_env *env, struct wf_set *set)
 		if (set->opts.items != NULL) {
 			opts.path = set->opts.items; /* a folder */
 		}
-		return set->opts.read(env, &opts, &set->source);
+		return name_option(&set->opts, set->opts.read(env, &opts, &set->source));
 	}
 	enum weft_status st = read_first(env, set, window_bytes, &is_all);
 	if (st != WEFT_OK || is_all) {

@@ -22,6 +22,7 @@ enum wf_split {
 
 struct wf_set_opts {
 	const char *items;            /* as of wf_files_list; NULL: source.path alone */
+	const char *option;           /* which names the items; NULL: none does */
 	struct wf_source_opts source; /* without text */
 	wf_source_reader *read;
 	wf_source_opener *open_sheet; /* of tables of numbers; otherwise NULL */
