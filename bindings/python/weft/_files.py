@@ -12,7 +12,7 @@ import os
 import re
 import stat
 import zlib
-from typing import IO, Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import IO, Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union, cast
 
 from weft.errors import DataError, InvalidError, UnsupportedError
 
@@ -95,7 +95,7 @@ def open_unpacked(path: str, mode: str = "rb") -> IO[Any]:
     if not head.startswith(b"\x1f\x8b"):
         return open(path, mode)
     unpacked = io.BufferedReader(_Gunzip(path), _PIECE_BYTES)
-    return unpacked if "b" in mode else io.TextIOWrapper(unpacked)
+    return cast(IO[Any], unpacked if "b" in mode else io.TextIOWrapper(unpacked))
 
 
 # --- items become files ---

@@ -11,7 +11,7 @@ import ctypes.util
 import functools
 import struct
 import zlib
-from typing import BinaryIO, Iterator, List
+from typing import IO, Iterator, List
 
 from weft.errors import DataError, InvalidError, UnsupportedError
 
@@ -176,7 +176,7 @@ def _records(payload: bytes, count: int) -> List[bytes]:
     return records
 
 
-def _read_exactly(file: BinaryIO, count: int) -> bytes:
+def _read_exactly(file: IO[bytes], count: int) -> bytes:
     """In steps that double: a header may lie about its length."""
     out = bytearray()
     while len(out) < count:
@@ -187,7 +187,7 @@ def _read_exactly(file: BinaryIO, count: int) -> bytes:
     return bytes(out)
 
 
-def _read_chunk(file: BinaryIO, header: bytes) -> List[bytes]:
+def _read_chunk(file: IO[bytes], header: bytes) -> List[bytes]:
     if len(header) < 20:
         raise DataError("the file ends within its header: it is truncated")
     magic, *word = struct.unpack("<5I", header)
@@ -226,7 +226,7 @@ def read(path: str) -> Iterator[bytes]:
 class Writer:
     """Writes records to an open file. `finish` writes the last chunk."""
 
-    def __init__(self, file: BinaryIO, compressor: str = "snappy", chunk_bytes: int = CHUNK_BYTES) -> None:
+    def __init__(self, file: IO[bytes], compressor: str = "snappy", chunk_bytes: int = CHUNK_BYTES) -> None:
         if compressor not in COMPRESSORS:
             raise InvalidError("compressor=%r: is one of %s" % (compressor, ", ".join(COMPRESSORS)))
         self._file = file

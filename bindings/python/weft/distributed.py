@@ -18,16 +18,23 @@ import ctypes
 import sys
 import weakref
 from datetime import timedelta
-from typing import Any, Callable, Dict, List, NoReturn, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, NoReturn, Optional, Sequence, Tuple
 
 import torch
 import torch.distributed as dist
-from torch._C._distributed_c10d import ProcessGroup, Work, _create_work_from_future
 
 from weft import _settings, _tensors
 from weft._own_pserver import OwnPserver, are_named, meet
 from weft.errors import Error, InvalidError, MismatchError, UnsupportedError
 from weft.session import Session
+
+_dist: Any = dist  # PyTorch's hints are not those of each of its versions
+if TYPE_CHECKING:
+    ProcessGroup = Any
+    Work = Any
+    _create_work_from_future: Any
+else:
+    from torch._C._distributed_c10d import ProcessGroup, Work, _create_work_from_future
 
 _RING = "8MiB"  # bytes of an operation that are under way at a time
 _WORD = 8
@@ -156,7 +163,7 @@ class ProcessGroupWeft(ProcessGroup):  # type: ignore[misc]
     def _how(name: str, op: Any) -> str:
         if op == dist.ReduceOp.SUM:
             return "sum"
-        if op == dist.ReduceOp.AVG:
+        if op == _dist.ReduceOp.AVG:
             return "mean"
         known = [text for text in _OPERATIONS if op == getattr(dist.ReduceOp, text, None)]
         raise UnsupportedError("%s: %s: backend weft has SUM and AVG" % (name, known[0] if known else op))
@@ -304,6 +311,6 @@ def _create(store: Any, rank: int, size: int, timeout: timedelta) -> ProcessGrou
     return ProcessGroupWeft(rank, size, job)
 
 
-dist.Backend.register_backend("weft", _create)
+_dist.Backend.register_backend("weft", _create)
 
 __all__ = ["ProcessGroupWeft"]

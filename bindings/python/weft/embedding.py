@@ -37,7 +37,9 @@ class _Batch:
     def values(self, where: "_Where") -> torch.Tensor:
         """A copy, one row for each key: autograd, or the caller, may write to it."""
         whole = torch.from_numpy(self.rows.gather())
-        return whole if _is_all(where, self.flat.size) else whole[where].clone()
+        if _is_all(where, self.flat.size):
+            return whole
+        return whole[where].clone() if isinstance(where, slice) else whole[torch.from_numpy(where)]
 
     def find(self, flat: Array) -> Optional["_Where"]:
         """Where these keys are, most often as a part, or None if one is not here."""
@@ -104,7 +106,9 @@ class _Values(torch.autograd.Function):
     """The values of a forward pass, whose gradient is kept for the step."""
 
     @staticmethod
-    def forward(ctx: Any, anchor: torch.Tensor, batch: _Batch, use: _Use) -> torch.Tensor:
+    def forward(  # type: ignore[override]
+        ctx: Any, anchor: torch.Tensor, batch: _Batch, use: _Use
+    ) -> torch.Tensor:
         ctx.use = use
         return batch.values(use.where)
 

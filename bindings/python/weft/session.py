@@ -832,7 +832,8 @@ class Session:
         if op != "sum":
             _reduction.check_operation(op, array.dtype.kind == "i", array.dtype)
         # What array.ctypes.data is, in a fifth of the time.
-        address = ctypes.addressof(ctypes.c_char.from_buffer(array)) if array.size > 0 else 0
+        byte: Any = ctypes.c_char
+        address = ctypes.addressof(byte.from_buffer(array)) if array.size > 0 else 0
         self._all_reduce(address, array.size, kind, self._operations[op])
 
     def _all_reduce(self, address: int, count: int, kind: int, how: int) -> None:
