@@ -288,8 +288,8 @@ struct weft_session_opts {
 	 * returns anything but 0, the call stops waiting and returns WEFT_AGAIN, while the
 	 * operation continues. weft_wait, weft_wait_all and weft_rows_wait may be called again;
 	 * after weft_exchange and weft_pull call weft_wait or weft_wait_all; after any other call
-	 * only weft_session_close and weft_session_abort are allowed. The callback must not call
-	 * functions of the session. NULL: waits are not interrupted. Default: NULL. */
+	 * only weft_session_close and weft_session_abort are allowed. In the callback all
+	 * calls of the session are refused. NULL: waits are not interrupted. Default: NULL. */
 	int (*interrupted)(void *arg);
 	void *interrupted_arg;
 

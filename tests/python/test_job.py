@@ -727,7 +727,7 @@ class Signals(support.Case):
             time.sleep(0)
         self.assertIn(b"another thread is in one of its calls", session._call.weft_last_error())
         for end in (session.close, lambda: session.abort("beside another thread")):
-            with mock.patch.object(session, "_waiter", {}):  # as beside a push, which does not wait
+            with mock.patch.object(session, "_waiter", None):  # as beside a push, which does not wait
                 with self.assertRaisesRegex(weft.InvalidError, "another thread is in a call"):
                     end()
         self.assertFalse(free.is_set())

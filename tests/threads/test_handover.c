@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A session that goes from thread to thread, with nothing but its own calls to put them in order;
- * two threads at the same time; and a child of fork. */
+ * two threads at the same time; a callback; and a child of fork. */
 #include <sched.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
@@ -197,6 +197,44 @@ a_second_thread_is_refused_while_one_is_in_a_call(void **state)
 	refuse_beside(WEFT_PROGRESS_CALLER);
 }
 
+/* ---- in a callback ---- */
+
+/* 0: it was not called; 1: all was refused; 2: something was not. */
+static _Atomic int refused;
+
+static int
+call_from_callback(void *arg)
+{
+	static const char text[] = "this is a callback";
+	bool all = weft_poll(shared) == WEFT_INVALID && strstr(weft_last_error(), text) != NULL &&
+		   weft_exchange(shared, 1, 0) == WEFT_INVALID &&
+		   weft_session_close(shared) == WEFT_AGAIN;
+	atomic_store_explicit(&refused, all ? 1 : 2, memory_order_relaxed);
+	atomic_store_explicit(&may_come, true, memory_order_release); /* come_late's */
+	return 0;
+}
+
+static void
+calls_from_a_callback_are_refused(void **state)
+{
+	struct fabric fabric;
+	struct member member[2];
+	atomic_store_explicit(&may_come, false, memory_order_relaxed);
+	fabric_start(&fabric, 1, 1, 0);
+	for (unsigned i = 0; i < 2; i++) {
+		member_init(&member[i], &fabric, i, 2);
+		member[i].run = i == 0 ? wait_inside : come_late;
+	}
+	member[0].opts.interrupted = call_from_callback;
+	members_start(member, 2);
+	members_join(member, 2);
+	assert_int_equal(atomic_load_explicit(&refused, memory_order_relaxed), 1);
+	assert_ended(&member[0], WEFT_OK, "");
+	assert_ended(&member[1], WEFT_OK, "");
+	assert_ok(weft_session_close(shared));
+	fabric_stop(&fabric);
+}
+
 /* ---- in a child ---- */
 
 static int
@@ -263,6 +301,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(threads_that_take_turns_train_to_the_same_bits_as_one),
 		cmocka_unit_test(a_second_thread_is_refused_while_one_is_in_a_call),
+		cmocka_unit_test(calls_from_a_callback_are_refused),
 		cmocka_unit_test(calls_in_a_child_are_refused_and_the_parent_goes_on),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,6 +11,7 @@ wf_gate_refuse(const struct weft_session *session)
 			       "parent, and start processes before the session is opened");
 	}
 	return wf_fail(WEFT_INVALID,
-		       "session: another thread is in one of its calls: one thread at a time, "
-		       "so put a lock around the calls, or a session into each thread");
+		       "session: another thread is in one of its calls, or this is a callback of "
+		       "one: one thread at a time, so put a lock around the calls, or a session "
+		       "into each thread");
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gate: one thread at a time is in the calls of a session, whichever thread that is, and none in a
  * child of fork. Each public function that reads or changes more than what is fixed opens with
- * WF_ENTER; a call within a call of the same thread passes. Thread: any. */
+ * WF_ENTER; a call within a call of the same thread passes, but none from `interrupted`.
+ * Thread: any. */
 #pragma once
 
 #include "base/forked.h"
@@ -54,6 +55,22 @@ wf_gate_leave(const struct wf_visit *visit)
 		atomic_store_explicit(&visit->session->gate.thread, 0,
 				      memory_order_release); /* G1 */
 	}
+}
+
+#define WF_GATE_CALLBACK 1u /* in the place of a thread: its call has called the program back */
+
+/* Until it is unblocked the owner itself is refused, too. Returns what unblocking needs. */
+static inline uintptr_t
+wf_gate_block(struct weft_session *session)
+{
+	return atomic_exchange_explicit(&session->gate.thread, WF_GATE_CALLBACK,
+					memory_order_relaxed); /* by the owner, who leaves later */
+}
+
+static inline void
+wf_gate_unblock(struct weft_session *session, uintptr_t caller)
+{
+	atomic_store_explicit(&session->gate.thread, caller, memory_order_relaxed);
 }
 
 /* The caller returns the refusal, or leaves by itself when it returns. */

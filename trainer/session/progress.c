@@ -313,7 +313,10 @@ is_interrupted(struct weft_session *session)
 		return false;
 	}
 	session->progress.asked_ns = now;
-	return opts->interrupted(opts->interrupted_arg) != 0;
+	uintptr_t caller = wf_gate_block(session);
+	bool interrupted = opts->interrupted(opts->interrupted_arg) != 0;
+	wf_gate_unblock(session, caller);
+	return interrupted;
 }
 
 enum weft_status

@@ -461,7 +461,7 @@ class Session:
         self._operations = _reduction.operations()
         self._handle: Optional[int] = None
         self._dead: Optional[Tuple[type, str]] = None
-        self._waiter: Dict[int, Tuple[int]] = {}  # 0: the thread that is in a call that waits
+        self._waiter: Optional[Tuple[int]] = None  # the thread that is in a call that waits
         self._ending = RLock()  # `stopped` finds the handle whole or not at all, also in a handler
         self._tensors: List[Tensor] = []
         self._tables: List[Table] = []
@@ -530,8 +530,8 @@ class Session:
         if self._dead is not None:
             kind, text = self._dead
             raise kind(text if tensor is None else "tensor %s: %s" % (tensor.name, text))
-        if self._waiter:
-            _refuse_beside(self._waiter.get(0))
+        if self._waiter is not None:
+            _refuse_beside(self._waiter)
         return self
 
     def _done(self, status: int, tensor: Optional[Tensor] = None) -> None:
@@ -554,17 +554,14 @@ class Session:
             self._stopped(status, tensor)
 
     def _waiting(self, function: Any, *arguments: Any) -> int:
-        """The call, and no other of this session in other threads and the handlers of signals meanwhile.
-        A dict decides who is first, because what it does is whole for threads and handlers."""
-        mine = (get_ident(),)
+        """The call, and no other of this session in the handlers of signals meanwhile. Of two threads
+        that come here at once the library refuses one."""
+        mine = self._waiter = (get_ident(),)
         try:
-            first = self._waiter.setdefault(0, mine)
-            if first is not mine:
-                _refuse_beside(first)
             return int(function(*arguments))
         finally:
-            if self._waiter.get(0) is mine:
-                del self._waiter[0]
+            if self._waiter is mine:
+                self._waiter = None
 
     def _stopped(self, status: int, tensor: Optional[Tensor] = None) -> None:
         if status == _AGAIN and self._caught:
@@ -723,7 +720,7 @@ class Session:
         """Hand in a tensor's gradient for the step begun last; see weft.push."""
         if not isinstance(tensor, Tensor) or tensor.session is not self:
             tensor = self._tensor(tensor)
-        if self._dead is not None or self._waiter:
+        if self._dead is not None or self._waiter is not None:
             self._enter(tensor)
         if grad is not None:
             self._copy_in(tensor, grad)
@@ -766,7 +763,7 @@ class Session:
         """Until the push or pull of a tensor, or all that is under way, is answered."""
         if tensor is not None and (not isinstance(tensor, Tensor) or tensor.session is not self):
             tensor = self._tensor(tensor)
-        if self._dead is not None or self._waiter:
+        if self._dead is not None or self._waiter is not None:
             self._enter(tensor)
         if tensor is not None:
             status = self._waiting(self._weft_wait, tensor._handle)
@@ -838,7 +835,7 @@ class Session:
 
     def _all_reduce(self, address: int, count: int, kind: int, how: int) -> None:
         """Elements of enum weft_type at an address, by enum weft_grad_reduce."""
-        if self._dead is not None or self._waiter:
+        if self._dead is not None or self._waiter is not None:
             self._enter()
         self._wait_once("all_reduce", self._call.weft_all_reduce, self._handle, address, count, kind, how)
 
@@ -940,8 +937,8 @@ class Session:
         ended: List[int] = []
         if before is not None and before[0] is ForkedError:
             return _OK
-        if self._handle is not None and self._waiter:
-            _refuse_beside(self._waiter.get(0))
+        if self._handle is not None and self._waiter is not None:
+            _refuse_beside(self._waiter)
         try:
             with self._ending:
                 handle, self._handle = self._handle, None
