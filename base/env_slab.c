@@ -29,10 +29,8 @@ fail_open(const char *what, size_t bytes, int err)
 	return wf_fail_errno(status, err, "slab of %zu bytes: %s", bytes, what);
 }
 
-/* Shared memory is a file to the kernel, and the limit of their sizes counts for it. Checked before
- * the kernel is asked, which would send SIGXFSZ. */
-static enum weft_status
-check_limit(size_t bytes)
+enum weft_status
+wf_memfd_check_limit(const char *what, size_t bytes)
 {
 	struct rlimit limit;
 
@@ -40,9 +38,9 @@ check_limit(size_t bytes)
 		return WEFT_OK;
 	}
 	return wf_fail(WEFT_IO,
-		       "slab of %zu bytes: files may have %" PRIu64
+		       "%.200s of %zu bytes: files may have %" PRIu64
 		       " bytes here, which limits shared memory, too; raise that limit (ulimit -f)",
-		       bytes, (uint64_t)limit.rlim_cur);
+		       what, bytes, (uint64_t)limit.rlim_cur);
 }
 
 /* ---- at which node ---- */
@@ -161,7 +159,7 @@ static enum weft_status
 map(struct wf_env *env, struct wf_slab *slab)
 {
 	WF_ASSERT(slab->bytes > 0);
-	enum weft_status st = check_limit(slab->bytes);
+	enum weft_status st = wf_memfd_check_limit("slab", slab->bytes);
 	if (st != WEFT_OK) {
 		return st;
 	}

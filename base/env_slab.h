@@ -23,6 +23,9 @@ struct wf_env_slabs {
 	} bound[WF_SLABS_BOUND_MAX];
 };
 
+/* Shared memory is a file to the kernel, and the limit of their sizes counts for it (WEFT_IO).
+ * Checked before the kernel is asked, which would send SIGXFSZ. `what` has so many bytes. */
+enum weft_status wf_memfd_check_limit(const char *what, size_t bytes) WEFT_MUST_CHECK;
 enum weft_status wf_env_slabs_init(struct wf_env_slabs *slabs) WEFT_MUST_CHECK;
 void wf_env_slabs_fini(struct wf_env_slabs *slabs);
 /* Whether the kernel gives memfds huge pages on request; `word` receives the kernel's setting

@@ -143,6 +143,10 @@ expect 0 "$WEFT" train mlp --sequential --num_passes=2 --save_dir=full --start_p
 expect 74 sh -c "ulimit -f 8; exec '$WEFT' launch --local --port=$port --trainers=2 -- train mlp --num_passes=3 \
 	--save_dir=full --start_pass=1"
 says last.err "raise that limit (ulimit -f)"
+# The memory of a connection is refused by that name, where slabs fit and no other transport is allowed.
+expect 64 sh -c "ulimit -f 600; exec '$WEFT' launch --local --port=$port --trainers=2 -- train mlp --num_passes=1 \
+	--transport=shm"
+says last.err "--transport=shm, but shm: " "segment of " "raise that limit (ulimit -f)"
 # If only the average cannot be saved, the message says so, and the pass is saved.
 start kept "$WEFT" train mlp --sequential --num_passes=100 --average_window=0.5 --save_dir=kept
 kept=$last_pid

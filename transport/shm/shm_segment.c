@@ -12,6 +12,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/env_slab.h"
 #include "base/guard.h"
 
 static void
@@ -41,6 +42,10 @@ map_segment(struct wf_shm_conn *c, int fd)
 enum weft_status
 wf_shm_segment_create(struct wf_shm_conn *c)
 {
+	enum weft_status st = wf_memfd_check_limit("segment", sizeof(*c->segment));
+	if (st != WEFT_OK) {
+		return st;
+	}
 	int fd = memfd_create("weft-shm", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0) {
 		return wf_fail_errno(WEFT_NOMEM, errno, "%s: memfd_create", c->life.peer);
