@@ -33,6 +33,11 @@ def check_operation(op: Any, is_integer: bool, dtype: Any) -> None:
         raise InvalidError("all_reduce: op='mean' of %s: integers have a sum only; give op='sum', and divide" % dtype)
 
 
+def is_plain(array: Any) -> bool:
+    """Whether all of its elements count, as they lie in memory."""
+    return isinstance(array, np.ndarray) and not isinstance(array, np.ma.MaskedArray)
+
+
 def refuse(array: Any) -> NoReturn:
     """Raises InvalidError: why the library cannot sum this array in place, and what to do."""
     if not isinstance(array, np.ndarray):

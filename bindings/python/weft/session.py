@@ -32,6 +32,9 @@ Shape = Union[int, Sequence[int]]
 _OK, _AGAIN = 0, 1
 _LEVELS = ("debug", "info", "warn", "error")
 _PAGE = os.sysconf("SC_PAGESIZE")
+_ndarray = np.ndarray
+_byref = ctypes.byref
+_first_byte: Any = ctypes.c_char.from_buffer
 _LIBC = ctypes.CDLL(None)
 _LIBC.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
 _NONE_IS_NEGATIVE = frozenset(("decay", "clip", "l1"))
@@ -457,6 +460,7 @@ class Session:
         self._call = self._api.functions
         self._weft_push = self._call.weft_push
         self._weft_wait = self._call.weft_wait
+        self._weft_all_reduce = self._call.weft_all_reduce
         self._element_types = _reduction.element_types()
         self._operations = _reduction.operations()
         self._handle: Optional[int] = None
@@ -538,7 +542,7 @@ class Session:
         if status != _OK:
             self._fail(status, tensor)
 
-    def _fail(self, status: int, tensor: Optional[Tensor] = None) -> None:
+    def _fail(self, status: int, tensor: Optional[Tensor] = None) -> NoReturn:
         """With the library's text; a first cause says nothing of the tensor that was asked about."""
         if status == _AGAIN:
             raise OF_STATUS[_AGAIN]("a push or pull is unanswered: weft.wait() first")
@@ -558,7 +562,8 @@ class Session:
         that come here at once the library refuses one."""
         mine = self._waiter = (get_ident(),)
         try:
-            return int(function(*arguments))
+            status: int = function(*arguments)
+            return status
         finally:
             if self._waiter is mine:
                 self._waiter = None
@@ -578,10 +583,13 @@ class Session:
         """One that cannot: what is left of the session then is its end."""
         status = self._waiting(function, *arguments)
         if status != _OK:
-            if status == _AGAIN and self._caught:
-                self._dead = (AbortedError, "the session was interrupted in %s: close it" % what)
-                raise self._take_caught()
-            self._fail(status)
+            self._stopped_once(what, status)
+
+    def _stopped_once(self, what: str, status: int) -> NoReturn:
+        if status == _AGAIN and self._caught:
+            self._dead = (AbortedError, "the session was interrupted in %s: close it" % what)
+            raise self._take_caught()
+        self._fail(status)
 
     def _seal(self) -> None:
         self._enter()
@@ -821,23 +829,25 @@ class Session:
     def all_reduce(self, array: Array, op: str = "sum") -> None:
         """Sum an array over all trainers, in place; see weft.all_reduce."""
         kind = None
-        if isinstance(array, np.ndarray) and not isinstance(array, np.ma.MaskedArray) and array.flags.carray:
+        if (type(array) is _ndarray or _reduction.is_plain(array)) and array.flags.carray:
             kind = self._element_types.get(array.dtype)
         if kind is None:
             self._enter()
             _reduction.refuse(array)
         if op != "sum":
             _reduction.check_operation(op, array.dtype.kind == "i", array.dtype)
-        # What array.ctypes.data is, in a fifth of the time.
-        byte: Any = ctypes.c_char
-        address = ctypes.addressof(byte.from_buffer(array)) if array.size > 0 else 0
-        self._all_reduce(address, array.size, kind, self._operations[op])
+        # A pointer to array.ctypes.data, in a fifth of the time.
+        count = array.size
+        address = _byref(_first_byte(array)) if count > 0 else None
+        self._all_reduce(address, count, kind, self._operations[op])
 
-    def _all_reduce(self, address: int, count: int, kind: int, how: int) -> None:
+    def _all_reduce(self, address: Any, count: int, kind: int, how: int) -> None:
         """Elements of enum weft_type at an address, by enum weft_grad_reduce."""
         if self._dead is not None or self._waiter is not None:
             self._enter()
-        self._wait_once("all_reduce", self._call.weft_all_reduce, self._handle, address, count, kind, how)
+        status = self._waiting(self._weft_all_reduce, self._handle, address, count, kind, how)
+        if status != _OK:
+            self._stopped_once("all_reduce", status)
 
     def pull_state(self) -> None:
         """Fetch values and the optimizer's state of every tensor, to save them: between pass_end and the
