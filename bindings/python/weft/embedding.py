@@ -30,7 +30,7 @@ class _Batch:
 
     def __init__(self, table: Table, parts: List[Array], create: bool) -> None:
         self.parts = parts  # keys of forward passes, one after the other
-        self.flat = np.concatenate(parts)
+        self.flat = parts[0] if len(parts) == 1 else np.concatenate(parts)
         self.steps = table.session.steps  # they are as of this step
         self.rows: Rows = table.prefetch(self.flat, create)
 
@@ -321,9 +321,9 @@ class _Module(torch.nn.Module):
                 "table %s: indices are %s on %s; int64 on the CPU is needed"
                 % (self.table.name, given.dtype, given.device)
             )
-        flat = given.detach().reshape(-1).to(torch.int64).numpy()
+        flat = given.numpy().astype(np.int64).reshape(-1)  # a copy: the caller may write to its own
         if self.padding_idx is None:
-            return flat.copy(), None
+            return flat, None
         is_padding = flat == self.padding_idx
         return flat[~is_padding], is_padding
 
