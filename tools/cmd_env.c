@@ -51,8 +51,8 @@ static const struct wf_help help = {
 
 /* Variables that are no option of a command. */
 static const char *const others[] = {
-	"WEFT_ROLE",    "WEFT_RANK",   "WEFT_DATA_DIR",
-	"WEFT_LIBRARY", "WEFT_CONFIG", "PADDLE_INIT_CONFIG",
+	"WEFT_ROLE",    "WEFT_RANK",   "WEFT_DATA_DIR",      "WEFT_LIBRARY",
+	"WEFT_PROGRAM", "WEFT_CONFIG", "PADDLE_INIT_CONFIG",
 };
 
 /* The variables of PaddlePaddle's jobs that have another use, or none here. */

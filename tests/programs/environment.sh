@@ -59,7 +59,9 @@ expect 0 env WEFT_TRAINER=2 WEFT_DATA_DIR= TRAINING_ROLE=TRAINER "$WEFT" launch 
 	train linear --num_passes=1
 says last.err "weft launch: warning: weft does not know the variable WEFT_TRAINER; did you mean"
 [ "$(grep -c warning last.err)" -eq 1 ] || fail "the processes of a job repeat what weft launch has found"
-expect 0 env WEFT_PORTS_NUM=1 TRAINING_ROLE=pserver "$WEFT" pserver --print_options
+# WEFT_LIBRARY and WEFT_PROGRAM are read by the Python binding, which starts a pserver.
+expect 0 env WEFT_PORTS_NUM=1 TRAINING_ROLE=pserver WEFT_LIBRARY=lib WEFT_PROGRAM=weft \
+	"$WEFT" pserver --print_options
 says_not last.err warning
 
 # Variables that a job script of the original may set do not break a job of weft launch.
