@@ -6,17 +6,18 @@ on a quiet machine, from a checkout that is built.
     PYTHONPATH=bindings/python tools/python_bench.py calls
     PYTHONPATH=bindings/python tools/python_bench.py rows
     PYTHONPATH=bindings/python tools/python_bench.py ddp [--mebibytes=100 --steps=20 --lanes=2 --rounds=3]
+                                                         [--ranks=2]
 
 calls  microseconds that Python adds to a call: the same steps of the same session, by turns from
        Python and from ten lines of C that call the library (compiled for it: cc is needed)
 rows   a step of 4,096 distinct keys, rows of 64 values: pull, push, wait, by turns from C, from
        Python, and by weft.torch.Embedding with autograd; medians, and rows per second beside C
-ddp    milliseconds of a step of two trainers, a model of so many MiB, median of the slower one:
-       DistributedDataParallel's all-reduce over Gloo, weft's hook and weft's optimizers, over shared
-       memory and TCP. All of them in turn, so many rounds of it; ratios are taken within a round,
+ddp    milliseconds of a step of so many trainers, a model of so many MiB, median of the slowest:
+       DistributedDataParallel's all-reduce over Gloo, over the process group "weft", weft's hook and
+       weft's optimizers, over shared memory and TCP. All of them in turn, so many rounds of it; ratios are taken within a round,
        and the median of the rounds is told. Without an exchange the same step is the floor; the
        exchange's own time is what a step takes beyond it. The second column is processor time, of
-       both trainers and the pserver together: where all cores are busy it is what counts, and it
+       all trainers and the pserver together: where all cores are busy it is what counts, and it
        says more than the first on a machine with other work."""
 
 import argparse
@@ -42,6 +43,8 @@ RUNS = [
     ("no exchange, under DDP", "nothing", "tcp", False),
     ("gloo all-reduce", "gloo", "tcp", False),
     ("gloo all-reduce, optimizer", "gloo", "tcp", True),
+    ("process group weft, shm", "group", "shm", False),
+    ("process group weft, tcp", "group", "tcp", False),
     ("weft hook, shm", "hook", "shm", False),
     ("weft hook, tcp", "hook", "tcp", False),
     ("weft at the workers, shm", "workers", "shm", False),
@@ -51,13 +54,15 @@ RUNS = [
 ]
 # one, other, the floor of both: of their whole steps, and of what these take beyond the floor
 RATIOS = [
+    ("process group weft, shm", "gloo all-reduce", "no exchange, under DDP"),
+    ("process group weft, tcp", "gloo all-reduce", "no exchange, under DDP"),
     ("weft hook, shm", "gloo all-reduce", "no exchange, under DDP"),
     ("weft at the workers, shm", "gloo all-reduce", "no exchange"),
     ("weft on the pservers, shm, optimizer", "gloo all-reduce, optimizer", "no exchange"),
     ("weft hook, tcp", "gloo all-reduce", "no exchange, under DDP"),
     ("weft on the pservers, tcp, optimizer", "gloo all-reduce, optimizer", "no exchange"),
 ]
-UNDER_DDP = ("hook", "gloo", "nothing")
+UNDER_DDP = ("hook", "gloo", "group", "nothing")
 # What the binding is measured against: the same calls of the library, from C.
 IN_C = """
 #include <weft/sparse.h>
@@ -273,6 +278,7 @@ def spent_by(pid):
 def rank_main(options):
     """One trainer of a run: prints the median of its steps, in ms."""
     import torch
+    import weft.distributed
     import weft.torch
 
     torch.set_num_threads(1)
@@ -281,13 +287,15 @@ def rank_main(options):
     torch.manual_seed(1)
     model = torch.nn.Sequential(*[torch.nn.Linear(size, size, bias=False) for _ in range(layers)])
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-6, momentum=0.9)
-    weft.init(
-        pservers=options.pservers,
-        ports_num=options.lanes,
-        num_gradient_servers=2,
-        trainer_id=options.rank,
-        transport=options.transport,
-    )
+    if options.how != "group":
+        weft.init(
+            pservers=options.pservers,
+            ports_num=options.lanes,
+            num_gradient_servers=options.ranks,
+            trainer_id=options.rank,
+            transport=options.transport,
+        )
+
     def nothing(_, bucket):
         future = torch.futures.Future()
         future.set_result(bucket.buffer())
@@ -299,7 +307,10 @@ def rank_main(options):
         weft.torch.broadcast_parameters(model.state_dict())
     if options.how in UNDER_DDP:
         torch.distributed.init_process_group(
-            "gloo", init_method="tcp://127.0.0.1:%d" % options.port, rank=options.rank, world_size=2
+            "weft" if options.how == "group" else "gloo",
+            init_method="tcp://127.0.0.1:%d" % options.port,
+            rank=options.rank,
+            world_size=options.ranks,
         )
         state = weft.torch.HookState(model) if options.how == "hook" else None
         whole = torch.nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True)
@@ -328,21 +339,27 @@ def rank_main(options):
     print(statistics.median(times[3:]), spent / options.steps / 1e6)
     if options.how in UNDER_DDP:
         torch.distributed.barrier()
-    weft.close()
+    if options.how == "group":
+        torch.distributed.destroy_process_group()
+    else:
+        weft.close()
 
 
 def one_run(options, how, transport, optimizer):
-    needs = how in ("hook", "workers", "pservers")
-    server, where = pserver(2, options.lanes, transport) if needs else (None, "127.0.0.1")
+    needs = how in ("group", "hook", "workers", "pservers")
+    server, where = pserver(options.ranks, options.lanes, transport) if needs else (None, "127.0.0.1")
+    group = {"WEFT_PSERVERS": where, "WEFT_TRANSPORT": transport, "WEFT_PORTS_NUM": str(options.lanes)}
+    environment = dict(os.environ, **(group if how == "group" else {}))
     port = free_ports(16) + 15
     ranks = []
-    for rank in range(2):
+    for rank in range(options.ranks):
         command = [sys.executable, os.path.abspath(__file__), "rank", "--rank=%d" % rank, "--how=" + how]
         command += ["--transport=" + transport, "--pservers=" + where, "--port=%d" % port]
         command += ["--mebibytes=%g" % options.mebibytes, "--steps=%d" % options.steps]
-        command += ["--lanes=%d" % options.lanes] + (["--optimizer"] if optimizer else [])
+        command += ["--lanes=%d" % options.lanes, "--ranks=%d" % options.ranks]
+        command += ["--optimizer"] if optimizer else []
         command += ["--server=%d" % server.pid] if server is not None and rank == 0 else []
-        ranks.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+        ranks.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment))
     said = [rank.communicate()[0] for rank in ranks]
     if server is not None:
         server.wait()
@@ -376,6 +393,7 @@ def main():
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--lanes", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--only", help="runs whose name has one of these words, with commas between them")
     for name in ("--how", "--transport", "--pservers"):
         parser.add_argument(name, help=argparse.SUPPRESS)
