@@ -23,7 +23,7 @@
 #include "base/syscalls.h"
 
 /* Allocations of at least this size come from mmap, and go back to the system when freed. */
-#define MMAP_BYTES ((size_t)1 << 20)
+#define MMAP_BYTES ((size_t)128 << 10)
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
 #define ALIGN_MAX 4096
 #define LINE_BYTES (1024 + 32)
