@@ -412,7 +412,8 @@ go_to_sleep(struct conf *t, struct node *n)
 	(void)conf_poll(t, n);
 	do {
 		(void)wf_transport_arm(n->transport, &deadline_ns);
-	} while (conf_poll(t, n) > 0 || would_wake(n));
+		/* Something that is due at once may give no event. */
+	} while (conf_poll(t, n) > 0 || would_wake(n) || deadline_ns <= driven_ns);
 	return deadline_ns;
 }
 
