@@ -146,6 +146,11 @@ class Child:
         status = 0
         try:
             function(*arguments)
+        except SystemExit as end:
+            status = end.code or 0
+            if not isinstance(status, int):
+                print(status, file=sys.stderr)
+                status = 1
         except BaseException:
             sys.excepthook(*sys.exc_info())
             status = 1

@@ -695,13 +695,18 @@ class Signals(support.Case):
         self.assertGreaterEqual(len(calls), 3)
         session.close()
 
-    def test_a_second_thread_is_refused_while_one_is_in_a_call(self):
+    def session_that_would_wait(self):
+        """It, and its tensor, which it has pushed: the other trainer never comes."""
         session = weft.Session(pservers=self.pserver(trainers=2), num_gradient_servers=2)
         self.addCleanup(session.abort, "the test is over")
         w = session.empty(3, name="w")
         session.start()
         session.step(1)
         session.push(w)
+        return session, w
+
+    def test_a_second_thread_is_refused_while_one_is_in_a_call(self):
+        session, w = self.session_that_would_wait()
         caught, free = [], threading.Event()
 
         def wait():
@@ -758,12 +763,7 @@ class Signals(support.Case):
         self.jobs_end_well()
 
     def test_a_handler_cannot_make_a_call_inside_another_one(self):
-        session = weft.Session(pservers=self.pserver(trainers=2), num_gradient_servers=2)
-        self.addCleanup(session.abort, "the test is over")
-        w = session.empty(3, name="w")
-        session.start()
-        session.step(1)
-        session.push(w)
+        session, w = self.session_that_would_wait()
         self.addCleanup(signal.signal, signal.SIGUSR1, signal.getsignal(signal.SIGUSR1))
 
         def knock():
@@ -780,12 +780,7 @@ class Signals(support.Case):
             knocker.join()
 
     def test_two_signals_at_once_end_a_wait_and_the_next_one_listens_too(self):
-        session = weft.Session(pservers=self.pserver(trainers=2), num_gradient_servers=2)
-        self.addCleanup(session.abort, "the test is over")
-        w = session.empty(3, name="w")
-        session.start()
-        session.step(1)
-        session.push(w)
+        session, w = self.session_that_would_wait()
         handled = []
 
         def fall(number, _):
