@@ -224,6 +224,9 @@ def main():
     if options.model:
         member(options)
         return
+    for path, how in ((FASHION, "apt-get install dataset-fashion-mnist"), (WEFT, "make build, or set WEFT")):
+        if not os.path.exists(path):
+            sys.exit("python_curves: %s is not there: %s" % (path, how))
     curves = {}
     with tempfile.TemporaryDirectory() as folder:
         for model in MODELS:
