@@ -4,6 +4,10 @@
 # slots + parked slices, plus 32 MiB.
 . "${0%/*}/lib.sh"
 
+if [ "${SANITIZER-none}" != none ]; then
+	echo "SKIPPED: sanitizer $SANITIZER needs memory of its own" >&2
+	exit 77
+fi
 mib=32
 port=$(free_ports)
 mkfifo say_0 say_1
