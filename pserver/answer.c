@@ -73,7 +73,8 @@ flush_messages(struct wf_lane *lane, struct wf_peer *peer)
 	return !own->pulls.nack_due || flush_nack(lane, peer);
 }
 
-static void
+/* Inline, as part of the cost of a small step. */
+__attribute__((always_inline)) static inline void
 fill_put(const struct wf_lane *lane, uint32_t ordinal, struct wf_op *op)
 {
 	struct wf_dense *dense = lane->own;

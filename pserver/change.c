@@ -8,7 +8,8 @@
  * with its end. Whoever differs ends the job, with both values.
  *
  * Only in jobs where all tensors are summed: elsewhere the trainers have no step in common. The
- * list is allocated when the first change arrives, which most jobs never see. Thread: the lane's.
+ * list is allocated when the first change arrives, which most jobs never see, and STEPs are compared
+ * with it from then on. Thread: the lane's.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -86,10 +87,23 @@ close_changes(struct wf_feature *self, struct wf_lane *lane)
 	wf_free(lane->env, changes, sizeof(*changes));
 }
 
+/* Whoever has begun the step before the first change of the job has changed nothing. */
+static void
+close_for_early(struct changes *changes, const struct wf_lane *lane)
+{
+	changes->step = lane->order.sum.step;
+	for (uint32_t t = 0; t < lane->peers.count && !changes->is_closed; t++) {
+		const struct wf_member *member = &lane->peers.all[t].member;
+		changes->is_closed = !member->out && member->step_next > changes->step;
+		changes->closed_by = t;
+	}
+}
+
 static bool
-alloc_list(struct changes *changes, struct wf_lane *lane)
+alloc_list(const struct wf_feature *self, struct wf_lane *lane)
 {
 	struct wf_dense *dense = lane->own;
+	struct changes *changes = self->state;
 	if (changes->list != NULL) {
 		return true;
 	}
@@ -108,6 +122,8 @@ alloc_list(struct changes *changes, struct wf_lane *lane)
 		return false;
 	}
 	dense->store.numbers = changes->numbers;
+	close_for_early(changes, lane);
+	wf_feature_wake(self, lane);
 	return true;
 }
 
@@ -256,7 +272,7 @@ recv_change(const struct wf_feature *self, struct wf_lane *lane, struct wf_peer 
 			       " and waits for step %" PRIu64 " of this trainer",
 			       msg.step, lane->order.sum.step, peer->member.step_next);
 	}
-	if (!alloc_list(changes, lane)) {
+	if (!alloc_list(self, lane)) {
 		return WEFT_OK; /* the job has ended */
 	}
 	for (uint32_t i = 0; i < msg.count; i++) {
@@ -308,6 +324,7 @@ path_ends(const struct wf_feature *self, struct wf_lane *lane, struct wf_peer *p
 const struct wf_feature_hooks wf_change_hooks = {
 	.name = "changes of the optimizer, because pushes are applied on arrival or in local steps",
 	.message = WF_MSG_CHANGE,
+	.sleeps = true,
 	.bytes = changes_bytes,
 	.open = open_changes,
 	.close = close_changes,

@@ -71,7 +71,7 @@ wf_features_open(struct wf_lane *lane)
 			return st;
 		}
 		features->count++;
-		features->points |= points_of(known[i]);
+		features->points |= known[i]->sleeps ? 0 : points_of(known[i]);
 		features->codec = known[i]->codec != NULL ? feature : features->codec;
 	}
 	return WEFT_OK;
@@ -115,6 +115,12 @@ wf_features_recv(struct wf_lane *lane, struct wf_peer *peer, const struct wf_hea
 	}
 	return wf_fail(WEFT_PROTOCOL, "dense message of type %u, which a lane does not take",
 		       head->type);
+}
+
+void
+wf_feature_wake(const struct wf_feature *self, struct wf_lane *lane)
+{
+	features_of(lane)->points |= points_of(self->hooks);
 }
 
 void

@@ -45,6 +45,7 @@ struct wf_feature_hooks {
 	const char *name; /* in messages: "this job has no NAME" */
 	uint8_t message;  /* type of the message that it decodes; 0: none */
 	const struct wf_codec *codec;
+	bool sleeps; /* its hooks at points of a step are off until wf_feature_wake */
 	/* The setting by which gradients of a step wait for each other, so that all of them have to
 	 * be here at a time; NULL: they do not. */
 	const char *needs_step;
@@ -121,6 +122,8 @@ void wf_features_close(struct wf_lane *lane); /* accepts some of them, and none 
 /* A message of a type that the service itself does not know. */
 enum weft_status wf_features_recv(struct wf_lane *lane, struct wf_peer *peer,
 				  const struct wf_head *head, const uint8_t *body) WEFT_MUST_CHECK;
+/* From now on its hooks at points of a step count. */
+void wf_feature_wake(const struct wf_feature *self, struct wf_lane *lane);
 /* The feature has something to send to the peer. */
 void wf_feature_due(const struct wf_feature *self, struct wf_peer *peer);
 /* Sends what is due to the peer. False: the transport accepts no more. */

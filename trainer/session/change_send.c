@@ -10,9 +10,6 @@ wf_change_flush(struct wf_dense_link *dense)
 {
 	struct wf_core *core = wf_core_of(&dense->link);
 	const struct wf_session_changes *changes = &core->changes;
-	if (changes->step != core->step.number) {
-		return true;
-	}
 	if (dense->changes_step != changes->step) {
 		dense->changes_step = changes->step;
 		dense->changes_sent = 0;

@@ -72,7 +72,15 @@ struct wf_link_codec {
 };
 
 /* change_send.c */
-/* Sends the changes of the step that is about to be sent. False: not all. */
+/* Whether the step that is about to be sent has changes. */
+static inline bool
+wf_change_is_due(const struct wf_dense_link *dense)
+{
+	const struct wf_core *core = wf_core_of(&dense->link);
+	return core->changes.step == core->step.number;
+}
+
+/* Sends them. False: not all. */
 bool wf_change_flush(struct wf_dense_link *dense);
 
 /* flow.c */

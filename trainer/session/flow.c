@@ -523,7 +523,7 @@ wf_flow_flush(struct wf_link *link)
 	if (dense->init_due && !send_init(dense)) {
 		return true;
 	}
-	if (dense->link.to_send.step && !wf_change_flush(dense)) {
+	if (dense->link.to_send.step && wf_change_is_due(dense) && !wf_change_flush(dense)) {
 		return true;
 	}
 	flush_pushes(dense);
