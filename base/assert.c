@@ -3,7 +3,6 @@
  * from thread to thread under its user's own order. */
 #include "base/assert.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -17,25 +16,4 @@ wf_assert_failed(const char *condition, const char *file, int line)
 	wf_outlets_flush(WF_OUTLET_PATIENCE_NS); /* the log lines that led here */
 	wf_outlet_last_words("%s:%d: assertion failed: %s", file, line, condition);
 	abort();
-}
-
-void
-wf_owner_claim(struct wf_owner *owner)
-{
-	unsigned long me = (unsigned long)pthread_self();
-	WF_ASSERT(me != 0);
-	WF_ASSERT(owner->thread == 0 || owner->thread == me);
-	owner->thread = me;
-}
-
-void
-wf_owner_drop(struct wf_owner *owner)
-{
-	owner->thread = 0;
-}
-
-bool
-wf_owner_is_me(const struct wf_owner *owner)
-{
-	return owner->thread == (unsigned long)pthread_self();
 }

@@ -28,9 +28,24 @@ struct wf_owner {
 	unsigned long thread; /* 0: nobody */
 };
 
-void wf_owner_claim(struct wf_owner *owner);
-void wf_owner_drop(struct wf_owner *owner);
-bool wf_owner_is_me(const struct wf_owner *owner);
+static inline bool
+wf_owner_is_me(const struct wf_owner *owner)
+{
+	return owner->thread == (unsigned long)__builtin_thread_pointer();
+}
+
+static inline void
+wf_owner_claim(struct wf_owner *owner)
+{
+	WF_ASSERT(owner->thread == 0 || wf_owner_is_me(owner));
+	owner->thread = (unsigned long)__builtin_thread_pointer();
+}
+
+static inline void
+wf_owner_drop(struct wf_owner *owner)
+{
+	owner->thread = 0;
+}
 
 #define WF_ASSERT_OWNER(obj) WF_SLOW_ASSERT(wf_owner_is_me(&(obj)->owner))
 

@@ -24,7 +24,7 @@ static struct wf_forked_map *maps; /* guarded by the lock */
 /* A bit of each descriptor that children close. Relaxed: a bit is set after the descriptor was
  * opened and cleared before it is closed, so a child that misses a change keeps a copy too many. */
 static _Atomic uint64_t fds[WF_FORKED_FDS / 64];
-static _Atomic unsigned depth; /* relaxed: written where there is one thread only */
+_Atomic unsigned wf_forks;
 
 static void
 claim_list(void)
@@ -111,7 +111,7 @@ in_child(void)
 		maps = map->next;
 		map->listed = false;
 	}
-	atomic_store_explicit(&depth, wf_forked_depth() + 1, memory_order_relaxed);
+	atomic_store_explicit(&wf_forks, wf_forked_depth() + 1, memory_order_relaxed);
 	release_list();
 }
 
@@ -196,10 +196,4 @@ wf_forked_remove_fd(int fd)
 	if (fd >= 0 && fd < WF_FORKED_FDS) {
 		atomic_fetch_and_explicit(&fds[fd / 64], ~(1ull << fd % 64), memory_order_relaxed);
 	}
-}
-
-unsigned
-wf_forked_depth(void)
-{
-	return atomic_load_explicit(&depth, memory_order_relaxed);
 }

@@ -7,6 +7,7 @@
  * time again. Thread: any. */
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -38,6 +39,11 @@ enum weft_status wf_forked_add_fd(int fd) WEFT_MUST_CHECK;
 /* Before the descriptor is closed. Accepts one that is not listed. */
 void wf_forked_remove_fd(int fd);
 
+extern _Atomic unsigned wf_forks; /* relaxed: written where there is one thread only */
 /* The number of forks between the process that used this library first and this one. An object
  * that noted another number when it was made belongs to a parent. */
-unsigned wf_forked_depth(void);
+static inline unsigned
+wf_forked_depth(void)
+{
+	return atomic_load_explicit(&wf_forks, memory_order_relaxed);
+}

@@ -22,12 +22,10 @@ is_reducing(const struct weft_session *session)
 }
 
 enum weft_status
-wf_exchange_check_running(const struct weft_session *session)
+wf_exchange_fail(const struct weft_session *session)
 {
-	if (!session->running) {
-		return wf_fail(WEFT_INVALID, "session: not started");
-	}
-	return wf_session_failure(session);
+	return session->running ? wf_session_failure(session)
+				: wf_fail(WEFT_INVALID, "session: not started");
 }
 
 /* The step that the owner is in: of a session with local steps its own. */
