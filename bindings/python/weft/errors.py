@@ -10,13 +10,13 @@ from typing import Dict, Type
 
 
 class Error(Exception):
-    """What all errors of weft are. `status` is the number of the header's enum weft_status."""
+    """The base of all errors of weft. `status` is the number of their status in enum weft_status."""
 
     status = 16
 
 
 class AgainError(Error):
-    """Not now: what has to be waited for first is unanswered."""
+    """The call has to be made again, once what is unanswered was waited for. Nothing has happened."""
 
     status = 1
 
@@ -28,13 +28,13 @@ class InvalidError(Error, ValueError):
 
 
 class OutOfMemoryError(Error, MemoryError):
-    """Memory, or a limit on memory."""
+    """There is not enough memory, or a limit on memory is reached."""
 
     status = 3
 
 
 class DeadlineError(Error, TimeoutError):
-    """A deadline passed."""
+    """A deadline passed, such as connect_timeout or step_timeout; the text names what did not arrive."""
 
     status = 4
 
@@ -46,13 +46,13 @@ class UnavailableError(Error, ConnectionError):
 
 
 class RefusedError(Error, ConnectionError):
-    """The peer said no and said why."""
+    """A pserver refused this trainer, and gave its reason."""
 
     status = 6
 
 
 class MismatchError(Error):
-    """Members of the job disagree."""
+    """Members of the job disagree; the text has what differs, and mostly both values."""
 
     status = 7
 
@@ -64,7 +64,7 @@ class ProtocolError(Error):
 
 
 class LostError(Error, ConnectionError):
-    """A member of the job has gone."""
+    """A member of the job, a pserver or a trainer, has gone."""
 
     status = 9
 
@@ -76,13 +76,13 @@ class AbortedError(Error):
 
 
 class ClosedError(Error):
-    """The session was closed."""
+    """The call was made after this program had closed or aborted the session."""
 
     status = 11
 
 
 class SystemCallError(Error, OSError):
-    """The operating system refused input or output."""
+    """The operating system refused input or output. The text has the reason; `errno` is None."""
 
     status = 12
 
@@ -94,13 +94,13 @@ class DataError(Error, ValueError):
 
 
 class DeniedError(Error, PermissionError):
-    """Not permitted."""
+    """It is not permitted. The text has the reason; `errno` is None."""
 
     status = 14
 
 
 class UnsupportedError(Error, NotImplementedError):
-    """Not built in, or not offered by this machine."""
+    """It is not built in, or not offered by this machine or by the binding."""
 
     status = 15
 
@@ -112,7 +112,7 @@ class InternalError(Error):
 
 
 class ForkedError(InvalidError):
-    """A session was used in a child that its process forked."""
+    """A session was used, or made, in a child of fork whose parent had one."""
 
 
 OF_STATUS: Dict[int, Type[Error]] = {

@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sessions, tensors and tables: what weft/weft.h and weft/sparse.h offer, for NumPy.
 
-One thread at a time may use a session and what is its, whichever thread that is: a call beside one of
-another thread is refused. Calls that wait let other threads run, and end with the exception of a
-signal's handler (KeyboardInterrupt) when one comes. A handler that runs inside such a call may raise;
-calls of the same session are refused there."""
+The rules that hold for every call, of threads, waiting and exceptions, are those of Session."""
 
 from __future__ import annotations
 
@@ -162,11 +159,12 @@ def _address(array: Array, what: str) -> int:
 
 
 class Tensor:
-    """A tensor of a session, with its two arrays in the memory that weft sends from.
+    """A tensor of a session, from weft.empty, with two arrays in the memory that weft sends from.
 
-    `param` holds the values, `grad` (none of a static tensor) what is pushed: float32 arrays of the
-    declared shape. Both are lent to weft from a push or pull until it is waited for. The first look
-    at an array of a session seals it: no tensor or table can be added after that. The arrays stay
+    `session`, `name` and `shape` are as declared. `param` holds the values, `grad` (none of a static
+    tensor) what is pushed: float32 arrays of that shape, zeroed at first. Both are lent to weft from a
+    push or pull until it is waited for: do not write to them, nor rely on `param`, until then. The first
+    look at an array of a session seals it: no tensor or table can be added after that. The arrays stay
     valid, with the last values, when the session is closed."""
 
     def __init__(self, session: "Session", name: str, shape: Tuple[int, ...], handle: int) -> None:
@@ -180,7 +178,7 @@ class Tensor:
 
     @property
     def param(self) -> Array:
-        """The values, float32 of the declared shape; the first look seals the session."""
+        """The values, float32 of the declared shape."""
         if self._param is None:
             self.session._seal()
         assert self._param is not None
@@ -188,7 +186,7 @@ class Tensor:
 
     @property
     def grad(self) -> Array:
-        """What push hands in; InvalidError of a static tensor, which has none."""
+        """What push sends, float32 of the declared shape. InvalidError: a static tensor has none."""
         if self._param is None:
             self.session._seal()
         if self._grad is None:
@@ -197,22 +195,25 @@ class Tensor:
 
     @property
     def state(self) -> List[Array]:
-        """The optimizer's, as Session.pull_state has it or, before the start, as Session.restore is to:
-        arrays like `param`. None without keep_state=1, of a static tensor, and of "sgd"."""
+        """The optimizer's arrays, each float32 of the declared shape: those of the last Session.pull_state
+        or, before the start, those with which Session.restore continues. Empty without keep_state=1, for a
+        static or reduced tensor, and for an optimizer that keeps nothing ("sgd")."""
         if self._param is None:
             self.session._seal()
         return list(self._state)
 
     def average(self) -> Array:
-        """A copy of the mean over the last steps' values; needs average_window, and Session.pull_state."""
+        """A copy of the mean of the values over the last steps, float32 of the declared shape, as of the
+        last Session.pull_state. InvalidError before that, and without average_window."""
         self.session._enter(self)
         out = np.empty(self.shape, np.float32)
         self.session._done(self.session._call.weft_tensor_average(self._handle, out.ctypes.data), self)
         return out
 
     def exact(self) -> Array:
-        """A copy of the values in the pservers' own precision, as of Session.pull_state; of use with a
-        dense_wire of 16 bits, where `param` is rounded."""
+        """A copy of the values in the pservers' own precision, float32 of the declared shape. With a
+        dense_wire of 16 bits, where `param` is rounded, they are those of the last Session.pull_state, zeros
+        before it, and InvalidError is raised without keep_state=1; otherwise they are those of `param`."""
         self.session._enter(self)
         address = self.session._call.weft_tensor_exact(self._handle)
         if address is None:
@@ -220,10 +221,15 @@ class Tensor:
         return _window(self, address, self.shape, writable=False).copy()
 
     def change(self, **numbers: float) -> None:
-        """Change numbers of this tensor's optimizer from the next step on, on all trainers alike:
-        learning_rate, momentum, dampening, nesterov, beta1, beta2, rho, epsilon, decay, clip, l1, and
-        updates, the steps that the optimizer has applied before the next one. Trainers that differ end
-        the job, with both values. Synchronous jobs only."""
+        """Change numbers of this tensor's optimizer from the next step on. Never blocks. All trainers make
+        the same changes; a difference ends the job in that step: MismatchError, with both values.
+
+        numbers  learning_rate, momentum, dampening, nesterov (0 or 1), beta1, beta2, rho, epsilon, decay,
+                 clip, l1; updates=N: the steps that the optimizer has applied before the next one
+
+        InvalidError: the optimizer has no such number, or not this value, and those that were given
+        before it are changed; a tensor is unanswered, this one is static or reduced, or the job is not
+        synchronous."""
         session = self.session._enter(self)
         session._seal()
         for name, value in numbers.items():
@@ -231,9 +237,14 @@ class Tensor:
             session._done(session._call.weft_tensor_change(self._handle, name.encode("utf-8"), number))
 
     def assign(self, array: int = 0) -> None:
-        """Replace the values (0) or array - 1 of `state` on the pservers in the next step: what trainer 0
-        has in `grad` then takes the place of it, and nothing is applied to this tensor. All trainers
-        call it, and push the tensor as in any step."""
+        """Replace an array of the tensor on the pservers in the next step by what trainer 0 pushes of it
+        then; the optimizer applies nothing to this tensor in that step. Never blocks. All trainers call
+        it, and push the tensor as in any step.
+
+        array  0: the values; 1 + i: state[i]
+
+        InvalidError: as `change`; the optimizer has no such array; with a dense_wire of 16 bits, or
+        average_window."""
         session = self.session._enter(self)
         session._seal()
         number = _whole("tensor %s, array" % self.name, array)
@@ -266,13 +277,14 @@ class Tensor:
 
 
 class Rows:
-    """The rows of a batch of keys, from Table.lookup or Table.prefetch.
+    """The rows of a batch of keys, from Table.lookup or Table.prefetch: `count` keys of `table` were asked
+    for, and `row_count` of them are different. The row of the i-th key is values[place[i]].
 
-    `values` is [number of different keys, dim], where the pservers' answers landed: nothing was
-    copied. Once the step of the batch was waited for or the next one was tried, or after Rows.free,
-    another batch may land in it; it can be read for as long as it is held, also when the session is
-    closed. Copy what has to last. `place[i]` is the row of the i-th key asked for, `keys[j]` the key
-    of row j: copies, of 4 and 8 bytes for each, taken at the first look."""
+    `values` is the memory where the pservers' answers landed: nothing was copied. `keys` and `place` are
+    copies, made at the first look. A batch ends with Rows.free or, once Table.update has pushed it, when
+    its step is waited for or the next one is tried; then all but `free` raises InvalidError, and another
+    batch may land in `values`. An array that is held can still be read, also when the session is closed.
+    Copy what has to last."""
 
     def __init__(self, table: "Table", handle: int, count: int) -> None:
         self.table = table
@@ -301,7 +313,7 @@ class Rows:
 
     @property
     def keys(self) -> Array:
-        """uint64 [row_count]: the key of each row."""
+        """uint64 [row_count], read-only: the key of each row."""
         handle = self._own()
         if self._keys is None:
             self._keys = self._copy(self.table.session._call.weft_rows_keys(handle), self.row_count, "<u8")
@@ -309,7 +321,7 @@ class Rows:
 
     @property
     def place(self) -> Array:
-        """uint32 [keys asked for]: the row of each."""
+        """uint32 [count], read-only: the row of each key that was asked for, in their order."""
         handle = self._own()
         if self._place is None:
             self._place = self._copy(self.table.session._call.weft_rows_place(handle), self.count, "<u4")
@@ -317,7 +329,7 @@ class Rows:
 
     @property
     def values(self) -> Array:
-        """float32 [row_count, dim], read-only; waits until they are here."""
+        """float32 [row_count, dim], read-only. Waits and raises as `wait`."""
         self.wait()
         shape = (self.row_count, self.table.dim)
         address = self.table.session._call.weft_rows_values(self._own())
@@ -327,11 +339,12 @@ class Rows:
 
     @property
     def in_order(self) -> bool:
-        """Whether row i is that of the i-th key asked for, so that `values` is what gather gives."""
+        """Whether row i is that of the i-th key that was asked for: `values` is then what gather returns."""
         return bool(self.table.session._call.weft_rows_in_order(self._own()))
 
     def gather(self) -> Array:
-        """A copy with one row for each key asked for, in that order; Table.stats counts it."""
+        """A copy, float32 [count, dim]: the row of each key that was asked for, in their order. Its bytes are
+        counted in copied_bytes of Table.stats. Waits and raises as `wait`."""
         self.wait()
         session, handle = self.table.session, self._own()
         out = np.empty((self.count, self.table.dim), np.float32)
@@ -339,7 +352,9 @@ class Rows:
         return out
 
     def wait(self) -> None:
-        """Until the rows are here."""
+        """Wait until the rows are here; returns at once if they are. InvalidError: with sparse_mode "sync"
+        the rows of a step that this trainer has begun, and not pushed, cannot arrive. After an exception of
+        a signal's handler it may be called again."""
         handle = self._own()
         if not self._ready:
             session = self.table.session
@@ -347,7 +362,8 @@ class Rows:
             self._ready = True
 
     def free(self) -> None:
-        """Give a batch back that is not pushed."""
+        """End a batch that will not be pushed, so that another can be fetched. A push is not undone, and a
+        batch that has ended stays as it is."""
         if self._handle is not None:
             self.table.session._enter()
             self.table.session._call.weft_rows_free(self._handle)
@@ -355,7 +371,8 @@ class Rows:
 
 
 class Table:
-    """Rows of `dim` values found by keys of 64 bits, on the pservers' sparse lanes."""
+    """Rows of `dim` float32 values found by keys of 64 bits, on the pservers' sparse lanes; from weft.table.
+    `session`, `name` and `dim` are as declared."""
 
     def __init__(self, session: "Session", name: str, dim: int, named: _settings.Named) -> None:
         self.session = session
@@ -378,10 +395,18 @@ class Table:
         return memory
 
     def prefetch(self, keys: Any, create: bool = True, in_order: bool = False) -> Rows:
-        """Begin to fetch the rows of keys, as they are once the step begun last is applied. At
-        most two batches of a table exist at a time. create: keys without a row get one. in_order:
-        rows lie in the order of the keys where they can (Rows.in_order), so that no gather is
-        needed: with one sparse lane, or keys grouped by key_lane."""
+        """Begin to fetch the rows of a batch of keys. Never blocks. They are as of the end of the step begun
+        last; with a sparse_mode other than "sync" they are those of the moment.
+
+        keys      whole numbers of any integer dtype, or a list, in one dimension; from 0 and below the
+                  table's vocabulary, if it has one; in any order, with any repetitions; copied
+        create    True, for training: keys without a row get one, if the table admits them. False: no row
+                  is created, and such keys return initial values
+        in_order  True: rows lie in the order in which keys first occur where they can (Rows.in_order), so
+                  that no gather is needed: with one sparse lane, or keys grouped by key_lane
+
+        AgainError: two batches of the table exist already. InvalidError: other keys, more of them than
+        the table's batch_keys_max, or before weft.start."""
         session = self.session._enter()
         array = np.ascontiguousarray(keys)
         if array.ndim == 1 and (array.dtype.kind == "O" or (array.dtype.kind == "f" and array is not keys)):
@@ -412,12 +437,13 @@ class Table:
         return Rows(self, handle.value, array.size)
 
     def key_lane(self, key: int) -> int:
-        """The sparse lane, over all pservers, that has a key."""
+        """The number of the sparse lane that has a key (0 to 2^64 - 1), counted from 0 over all pservers."""
         session = self.session._enter()
         return int(session._call.weft_table_key_lane(self._handle, _whole("table %s, key" % self.name, key)))
 
     def lookup(self, keys: Any, create: bool = True, in_order: bool = False) -> Rows:
-        """prefetch, and wait for it."""
+        """prefetch, and wait for the rows. keys, create and in_order are those of prefetch. It raises what
+        prefetch and Rows.wait raise, and ends the batch then."""
         rows = self.prefetch(keys, create, in_order)
         try:
             rows.wait()
@@ -427,8 +453,17 @@ class Table:
         return rows
 
     def update(self, rows: Rows, grad: Array, show: Any = None, click: Any = None) -> None:
-        """Hand in the gradients of a batch for the step begun last: [keys asked for, dim], in their
-        order; those of repeated keys are summed. show and click: [keys], for eviction by score."""
+        """Push the gradients of a batch for the step begun last. Never blocks. Once in a step, after
+        Rows.wait; a table that is not pushed when the step is waited for counts as pushed without rows.
+
+        rows   of this table; they end when the step is waited for
+        grad   float32 [rows.count, dim], C-contiguous, in the order of the keys that were asked for; those
+               of repeated keys are summed; it is the caller's again at the return
+        show   float32 [rows.count], for tables with evict_score_least; None: 1 each
+        click  likewise; None: 0 each
+
+        InvalidError, and nothing has changed: dtype, shape or layout; no step has begun, the table is
+        pushed already, the rows were not waited for or are another table's."""
         handle = rows._own()
         session = self.session
         what = "table %s, gradient" % self.name
@@ -447,13 +482,27 @@ class Table:
         session._pushed_rows.append(rows)
 
     def stats(self) -> Dict[str, Any]:
-        """What this trainer has sent and got of the table."""
+        """What this trainer has sent and received of the table since the start: the fields of struct
+        weft_table_stats by name. Never blocks."""
         session = self.session._enter()
         return session._read_struct("weft_table_stats", session._call.weft_table_stats, self._handle)
 
 
 class Session:
-    """A trainer's part in a job. See weft.init for the settings."""
+    """A trainer's part in a job. `log` and settings: see weft.init. In a with statement it is closed at the
+    end, or aborted by an exception. `trainer_count` is that of weft.init.
+
+    One thread at a time may call a session, its tensors, tables and rows, whichever thread that is. Where
+    a docstring says that a call waits, other threads run meanwhile; it ends with the exception of a
+    signal's handler (KeyboardInterrupt). After wait, pull, exchange and those of Rows the session can wait
+    again; after others it can only be closed. In the handler itself all calls of the session are refused.
+
+    Any call may raise, and the job goes on:
+    InvalidError  an argument or the order of calls is wrong, or another thread is in a call
+    ClosedError   after close or abort
+    ForkedError   in a child of fork, which can have no session of its own either
+    When the job is over, calls that push or wait raise the first cause, each of them again: LostError,
+    DeadlineError, MismatchError, DataError, AbortedError and others of weft.errors."""
 
     def __init__(self, log: Optional[Callable[[str, str], None]] = None, **settings: Any) -> None:
         self._api = _abi.api()
@@ -635,7 +684,7 @@ class Session:
         reduce: bool = False,
         **settings: Any,
     ) -> Tensor:
-        """Declare a tensor; see weft.empty."""
+        """Declare a tensor: see weft.empty."""
         self._enter()
         name = name if name is not None else "tensor_%d" % len(self._tensors)
         if not isinstance(name, str) or "\0" in name:
@@ -667,7 +716,7 @@ class Session:
         return tensor
 
     def table(self, name: str, dim: int, **settings: Any) -> Table:
-        """Declare a table; see weft.table."""
+        """Declare a table: see weft.table."""
         self._enter()
         if not isinstance(name, str) or "\0" in name:
             raise InvalidError("table %r: its name has to be text without a byte of 0" % (name,))
@@ -695,27 +744,38 @@ class Session:
         table._handle = handle.value
 
     def restore(self, step: int, samples: int) -> None:
-        """Trainer 0, before start: `param` and `state` of its tensors are those of a job that had applied
-        so many steps over so many samples; it goes on from there. Needs keep_state=1."""
+        """Continue a job whose values the caller has put into `param` and `state` of all tensors. Called by
+        trainer 0 alone, before start.
+
+        step     steps that the job had applied
+        samples  samples of all trainers in them
+
+        InvalidError: on another trainer, after start, or without keep_state=1 if the optimizer has state
+        and step is above 0."""
         self._seal()
         number, seen = _whole("step", step), _whole("samples", samples)
         self._done(self._call.weft_session_restore(self._handle, number, seen))
 
     def load(self, folder: Any) -> None:
-        """Continue the job of a saved pass, or of the last one in a folder: values, state, rows, steps and
-        samples. All trainers call it before start; trainer 0 reads. It needs keep_state=1."""
+        """Continue the job of a saved pass: values, state, rows, steps and samples. All trainers call it
+        before start, which distributes them; trainer 0 reads, and needs keep_state=1.
+
+        folder  path of a saved pass, or of a folder of passes, of which the last one counts
+
+        DataError: what is missing, damaged or different; MismatchError: another optimizer;
+        SystemCallError: file and reason. Arrays may have been written to then."""
         self._seal()
         self._done(self._call.weft_session_load(self._handle, os.fsencode(folder)))
 
     def start(self) -> None:
-        """Connect, agree with all members, and take trainer 0's values."""
+        """Connect, agree on the job, and get trainer 0's values: see weft.start."""
         self._seal()
         self._wait_once("start", self._call.weft_session_start, self._handle)
 
     # Steps.
 
     def step(self, samples: int, cost: float = 0.0) -> None:
-        """Begin the next step: this trainer's share of it has so many samples."""
+        """Begin the next step: see weft.step."""
         self._enter()
         number, paid = _whole("samples", samples), _number("cost", cost)
         status = self._call.weft_step(self._handle, number, paid)
@@ -725,7 +785,7 @@ class Session:
         self._lent.clear()
 
     def push(self, tensor: Union[Tensor, Array], grad: Optional[Array] = None) -> None:
-        """Hand in a tensor's gradient for the step begun last; see weft.push."""
+        """Push a tensor's gradient for the step begun last: see weft.push."""
         if not isinstance(tensor, Tensor) or tensor.session is not self:
             tensor = self._tensor(tensor)
         if self._dead is not None or self._waiter is not None:
@@ -750,8 +810,7 @@ class Session:
             self._copied += own.nbytes
 
     def pull(self, tensor: Union[Tensor, Array, None] = None, out: Optional[Array] = None) -> None:
-        """Fetch current values of one tensor, or of all, into their arrays; `out`: another array
-        that gets a copy. Waits."""
+        """Fetch the current values of a tensor, or of all: see weft.pull. Waits."""
         if tensor is None:
             if out is not None:
                 raise InvalidError("pull: out needs the tensor that it is a copy of, as in pull(tensor, out)")
@@ -768,7 +827,7 @@ class Session:
             self._copied += out.nbytes
 
     def wait(self, tensor: Union[Tensor, Array, None] = None) -> None:
-        """Until the push or pull of a tensor, or all that is under way, is answered."""
+        """Wait until the push or pull of a tensor, or all that is under way, is answered: see weft.wait."""
         if tensor is not None and (not isinstance(tensor, Tensor) or tensor.session is not self):
             tensor = self._tensor(tensor)
         if self._dead is not None or self._waiter is not None:
@@ -792,7 +851,7 @@ class Session:
         self._pushed_rows.clear()
 
     def exchange(self, samples: int = 1, cost: float = 0.0) -> None:
-        """step, push of every tensor, wait."""
+        """step, push of every tensor that is not static, and wait: see weft.exchange."""
         self._enter()
         number, paid = _whole("samples", samples), _number("cost", cost)
         status = self._waiting(self._call.weft_exchange, self._handle, number, paid)
@@ -805,19 +864,19 @@ class Session:
         self._lent.clear()
 
     def pass_end(self) -> None:
-        """End this trainer's pass, and wait until every trainer has ended it."""
+        """End this trainer's pass, and wait until every trainer has ended it: see weft.pass_end."""
         self._enter()
         self._wait_once("pass_end", self._call.weft_pass_end, self._handle)
         self._forget_rows()
         self._lent.clear()
 
     def barrier(self) -> None:
-        """Wait until every trainer has come here."""
+        """Wait until every trainer has called barrier."""
         self._enter()
         self._wait_once("barrier", self._call.weft_barrier, self._handle)
 
     def reduce(self, values: Any) -> Array:
-        """The sum over all trainers of up to 256 numbers, the same bits everywhere."""
+        """The sum of up to 256 numbers over all trainers: see weft.reduce. Waits."""
         self._enter()
         given = np.asarray(values)
         if given.dtype.kind not in "biuf":
@@ -827,7 +886,7 @@ class Session:
         return total
 
     def all_reduce(self, array: Array, op: str = "sum") -> None:
-        """Sum an array over all trainers, in place; see weft.all_reduce."""
+        """Sum an array over all trainers, in place: see weft.all_reduce. Waits."""
         kind = None
         if (type(array) is _ndarray or _reduction.is_plain(array)) and array.flags.carray:
             kind = self._element_types.get(array.dtype)
@@ -850,15 +909,21 @@ class Session:
             self._stopped_once("all_reduce", status)
 
     def pull_state(self) -> None:
-        """Fetch values and the optimizer's state of every tensor, to save them: between pass_end and the
-        next step. Needs keep_state=1."""
+        """Fetch `param` and `state` of every tensor, to save them. Waits. Called between pass_end and the
+        next step; in a synchronous job between any two steps. InvalidError: without keep_state=1, or while
+        a push is unanswered."""
         self._enter()
         self._wait_once("pull_state", self._call.weft_pull_state, self._handle)
 
     def save(self, folder: Any) -> None:
-        """Save all tensors and tables with the optimizer's state as the next pass in a folder: a folder
-        pass-00000 of the kind that `weft train --save_dir` writes. All trainers call it together, between
-        pass_end and the next step; trainer 0 writes. It needs keep_state=1."""
+        """Save all tensors and tables with the optimizer's state as a pass: a folder pass-00000, numbered by
+        the passes that have ended, of the kind that `weft train --save_dir` writes. All trainers call it
+        together, between pass_end and the next step, and wait; trainer 0 writes, and needs keep_state=1.
+
+        folder  path of the folder of passes, which is created if its parent exists
+
+        InvalidError: in a step, or without keep_state=1. SystemCallError and others: trainer 0 could not
+        save; its text has path and reason, and the job can go on."""
         self._enter()
         self._wait_once("save", self._call.weft_session_save, self._handle, os.fsencode(folder))
 
@@ -866,13 +931,14 @@ class Session:
 
     @property
     def steps(self) -> int:
-        """Steps begun so far."""
+        """Steps begun so far, those of the job that it continues included."""
         self._enter()
         return int(self._call.weft_steps(self._handle))
 
     def samples(self) -> int:
-        """Samples of all trainers in the steps so far, for saving between two steps of a synchronous
-        job."""
+        """Samples of all trainers in the steps so far, those of the job that it continues included: what
+        `restore` has to be given. Waits. InvalidError: in the middle of a step, while other trainers go on
+        without this one, or the job is not synchronous."""
         self._enter()
         out = ctypes.c_uint64()
         self._wait_once("samples", self._call.weft_samples, self._handle, ctypes.byref(out))
@@ -880,20 +946,21 @@ class Session:
 
     @property
     def trainer_id(self) -> int:
-        """This trainer's number."""
+        """This trainer's number, from 0. Also after close."""
         return self._trainer_id
 
     @property
     def num_gradient_servers(self) -> int:
-        """The number of trainers of the job."""
+        """The number of trainers of the job. Also after close."""
         return self._trainers
 
     def setting(self, name: str) -> str:
-        """A setting of the session, by its name, as a text: setting("connect_timeout") is "5s"."""
+        """The value of a setting, by its `name` in weft_settings_set, as a text: setting("connect_timeout")
+        is "5s". Also after close. InvalidError: there is no such setting; the text names the nearest."""
         return self._named.get(name)
 
     def digest(self) -> int:
-        """64 bits over every parameter byte: the same on all trainers after a pass."""
+        """64 bits over every byte of every `param`: see weft.digest. Seals the session."""
         self._enter()
         out = ctypes.c_uint64()
         self._seal()
@@ -901,16 +968,18 @@ class Session:
         return out.value
 
     def stats(self) -> Dict[str, Any]:
-        """The library's counters, and `copied_bytes`: what was copied between weft's arrays and
-        others because a call was given an array that is not weft's."""
+        """Counters since the start: the fields of struct weft_session_stats by name, and `copied_bytes`: what
+        was copied between weft's arrays and others because a call was given an array that is not weft's.
+        Never waits for a pserver. Also after the job has failed, until close."""
         self._enter()
         found = self._read_struct("weft_session_stats", self._call.weft_session_stats, self._handle)
         found["copied_bytes"] = self._copied
         return found
 
     def trainer_stats(self, trainer_id: int) -> Dict[str, Any]:
-        """What the lanes know of a trainer, any of the job: struct weft_trainer_stats. Times need
-        pservers with a stats_period. Best after pass_end."""
+        """What the pservers have counted about a trainer of the job: the fields of struct weft_trainer_stats
+        by name, times in nanoseconds, which are 0 unless the pservers have a stats_period. Waits; best after
+        pass_end. InvalidError: trainer_id is not below num_gradient_servers."""
         self._enter()
         number = _whole("trainer_id", trainer_id)
         if number >= self.num_gradient_servers:
@@ -927,14 +996,18 @@ class Session:
     # The end.
 
     def close(self) -> None:
-        """Leave the job in good order. A session in the middle of a step ends it for everybody.
-        Closing again does nothing."""
+        """Leave the job in good order, and wait for the pservers' answers, at most reconnect_timeout. In the
+        middle of a step it ends the job for all members. Arrays stay readable. Closing again does nothing.
+        Raises why the job did not end in good order: its first cause, or LostError if only the answer to a
+        finished job is missing. The session is closed all the same, unless another thread is in a call of
+        it: InvalidError."""
         status = self._end("the session was closed", self._call.weft_session_close)
         self._raise_caught()
         self._done(status)
 
     def abort(self, reason: str) -> None:
-        """End the job for everybody; all members show the reason as the first cause."""
+        """End the job for all members, which show the text `reason` as the first cause, and close the
+        session. After close it does nothing. InvalidError: another thread is in a call."""
         text = reason.encode("utf-8", "replace")
         abort = self._call.weft_session_abort
         self._end("the session was aborted: " + reason, abort, AbortedError.status, text)
@@ -1083,10 +1156,12 @@ def _at_exit() -> None:
 
 
 def stopped(number: int, frame: Optional[FrameType] = None) -> NoReturn:
-    """A handler for signals that end the program: the others are told by which it was stopped.
+    """A handler for signals that end the program: the other members' first cause is then "trainer 1 (host
+    nodea, pid 12) was stopped by SIGTERM". `number` and `frame` are those of a handler.
 
     signal.signal(signal.SIGTERM, weft.stopped)
-    """
+
+    Raises SystemExit with the status 128 + number."""
     for session in list(_sessions):
         session._stop(number)
     raise SystemExit(128 + number)
