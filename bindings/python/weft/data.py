@@ -7,15 +7,17 @@
     for sample in mine(): ...
 
 A `reader` is a function without arguments that returns an iterator over samples. Every sample is
-written once and read by one trainer; the original's first file had one too many, and its recordio
-reader went on behind a damaged chunk.
+written once and read by one trainer. (The original wrote a sample too many to the first file, and its
+recordio reader went on after a damaged chunk.)
 
 The default loader is pickle's. A pickle runs what its author put into it: load none from somebody
 you do not trust, and give another loader and dumper (json, numpy) where files travel. Files appear
 under their names when all of them are whole, and replace others only with force=True, which also
 removes what is left of an older set of the same name.
 docs/data.md has the rules by which files are named and belong to trainers, and the command `weft
-data`, which has the same."""
+data`, which has the same. Any thread may call these functions. What a reader or dumper raises passes
+through, as does OSError of a file; of a loader weft.Error, OSError and MemoryError, and the rest becomes
+DataError with the file's name."""
 
 from __future__ import annotations
 
@@ -171,15 +173,19 @@ def split(
     mode: str = "wb",
     force: bool = False,
 ) -> List[str]:
-    """Write the samples of a reader to files of `line_count` samples each; the last may have fewer.
+    """Write the samples of a reader to files.
 
-    suffix  path of the files, with one %d in its last part for their numbers from 0; the folder in front
-            of that is made if it does not exist
-    dumper  called as dumper(list of samples, file)
-    mode    of open(): "w" for dumpers that write text, such as json.dump
-    force   replace files that exist, and remove those that follow them by number
+    reader      function without arguments that returns the samples
+    line_count  samples in a file, at least 1; the last may have fewer
+    suffix      path of the files, with one %d in its last part for their numbers from 0; the folder in
+                front of that is made if it does not exist, but not the folder that this one is in
+    dumper      called as dumper(list of samples, file)
+    mode        of open(): "w" for dumpers that write text, such as json.dump
+    force       replace files that exist, and remove those that follow them by number
 
-    Returns the paths. cluster_files_reader reads them, with a loader that fits."""
+    Returns the paths, none if there are no samples. cluster_files_reader reads them, with a loader that
+    fits. FileExistsError: a file exists, without force; InvalidError: suffix or line_count, or the dumper
+    does not fit the mode; TypeError: dumper is no function."""
     _refuse_not_callable(dumper=dumper)
     try:
         distinct = suffix % 0 != suffix % 1 and os.path.dirname(suffix % 0) == os.path.dirname(suffix % 1)
@@ -220,13 +226,17 @@ def cluster_files_reader(
 
     files_pattern  files, folders, patterns and list files (NAME.list) with commas between them, as of
                    --data, or a list of such
+    trainer_count  number of trainers
+    trainer_id     the trainer whose files are read, 0 .. trainer_count - 1
     loader         called as loader(file); returns the samples of a file. A file that is packed with
-                   gzip, by its first bytes, is unpacked; zstd is not (weft.UnsupportedError).
+                   gzip, by its first bytes, is unpacked
     mode           of open(): "r" for loaders that read text, such as json.load
 
     Files whose names end in numbers (train-00003.pickle, part-00003-of-00010) belong to the trainer
-    number modulo trainer_count; others by their places among the sorted names. A trainer without a
-    file is an error (DataError), when the reader is called."""
+    number modulo trainer_count; others by their places among the sorted names.
+    TypeError: loader is no function. When the samples are read, InvalidError: trainer_id; DataError: no
+    such file, none for this trainer, one that is missing in a set or damaged, or what the loader raised;
+    UnsupportedError: a file packed with zstd."""
     _refuse_not_callable(loader=loader)
 
     def reader() -> Iterator[Any]:
@@ -274,10 +284,13 @@ def convert(
     force: bool = False,
     num_shards: Optional[int] = None,
 ) -> List[str]:
-    """Write the samples of a reader to RecordIO files: of `line_count` records each, of which the last may
-    have fewer, or to `num_shards` files, one sample to each in turn.
+    """Write the samples of a reader to RecordIO files. Give one of line_count and num_shards.
 
-    output_path   folder, which is made if it does not exist
+    output_path   folder, which is made if it does not exist, but not the folder that it is in
+    reader        function without arguments that returns the samples
+    line_count    records in a file, at least 1; the last may have fewer. None: see num_shards
+    num_shards    number of files, at least 1: one sample goes to each in turn, so that there have to be
+                  as many. None: see line_count
     name_prefix   the files are called PREFIX-00000-of-00010 and so on
     dumper        called as dumper(sample); returns the bytes of a record
     compressor    "snappy" (needs libsnappy), "gzip" or "none"
@@ -286,7 +299,9 @@ def convert(
     force         replace files that exist, and remove sets of the same PREFIX with another number of
                   files
 
-    Returns the paths. recordio_reader and `weft data` read them."""
+    Returns the paths. recordio_reader and `weft data` read them. FileExistsError: a set of this PREFIX
+    exists, without force; InvalidError: an argument, or a dumper that returns no bytes; UnsupportedError:
+    libsnappy is not installed; TypeError: dumper is no function."""
     _refuse_not_callable(dumper=dumper)
     chance = random.Random(shuffle_seed)
     count = 0
@@ -328,13 +343,15 @@ def recordio_reader(
 ) -> Reader:
     """A reader of the records in RecordIO files, those of the original's tools too.
 
-    paths       files, folders, patterns and list files (NAME.list) with commas between them, as of
-                --data, or a list of such
-    loader      called as loader(record); returns a sample. None: the samples are the bytes.
-                pickle.loads reads what convert() writes unless it was given another dumper.
+    paths          files, folders, patterns and list files (NAME.list) with commas between them, as of
+                   --data, or a list of such
+    trainer_count  number of trainers
+    trainer_id     the trainer whose files are read, as of cluster_files_reader: all, if there is one
+    loader         called as loader(record); returns a sample. None: the samples are the bytes.
+                   pickle.loads reads what convert() writes unless it was given another dumper.
 
-    Which files are a trainer's: cluster_files_reader. A chunk that is damaged or truncated is an error
-    (DataError) with the file and the byte at which it begins."""
+    It raises what cluster_files_reader does. DataError names the file and the byte at which a damaged or
+    truncated chunk begins. UnsupportedError: a chunk of snappy, and libsnappy is not installed."""
     if loader is not None:
         _refuse_not_callable(loader=loader)
 

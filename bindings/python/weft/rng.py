@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The chance of `weft train`: with it a Python trainer begins with the same values and goes through
-the same rows in the same order, so that it can stand in for one. Everybody else has NumPy's.
+"""The random numbers of `weft train`: with them a Python trainer begins with the same values and goes
+through the same rows in the same order, so that it can take the place of one. For everything else there
+is numpy.random.
 
 xoshiro256** seeded by splitmix64 (Blackman and Vigna, "Scrambled linear pseudorandom number
 generators", 2021), as in base/rng.c."""
@@ -28,7 +29,8 @@ def _rotate_left(value: int, bits: int) -> int:
 
 
 class Rng:
-    """One stream of a seed."""
+    """A sequence of random numbers: that of the stream `stream` of a seed, both whole numbers from 0 to
+    2^64 - 1. It belongs to one thread."""
 
     def __init__(self, seed: int, stream: int = 0) -> None:
         state = _splitmix64(seed)[1] ^ stream
@@ -39,7 +41,7 @@ class Rng:
         self._s = words
 
     def u64(self) -> int:
-        """64 random bits."""
+        """The next 64 random bits, as a number from 0 to 2^64 - 1."""
         s = self._s
         result = (_rotate_left((s[1] * 5) & _MASK, 7) * 9) & _MASK
         t = (s[1] << 17) & _MASK
@@ -52,7 +54,7 @@ class Rng:
         return result
 
     def below(self, bound: int) -> int:
-        """Uniform in 0 .. bound - 1."""
+        """A whole number from 0 to bound - 1, all equally likely; bound is from 1 to 2^64."""
         surplus = (1 << 64) % bound
         value = self.u64()
         while value < surplus:
@@ -60,14 +62,16 @@ class Rng:
         return value % bound
 
     def uniform(self, limit: float, shape: Tuple[int, ...]) -> npt.NDArray[Any]:
-        """float32 between -limit and limit."""
+        """A float32 array of the shape, a tuple of whole numbers, with values between -limit and limit."""
         count = int(np.prod(shape))
         values = [(2.0 * ((self.u64() >> 11) * 2.0**-53) - 1.0) * limit for _ in range(count)]
         return np.array(values, dtype=np.float32).reshape(shape)
 
 
 def order_of_rows(seed: int, pass_number: int, trainer: int, trainers: int, rows: int) -> npt.NDArray[Any]:
-    """The rows of one trainer (trainer, trainer + trainers, ...) in the order of a pass."""
+    """The rows of one trainer (trainer, trainer + trainers, ... of 0 .. rows - 1) in the order of a pass, as
+    int64 [rows of the trainer]. seed is that of the job; pass_number counts from 0, trainer from 0 to
+    trainers - 1."""
     count = rows // trainers + (trainer < rows % trainers)
     rng = Rng(seed, ((pass_number + 1) << 32) | trainer)
     index = list(range(count))
