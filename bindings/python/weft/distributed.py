@@ -8,9 +8,11 @@
     ...
     dist.destroy_process_group()
 
-Where no pservers are named, rank 0 starts one, which ends with the group. CPU tensors;
-all operations are done when they return, whatever async_op says. Sums have the bits of adding the
-ranks' tensors in the order of their ranks. What there is not is refused by name."""
+Where no pservers are named, rank 0 starts one, which ends with the group. Tensors are on the CPU. All
+operations are done when they return, whatever async_op says. Sums have the bits of adding the ranks'
+tensors in the order of their ranks. The timeout of init_process_group is the
+connect_timeout and step_timeout of the group's session, unless the environment has them. Operations that
+weft does not have are refused by name."""
 
 from __future__ import annotations
 
@@ -89,6 +91,7 @@ def _refused(name: str, instead: str) -> Callable[..., NoReturn]:
     def refuse(*_: Any, **__: Any) -> NoReturn:
         raise UnsupportedError("%s: backend weft does not have it; %s" % (name, instead))
 
+    refuse.__doc__ = "UnsupportedError: %s." % instead
     return refuse
 
 
@@ -110,7 +113,13 @@ def _bytes(tensor: torch.Tensor) -> int:
 
 
 class ProcessGroupWeft(ProcessGroup):  # type: ignore[misc]
-    """What torch.distributed calls, one method for each operation. One thread at a time."""
+    """What torch.distributed calls, one method for each operation of its functions. All ranks call the same
+    operations in the same order; each waits until it is done, and returns a Work that is done. `opts` is
+    that of the function, such as AllreduceOptions.
+
+    One thread at a time; the rules of weft.Session hold. InvalidError: a tensor is not strided on the CPU,
+    or does not fit the others; UnsupportedError: an operation, its ReduceOp or a dtype that weft does not
+    have. Nothing has been sent then. MismatchError and others: the ranks differ, and the job is over."""
 
     def __init__(self, rank: int, size: int, job: _Job) -> None:
         super().__init__(rank, size)
@@ -119,20 +128,26 @@ class ProcessGroupWeft(ProcessGroup):  # type: ignore[misc]
         self._session: Session = job.session
 
     def getBackendName(self) -> str:
+        """The name for init_process_group."""
         return "weft"
 
-    # Operations with arithmetic.
+    # Operations with arithmetic: SUM and, of floating point, AVG.
 
     def allreduce(self, tensors: List[torch.Tensor], opts: Any = None) -> Work:
+        """Sum the one tensor of the list `tensors` over all ranks, in place; the dtypes are those of
+        weft.torch.all_reduce."""
         self._sum("all_reduce", _one("all_reduce", tensors), opts)
         return _done(tensors)
 
     def allreduce_coalesced(self, tensors: List[torch.Tensor], opts: Any = None) -> Work:
+        """Sum each tensor of the list `tensors` over all ranks, in place, one after the other."""
         for tensor in tensors:
             self._sum("all_reduce_coalesced", tensor, opts)
         return _done(tensors)
 
     def reduce_scatter(self, outputs: List[torch.Tensor], inputs: List[List[torch.Tensor]], opts: Any = None) -> Work:
+        """Sum the list inputs[0], a tensor for each rank, over all ranks; outputs[0], of the same shape and
+        dtype, gets the sum of this rank's."""
         output, parts = _one("reduce_scatter", outputs), _one("reduce_scatter", inputs)
         self._check_parts("reduce_scatter", output, parts)
         whole = torch.stack([part.detach() for part in parts])
@@ -171,6 +186,7 @@ class ProcessGroupWeft(ProcessGroup):  # type: ignore[misc]
     # Operations that move bits, whatever they mean.
 
     def broadcast(self, tensors: List[torch.Tensor], opts: Any) -> Work:
+        """The one tensor of the list `tensors`, of any dtype, gets the bits that it has on opts.rootRank."""
         tensor = _one("broadcast", tensors)
         _tensors.check("broadcast", tensor)
         if not 0 <= opts.rootRank < self.size():
@@ -183,6 +199,8 @@ class ProcessGroupWeft(ProcessGroup):  # type: ignore[misc]
         return _done(tensors)
 
     def allgather(self, outputs: List[List[torch.Tensor]], inputs: List[torch.Tensor], opts: Any = None) -> Work:
+        """The list outputs[0], a tensor for each rank, gets the bits of inputs[0] of each rank, in their
+        order; all have the same shape and dtype, which may be any."""
         parts, given = _one("all_gather", outputs), _one("all_gather", inputs)
         self._check_parts("all_gather", given, parts)
         whole = torch.empty((self.size(),) + tuple(given.shape), dtype=given.dtype)
@@ -200,6 +218,7 @@ class ProcessGroupWeft(ProcessGroup):  # type: ignore[misc]
         return _done([output])
 
     def barrier(self, opts: Any = None) -> Work:
+        """Wait until every rank has called barrier."""
         self._session.barrier()
         return _done([])
 

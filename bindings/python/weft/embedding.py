@@ -21,6 +21,8 @@ import torch
 from weft.errors import ClosedError, InvalidError, UnsupportedError
 from weft.session import Array, Rows, Session, Table
 
+__all__ = ["Embedding", "EmbeddingBag", "lookahead"]
+
 _END = object()
 _numbers = itertools.count()
 
@@ -341,7 +343,7 @@ class _Module(torch.nn.Module):
         return torch.cat((values, torch.zeros(1, self.table.dim))), torch.from_numpy(place)
 
     def get_extra_state(self) -> Dict[str, Any]:
-        """In state_dict: which rows they are, and of which step. They are saved where they are."""
+        """For state_dict: the table's name, dim and step. The rows themselves stay on the pservers."""
         embeddings = embeddings_of(self.table.session)
         assert embeddings is not None
         try:
@@ -351,6 +353,8 @@ class _Module(torch.nn.Module):
         return {"table": self.table.name, "dim": self.table.dim, "steps": steps}
 
     def set_extra_state(self, state: Any) -> None:
+        """For load_state_dict. UnsupportedError unless `state` is what get_extra_state returns now: the rows
+        would be those of another step or table."""
         now = self.get_extra_state()
         if state != now:
             raise UnsupportedError(
@@ -367,24 +371,33 @@ class _Module(torch.nn.Module):
         )
 
     def extra_repr(self) -> str:
+        """For repr: the table and its dim."""
         padding = "" if self.padding_idx is None else ", padding_idx=%d" % self.padding_idx
         return "%s, %d%s" % (self.table.name, self.table.dim, padding)
 
 
 class Embedding(_Module):
-    """torch.nn.Embedding with the rows of a table: int64 indices of any shape [...] are keys, and the
-    result is float32 [..., dim].
+    """torch.nn.Embedding with the rows of a table.
+
+    table        of weft.table; modules may share one. Rows have embedding_dim = table.dim values
+    padding_idx  the key, at least 0, that gives zeros and has no row; None: no key does
 
     In training with gradients keys without a row get one, and the gradients of the step are pushed by
     optimizer.step() of weft.torch.DistributedOptimizer. After eval(), and under torch.no_grad(), rows
-    are looked up, none is created, and the result requires no gradient. Indices that are padding_idx
-    give zeros and have no row. The rows are no parameters of the module: the table's optimizer applies
-    their gradients, and clip_grad_norm_ and others do not see them."""
+    are looked up, none is created, and the result requires no gradient. The rows are no parameters of
+    the module: the table's optimizer applies their gradients, and clip_grad_norm_ and others do not see
+    them. The module cannot be copied or pickled: UnsupportedError."""
 
     def __init__(self, table: Table, padding_idx: Optional[int] = None) -> None:
         super().__init__(table, padding_idx)
 
     def forward(self, indices: torch.Tensor) -> torch.Tensor:
+        """The row of each key, float32 [..., dim], of `indices`, int64 or int32 [...] on the CPU, at least 0.
+        Waits for the rows.
+
+        InvalidError: other indices; in training, no optimizer that would push the gradients, before
+        broadcast_parameters, or keys that lookahead was not given; a step has begun that optimizer.step()
+        has not ended. And what Table.lookup raises."""
         values, place = self._rows(indices)
         if place is not None:
             values = torch.nn.functional.embedding(place, values, len(values) - 1)
@@ -392,10 +405,12 @@ class Embedding(_Module):
 
 
 class EmbeddingBag(_Module):
-    """torch.nn.EmbeddingBag with the rows of a table: the sum, mean or maximum of the rows of each bag,
-    float32 [bags, dim]. Bags are the rows of int64 indices [bags, keys], or begin at `offsets` of
-    indices [keys]; an empty one gives zeros. per_sample_weights, of the shape of the indices, need
-    mode="sum" and may require a gradient. What else there is to know: Embedding."""
+    """torch.nn.EmbeddingBag with the rows of a table: the sum, mean or maximum of the rows of each bag.
+
+    table                as of Embedding, whose other rules hold too
+    mode                 "sum", "mean" or "max"
+    include_last_offset  True: `offsets` of forward end with the number of indices
+    padding_idx          the key that counts in no bag and has no row; None: no key does"""
 
     def __init__(
         self,
@@ -416,6 +431,16 @@ class EmbeddingBag(_Module):
         offsets: Optional[torch.Tensor] = None,
         per_sample_weights: Optional[torch.Tensor] = None,
     ) -> torch.Tensor:
+        """The sum, mean or maximum of each bag, float32 [bags, dim]; an empty bag gives zeros. Waits.
+
+        indices             int64 or int32 keys: [bags, keys of each], or all keys [keys] with offsets
+        offsets             where each bag begins in indices: int64 or int32 [bags], with
+                            include_last_offset [bags + 1]; None: the bags are the rows of indices
+        per_sample_weights  float32 in the shape of indices, which may require a gradient; only with
+                            mode="sum"; None: 1 each
+
+        Raises as Embedding.forward; ValueError and others of torch.nn.functional.embedding_bag for
+        shapes that do not fit."""
         values, place = self._rows(indices)
         padding = None if place is None else len(values) - 1
         place = torch.arange(len(values)) if place is None else place
@@ -430,6 +455,7 @@ class EmbeddingBag(_Module):
         )
 
     def extra_repr(self) -> str:
+        """For repr: the table, its dim and the mode."""
         return "%s, mode=%s" % (super().extra_repr(), self.mode)
 
 
@@ -486,10 +512,14 @@ def _check_step(table: Table) -> None:
 
 
 def lookahead(loader: Iterable[Any], keys_of: Mapping[Any, Callable[[Any], Any]]) -> _LookAhead:
-    """The batches of a loader, whose rows come while the step before them computes.
+    """The batches of a loader, whose rows are fetched while the step before computes.
 
-    keys_of: for each weft.torch.Embedding or EmbeddingBag a function of a batch that returns all
-    indices of it that the module will be given, of any shape. Each batch has to have its step. A batch
-    is taken from the loader one earlier than without. With a synchronous sparse_mode the results have
-    the same bits; with others the rows are those at the beginning of the step before."""
+    loader   iterable of batches; before a batch is returned, the one after it is asked for
+    keys_of  for each weft.torch.Embedding or EmbeddingBag a function of a batch that returns all indices
+             that the module will be given with it, int64 or int32 of any shape
+
+    Returns an iterable, each pass over which is one over the loader; len() is the loader's. Each batch has
+    to have its step. With sparse_mode "sync" the results have the same bits as without lookahead; with
+    others the rows are those at the beginning of the step before. InvalidError: another module; in the
+    loop, a batch before the step of the last one has ended, or a key that the function did not name."""
     return _LookAhead(loader, keys_of)

@@ -21,7 +21,10 @@ or under DistributedDataParallel:
 CPU tensors of float32; at the workers float64, bfloat16 and float16, too. What the workers get is
 the mean over trainers of what each has: exactly ((g0 + g1) + g2) + ... in float32 (or the other
 type), from trainer 0 to the last, divided by their number; NaN and Inf pass. The pservers keep no
-parameters then, and what the optimizer keeps is the trainers' own."""
+parameters then, and what the optimizer keeps is the trainers' own.
+
+Everything here uses the session of weft.init, whose rules for threads, waiting and exceptions hold
+(weft.Session); before weft.init it raises InvalidError."""
 
 from __future__ import annotations
 
@@ -37,12 +40,12 @@ from weft.torch._optimizer import DistributedOptimizer
 
 
 def rank() -> int:
-    """This trainer's number."""
+    """This trainer's number, from 0."""
     return weft.trainer_id()
 
 
 def size() -> int:
-    """The number of trainers."""
+    """The number of trainers of the job."""
     return weft.num_gradient_servers()
 
 
@@ -50,7 +53,7 @@ def all_reduce(tensor: torch.Tensor, op: str = "sum") -> None:
     """Sum a tensor over all trainers, in place: weft.all_reduce for tensors on the CPU. Waits.
 
     tensor  of any shape, contiguous or in channels_last (which is copied, so that trainers may differ
-            in this); float32, float64, float16, bfloat16, int32 or int64. Autograd sees nothing of it
+            in this); float32, float64, float16, bfloat16, int32 or int64. Autograd does not record it
     op      "sum" or "mean": as weft.all_reduce
 
     Needs weft.init(all_reduce_ring="4MiB"). Raises what weft.all_reduce does."""

@@ -371,9 +371,15 @@ def _exchange() -> Exchange:
 def broadcast_parameters(
     state: Union[Mapping[str, torch.Tensor], Iterable[Tuple[str, torch.Tensor]]], root_rank: int = 0
 ) -> None:
-    """Trainer 0's values of a state_dict become everybody's, parameters and buffers. To be called after
-    DistributedOptimizer by all trainers, with the same names: the first call starts the job. Later
-    ones set values in the middle of it, after model.load_state_dict, say."""
+    """Give trainer 0's parameters and buffers to all trainers. Waits. All trainers call it together, after
+    DistributedOptimizer: the first call starts the job. Later ones set values in the middle of it, after
+    model.load_state_dict, say.
+
+    state      model.state_dict(), or pairs of name and tensor, with the same names everywhere. Buffers
+               have any dtype. The optimizer's parameters count whether or not they are in it
+    root_rank  has to be 0
+
+    InvalidError: there is no DistributedOptimizer, or root_rank; and what weft.start raises."""
     if root_rank != 0:
         raise InvalidError("root_rank=%d: trainer 0's values are everybody's" % root_rank)
     exchange = _exchange()

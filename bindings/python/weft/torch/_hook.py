@@ -126,8 +126,12 @@ def _joined(arrays: List[Any]) -> torch.Tensor:
 
 
 class HookState:
-    """What push_pull_hook needs: a model's parameters, declared in the session, which is started
-    here: trainer 0's parameters and buffers become everybody's."""
+    """What push_pull_hook needs. It declares the parameters of `model` that require a gradient in the
+    session, starts it, and gives trainer 0's parameters and buffers to all trainers. Waits. All trainers
+    make one, with the same model, before the session has any tensor.
+
+    InvalidError: a parameter is not float32 on the CPU (it is named), none requires a gradient, or the
+    session has tensors, another HookState or a DistributedOptimizer; and what weft.start raises."""
 
     def __init__(self, model: torch.nn.Module) -> None:
         self.run = _Run(model.named_parameters(), MEAN)
@@ -139,10 +143,16 @@ class HookState:
 def push_pull_hook(state: HookState, bucket: Any) -> Future:
     """For DistributedDataParallel.register_comm_hook: the mean over trainers of a bucket.
 
-    Buckets are pushed piece by piece as they come, while backward goes on; with the last one all
-    are waited for. With gradient_as_bucket_view=True gradients lie in weft's memory from the third
+    state   HookState of the model; of one DistributedDataParallel
+    bucket  GradBucket: strided float32 gradients, one behind the other
+
+    Returns a future, whose value is a float32 tensor with as many elements as bucket.buffer(). Buckets are
+    pushed piece by piece as they come, while backward goes on; with the last one all are waited for, and
+    all futures are done. With gradient_as_bucket_view=True gradients lie in weft's memory from the third
     step on, and nothing is copied; else they are copied to weft's memory, and back by
-    DistributedDataParallel itself. stats()["copied_bytes"] counts what is copied here."""
+    DistributedDataParallel itself. stats()["copied_bytes"] counts what is copied here.
+    InvalidError: a sparse gradient, or buckets that are not those of the model; and what weft.push and
+    weft.wait raise."""
     future: Future = torch.futures.Future()
     state.waiting.append((future, bucket, state.run.take(bucket)))
     if bucket.is_last():

@@ -24,17 +24,27 @@ class _Distributed:
     state: Any
 
     def synchronize(self) -> None:
-        """Have the mean gradients in `.grad` before step: to clip them, say. Optimizer at the workers.
-        Where all parameters got a gradient in backward they are there already."""
+        """Push what no gradient came for, and wait until the mean gradients are in `.grad`: to clip them
+        before step, say. If all parameters got a gradient in backward they are there already, and it
+        returns at once. InvalidError: on="pservers", which answers parameters, or before
+        broadcast_parameters."""
         if self._weft.on_pservers:
             raise InvalidError("synchronize: the optimizer is on the pservers, which give parameters back")
         if not self._weft.ready:
             self._weft.finish()
 
     def step(self, closure: Optional[Callable[[], Any]] = None, grad_scaler: Any = None) -> Any:
-        """grad_scaler: what GradScaler.step gives to an optimizer that supports it, which is one on the
-        pservers: a gradient of any trainer that is not finite leaves the step out on all, in one more
-        round, and the scaler of each is told so. At the workers the means show it to each scaler."""
+        """Exchange the gradients, as far as backward has not, and update the parameters. Waits.
+
+        closure      computes the gradients and returns the loss, which is returned here; None: they are
+                     there, and None is returned
+        grad_scaler  what GradScaler.step gives to an optimizer on the pservers: if a gradient of any
+                     trainer is not finite, the step is left out on all, in one more round, and found_inf
+                     of each scaler is set. At the workers each scaler sees it in the means
+
+        InvalidError: before broadcast_parameters; or a gradient was changed while it was lent, and the job
+        is over. UnsupportedError, and nothing was pushed: on="pservers", and a number or a parameter was
+        changed in a way that the pservers cannot follow."""
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -94,8 +104,9 @@ class _Distributed:
             )
 
     def zero_grad(self, set_to_none: bool = False) -> None:
-        """In place: the gradients are in weft's memory, whatever set_to_none says. Means that no step
-        has taken are given up, on all trainers or on none."""
+        """Set the gradients to zero in place: they are in weft's memory, whatever set_to_none says. Means
+        that no step has used are dropped; all trainers do so, or none. InvalidError: a gradient is pushed
+        and not answered; call synchronize first."""
         exchange = self._weft
         if exchange.ready:
             exchange.forget()
@@ -116,7 +127,8 @@ class _Distributed:
                 slot.parameter.grad.zero_()
 
     def state_dict(self) -> Dict[str, Any]:
-        """With the pservers' state in PyTorch's form, which is fetched: between two steps, by any trainer."""
+        """The optimizer's state in PyTorch's form. On the pservers it is fetched, and waited for: between two
+        steps, by any trainer. UnsupportedError: on="pservers" with a dense_mode other than "sync"."""
         if self._weft_pservers is None or not self._weft.started:
             return super().state_dict()  # type: ignore[misc, no-any-return]
         self._weft_pservers.check_state("state_dict")
@@ -127,8 +139,10 @@ class _Distributed:
             self.state.clear()
 
     def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
-        """On the pservers by all trainers together, with the same contents: trainer 0's arrays go to the
-        pservers, in a step of the session for each array of the optimizer's state."""
+        """Load what state_dict returned. With on="pservers" all trainers call it together, with the same
+        contents, and wait: trainer 0's arrays go to the pservers, in a step of the session for each array
+        of the optimizer's state; before broadcast_parameters they go when that starts the job.
+        UnsupportedError: state that the pservers cannot have."""
         if self._weft_pservers is None:
             super().load_state_dict(state_dict)  # type: ignore[misc]
             return
@@ -158,6 +172,7 @@ class _Distributed:
         return _new, (self.__class__.__mro__[2],), state
 
     def add_param_group(self, param_group: Dict[str, Any]) -> None:
+        """UnsupportedError: the parameters of a job are fixed, and no param_group can be added."""
         raise UnsupportedError(
             "add_param_group: the parameters of a job are fixed; give the group to the optimizer before "
             "weft.torch.DistributedOptimizer"
@@ -175,21 +190,30 @@ def DistributedOptimizer(
     on: str = "workers",
     backward_passes_per_step: int = 1,
 ) -> torch.optim.Optimizer:
-    """Make an optimizer distributed; it is given back, and has the methods of its own class still.
+    """Make an optimizer distributed. Returns the same object, still an instance of its class, with
+    synchronize() in addition. All trainers call it with the same model, after weft.init and before
+    broadcast_parameters.
 
-    on="workers": gradients are pushed while backward goes on, and when it returns their means are in
-    `.grad`, as under DistributedDataParallel: clip or unscale them, and step takes them as they are,
-    with the optimizer as it is. A parameter that gets no gradient is pushed in step, as it is, and
-    the others are lent until then: call optimizer.synchronize() before `.grad` is touched. Who does
-    not is told so, and the job ends. on="pservers": gradients are pushed in step, as they are then,
-    the pservers apply them, and the model's parameters, which lie in weft's memory then, are fresh;
-    that is for SGD, Adam and AdamW. Numbers that a scheduler changes in param_groups go to the pservers
-    with the next step, on all trainers alike; state_dict fetches their state. on="ddp": for a model with weft.torch.Embedding
-    whose other parameters DistributedDataParallel exchanges, or nobody does: step pushes the rows'
-    gradients alone, and then makes the optimizer's own step. To be called after weft.init and before
-    broadcast_parameters, with the same model on all trainers.
+    optimizer         of any class whose step needs no closure; on="pservers": SGD, Adam or AdamW
+    named_parameters  model.named_parameters(): the optimizer's, and no others; float32 on the CPU,
+                      on="workers" float64, bfloat16 and float16 too. on="ddp" does not use them
+    on                "workers", "pservers" or "ddp", see below
+    backward_passes_per_step  on="workers": gradients of this number of backward passes are added up
+                      before they are pushed; at least 1
 
-    backward_passes_per_step: gradients of so many backward passes are added up before they go."""
+    "workers": gradients are pushed while backward goes on, and when it returns their means are in
+    `.grad`, as under DistributedDataParallel: clip or unscale them, and step uses them as they are then,
+    with the optimizer as it is. A parameter that gets no gradient is pushed in step, as it is, and the
+    others are lent until then: call optimizer.synchronize() before you change `.grad`; otherwise the job
+    ends, with an InvalidError that names the tensor.
+    "pservers": gradients are pushed in step, as they are then, and the pservers apply them. The model's
+    parameters lie in weft's memory and have the new values after step. Numbers that a scheduler changes
+    in param_groups go to the pservers with the next step, on all trainers alike.
+    "ddp": for a model with weft.torch.Embedding whose other parameters DistributedDataParallel
+    exchanges, or nobody does. step pushes the gradients of rows alone, then makes the optimizer's own step.
+
+    InvalidError: a parameter (it is named) or an argument is wrong, or the session has tensors or an
+    optimizer already. UnsupportedError: the pservers do not have this optimizer or one of its numbers."""
     if on not in ("workers", "pservers", "ddp"):
         raise InvalidError("on=%r: 'workers', 'pservers' or 'ddp' is needed" % on)
     if backward_passes_per_step < 1:
