@@ -13,6 +13,7 @@ try:
 except ImportError:
     torch = None
 else:
+    import docstrings
     import numpy as np
     import torch_gradients
     import torch_member
@@ -543,6 +544,13 @@ class Here(support.Case):
         weft.torch.broadcast_parameters(model.state_dict())
         self.assertEqual(model[1].num_batches_tracked.item(), 1 << 40)
         self.assertTrue(torch.equal(model[1].running_var, torch.ones(5)))
+
+
+class Documented(support.Case):
+    def test_docstrings_name_every_parameter(self):
+        count, missing = docstrings.missing(with_torch=True)
+        self.assertEqual(missing, [])
+        self.assertGreater(count, 40)
 
 
 class Two(support.Case):
