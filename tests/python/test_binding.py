@@ -240,6 +240,7 @@ class Arrays(support.Case):
     def test_what_is_no_number_is_refused(self):
         self.refused("cost: 'a' is no number", self.session.step, 1, "a")
         self.refused("reduce: values are complex128", self.session.reduce, [1j])
+        self.refused("reduce: ", self.session.reduce, [[1], [1, 2]])
         self.refused("pull: out needs the tensor", self.session.pull, None, np.zeros(3, np.float32))
 
     def test_an_array_of_somebody_else_is_refused(self):

@@ -346,6 +346,9 @@ class Job(support.Case):
         self.assertEqual(table.stats()["keys_pushed"], 6)
         self.refused("table words: key -1", table.lookup, [-1])
         self.refused("table words, key: 0.5 is no whole number", table.lookup, [0.5])
+        self.refused("table words, key: None is no whole number", table.lookup, None)
+        self.refused("table words, keys: ", table.lookup, [[1], [1, 2]])
+        self.refused("table words, gradient: rows of lookup or prefetch", table.update, keys, before)
         session.close()
         self.jobs_end_well()
 

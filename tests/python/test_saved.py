@@ -253,6 +253,11 @@ class Saved(support.Case):
             with self.assertRaisesRegex(weft.InvalidError, pattern):
                 call(self.folder)
         session.pass_end()
+        for call in (session.save, session.load):
+            for pattern, folder in (("a path is needed, not NoneType", None), ("has a byte of 0", self.folder + "/a\0b")):
+                with self.assertRaisesRegex(weft.InvalidError, pattern):
+                    call(folder)
+        self.assertFalse(os.path.exists(self.folder + "/a"))
         session.save(self.folder)
         session.close()
         self.jobs_end_well()

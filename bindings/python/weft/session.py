@@ -111,6 +111,25 @@ def _number(what: str, value: Any) -> float:
         raise InvalidError("%s: %r is no number" % (what, value)) from None
 
 
+def _as_array(what: str, values: Any) -> Array:
+    """What NumPy makes of an array or nested lists, or InvalidError."""
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError) as error:
+        raise InvalidError("%s: %s" % (what, error)) from None
+
+
+def _path(call: str, folder: Any) -> bytes:
+    """As the library has it, or InvalidError: it would read a path up to a byte of 0."""
+    try:
+        path = os.fsencode(folder)
+    except TypeError:
+        raise InvalidError("%s: a path is needed, not %s" % (call, type(folder).__name__)) from None
+    if b"\0" in path:
+        raise InvalidError("%s: the path %r has a byte of 0" % (call, folder))
+    return path
+
+
 def _is_float32(dtype: Any) -> bool:
     try:
         return bool(np.dtype(dtype) == np.float32)
@@ -408,10 +427,11 @@ class Table:
         AgainError: two batches of the table exist already. InvalidError: other keys, more of them than
         the table's batch_keys_max, or before weft.start."""
         session = self.session._enter()
-        array = np.ascontiguousarray(keys)
+        array = np.ascontiguousarray(_as_array("table %s, keys" % self.name, keys))
         if array.ndim == 1 and (array.dtype.kind == "O" or (array.dtype.kind == "f" and array is not keys)):
             # NumPy has no type for lists with numbers on both sides of 2^63.
-            array = np.array([_whole("table %s, key" % self.name, key) for key in keys], np.uint64)
+            numbers = keys if hasattr(keys, "__iter__") else array
+            array = np.array([_whole("table %s, key" % self.name, key) for key in numbers], np.uint64)
         if array.size == 0:
             array = array.astype(np.uint64)
         if array.ndim != 1 or array.dtype.kind not in "iu":
@@ -464,9 +484,11 @@ class Table:
 
         InvalidError, and nothing has changed: dtype, shape or layout; no step has begun, the table is
         pushed already, the rows were not waited for or are another table's."""
+        what = "table %s, gradient" % self.name
+        if not isinstance(rows, Rows):
+            raise InvalidError("%s: rows of lookup or prefetch are needed, not %s" % (what, type(rows).__name__))
         handle = rows._own()
         session = self.session
-        what = "table %s, gradient" % self.name
         if rows.table is not self:
             raise InvalidError("%s: the rows are those of table %s" % (what, rows.table.name))
         _check(grad, what, (rows.count, self.dim), written=False)
@@ -474,7 +496,7 @@ class Table:
         kept = []
         for place, (name, score) in enumerate((("show", show), ("click", click))):
             if score is not None:
-                score = np.asarray(score)
+                score = _as_array("table %s, %s" % (self.name, name), score)
                 _check(score, "table %s, %s" % (self.name, name), (rows.count,), written=False)
                 kept.append(score)
                 scores[place] = _address(score, "table %s, %s" % (self.name, name))
@@ -765,7 +787,7 @@ class Session:
         DataError: what is missing, damaged or different; MismatchError: another optimizer;
         SystemCallError: file and reason. Arrays may have been written to then."""
         self._seal()
-        self._done(self._call.weft_session_load(self._handle, os.fsencode(folder)))
+        self._done(self._call.weft_session_load(self._handle, _path("load", folder)))
 
     def start(self) -> None:
         """Connect, agree on the job, and get trainer 0's values: see weft.start."""
@@ -878,7 +900,7 @@ class Session:
     def reduce(self, values: Any) -> Array:
         """The sum of up to 256 numbers over all trainers: see weft.reduce. Waits."""
         self._enter()
-        given = np.asarray(values)
+        given = _as_array("reduce", values)
         if given.dtype.kind not in "biuf":
             raise InvalidError("reduce: values are %s, real numbers are needed" % given.dtype)
         total = np.array(given, dtype=np.float64, order="C")
@@ -925,7 +947,7 @@ class Session:
         InvalidError: in a step, or without keep_state=1. SystemCallError and others: trainer 0 could not
         save; its text has path and reason, and the job can go on."""
         self._enter()
-        self._wait_once("save", self._call.weft_session_save, self._handle, os.fsencode(folder))
+        self._wait_once("save", self._call.weft_session_save, self._handle, _path("save", folder))
 
     # What there is to know.
 
