@@ -285,6 +285,12 @@ class Arrays(support.Case):
         values += 1
         self.assertEqual(values[0, 0], 4)
 
+    def test_exact_values_are_there_from_the_first_look_on(self):
+        self.assertEqual(self.session.empty(4, name="w").exact().tolist(), [0] * 4)
+        session = weft.Session(dense_wire="bf16")
+        self.addCleanup(session.close)
+        self.refused("tensor w: its exact values need keep_state=1", session.empty(4, name="w").exact)
+
     def test_another_thread_may_go_on(self):
         w = self.session.empty(4, name="w")
         seen = []

@@ -233,8 +233,9 @@ class Tensor:
         """A copy of the values in the pservers' own precision, float32 of the declared shape. With a
         dense_wire of 16 bits, where `param` is rounded, they are those of the last Session.pull_state, zeros
         before it, and InvalidError is raised without keep_state=1; otherwise they are those of `param`."""
-        self.session._enter(self)
-        address = self.session._call.weft_tensor_exact(self._handle)
+        session = self.session._enter(self)
+        session._seal()
+        address = session._call.weft_tensor_exact(self._handle)
         if address is None:
             raise InvalidError("tensor %s: its exact values need keep_state=1 and Session.pull_state" % self.name)
         return _window(self, address, self.shape, writable=False).copy()
