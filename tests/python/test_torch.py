@@ -328,8 +328,6 @@ class Here(support.Case):
         model = network().double()
         with self.assertRaisesRegex(weft.InvalidError, r"parameter 0\.weight: it is torch\.float64"):
             weft.torch.HookState(model)
-        weft.close()
-        weft.init()
         model = network()
         with self.assertRaisesRegex(weft.UnsupportedError, "RMSprop"):
             weft.torch.DistributedOptimizer(
@@ -340,6 +338,13 @@ class Here(support.Case):
         first = list(model.named_parameters())[:1]
         with self.assertRaisesRegex(weft.InvalidError, "4 parameters, 1 with names"):
             weft.torch.DistributedOptimizer(torch.optim.SGD(model.parameters(), 0.1), first)
+        with self.assertRaisesRegex(weft.InvalidError, "on='ddp': weft has only the rows"):
+            weft.torch.DistributedOptimizer(torch.optim.SGD(model.parameters(), 0.1), (), on="ddp")
+        last = torch.nn.ParameterList([*model.parameters(), torch.nn.Parameter(torch.zeros(2, 2).double())])
+        with self.assertRaisesRegex(weft.InvalidError, "parameter 4: it is torch.float64"):
+            optimizer = torch.optim.Adam(last.parameters(), 0.3)
+            weft.torch.DistributedOptimizer(optimizer, last.named_parameters(), on="pservers")
+        self.against_the_optimizer_alone("pservers", lambda p: torch.optim.SGD(p, 0.1), 1e-6)
 
     def test_the_pservers_optimizer_has_no_part_in_means_at_the_workers(self):
         settings = [("schedule", "poly"), ("l1", 0.001), ("skip_nonfinite", 1), ("optimizer", "adam")]

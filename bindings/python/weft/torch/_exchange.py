@@ -82,7 +82,7 @@ class Exchange:
         if getattr(self.session, "_torch", None) is not None:
             raise InvalidError("this session has a DistributedOptimizer or HookState already")
         self.on_pservers = on_pservers
-        self.session._open_again(settings)
+        self.settings = settings
         self.slots: List[Slot] = []
         self.started = False
         self.begun = False
@@ -93,11 +93,18 @@ class Exchange:
         self.pairs = [(name, p) for name, p in named if p.requires_grad and p.numel() > 0]
         if not self.pairs and self.pushes_tensors:
             raise InvalidError("no parameter of the model requires a gradient")
+
+    def claim_session(self) -> None:
+        """Opens the session with this exchange's settings. Called after all checks, so that a session can
+        have another exchange if this one is refused."""
+        self.session._open_again(self.settings)
         self.session._torch = self  # type: ignore[attr-defined]
 
     def declare(self, settings_of: Callable[[torch.Tensor], Dict[str, float]]) -> None:
         for name, parameter in self.pairs:
             check(name, parameter, () if self.on_pservers else TYPED)
+        self.claim_session()
+        for name, parameter in self.pairs:
             if parameter.dtype != torch.float32:
                 self.slots.append(Slot(name, parameter, None))
                 continue

@@ -29,6 +29,7 @@ class _Run(Exchange):
     def declare(self, settings_of: Callable[[torch.Tensor], Dict[str, float]]) -> None:
         for name, parameter in self.pairs:
             check(name, parameter)
+        self.claim_session()
         self.count = sum(parameter.numel() for _, parameter in self.pairs)
         firsts = range(0, self.count, _PIECE)
         self.pieces = [

@@ -296,3 +296,4 @@ class _RowsAlone(Exchange):
                 "on='ddp': weft has only the rows of weft.torch.Embedding and EmbeddingBag, and there is none: "
                 "make the model first, or use another value"
             )
+        self.claim_session()
