@@ -508,7 +508,7 @@ WEFT_API enum weft_status weft_tensor_add(struct weft_session *session,
 
 /**
  * End the declarations: place the tensors, and allocate their arrays, zeroed.
- * @return WEFT_OK; WEFT_INVALID: there is no tensor, or the session is sealed; WEFT_NOMEM
+ * @return WEFT_OK; WEFT_INVALID: nothing is declared, or the session is sealed; WEFT_NOMEM
  */
 WEFT_API enum weft_status weft_session_seal(struct weft_session *session) WEFT_MUST_CHECK;
 

@@ -241,6 +241,8 @@ class Arrays(support.Case):
         self.refused("cost: 'a' is no number", self.session.step, 1, "a")
         self.refused("reduce: values are complex128", self.session.reduce, [1j])
         self.refused("reduce: ", self.session.reduce, [[1], [1, 2]])
+        vast = np.broadcast_to(np.float32(1), 1 << 32)  # of 4 bytes
+        self.refused("reduce: 4294967296 values, which is 2.32 or more", self.session.reduce, vast)
         self.refused("pull: out needs the tensor", self.session.pull, None, np.zeros(3, np.float32))
 
     def test_an_array_of_somebody_else_is_refused(self):

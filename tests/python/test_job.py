@@ -348,6 +348,8 @@ class Job(support.Case):
         self.refused("table words, key: 0.5 is no whole number", table.lookup, [0.5])
         self.refused("table words, key: None is no whole number", table.lookup, None)
         self.refused("table words, keys: ", table.lookup, [[1], [1, 2]])
+        vast = np.broadcast_to(np.uint64(1), (1 << 32) + 1)  # of 8 bytes
+        self.refused("table words: 4294967297 keys, which is 2.32 or more", table.lookup, vast)
         self.refused("table words, gradient: rows of lookup or prefetch", table.update, keys, before)
         session.close()
         self.jobs_end_well()

@@ -111,6 +111,12 @@ def _number(what: str, value: Any) -> float:
         raise InvalidError("%s: %r is no number" % (what, value)) from None
 
 
+def _refuse_vast(what: str, array: Array) -> None:
+    """The library counts elements in 32 bits, to which ctypes would cut the number."""
+    if array.size >= 1 << 32:
+        raise InvalidError("%s, which is 2^32 or more" % what)
+
+
 def _as_array(what: str, values: Any) -> Array:
     """What NumPy makes of an array or nested lists, or InvalidError."""
     try:
@@ -428,7 +434,9 @@ class Table:
         AgainError: two batches of the table exist already. InvalidError: other keys, more of them than
         the table's batch_keys_max, or before weft.start."""
         session = self.session._enter()
-        array = np.ascontiguousarray(_as_array("table %s, keys" % self.name, keys))
+        array = _as_array("table %s, keys" % self.name, keys)
+        _refuse_vast("table %s: %d keys" % (self.name, array.size), array)
+        array = np.ascontiguousarray(array)
         if array.ndim == 1 and (array.dtype.kind == "O" or (array.dtype.kind == "f" and array is not keys)):
             # NumPy has no type for lists with numbers on both sides of 2^63.
             numbers = keys if hasattr(keys, "__iter__") else array
@@ -904,6 +912,7 @@ class Session:
         given = _as_array("reduce", values)
         if given.dtype.kind not in "biuf":
             raise InvalidError("reduce: values are %s, real numbers are needed" % given.dtype)
+        _refuse_vast("reduce: %d values" % given.size, given)
         total = np.array(given, dtype=np.float64, order="C")
         self._wait_once("reduce", self._call.weft_reduce, self._handle, total.ctypes.data, total.size)
         return total
