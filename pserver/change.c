@@ -8,8 +8,8 @@
  * with its end. Whoever differs ends the job, with both values.
  *
  * Only in jobs where all tensors are summed: elsewhere the trainers have no step in common. The
- * list is allocated when the first change arrives, which most jobs never see, and STEPs are compared
- * with it from then on. Thread: the lane's.
+ * list is allocated when the first change arrives, which most jobs never see; from then on STEPs
+ * are compared with it. Thread: the lane's.
  */
 #include <inttypes.h>
 #include <stdio.h>
