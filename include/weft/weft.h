@@ -279,8 +279,8 @@ struct weft_session_opts {
 	 * --verbs of weft train. "" leaves the choice to the library. Default: "". */
 	const char *verbs;
 
-	/* Receives log lines, without a newline, from any thread of the session. NULL: warnings go
-	 * to stderr. */
+	/* Receives log lines, without a newline, from any thread of the session, whose calls are
+	 * refused in it. NULL: warnings go to stderr. */
 	void (*log)(void *arg, enum weft_log_level level, const char *line);
 	void *log_arg;
 

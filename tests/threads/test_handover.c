@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A session that goes from thread to thread, with nothing but its own calls to put them in order;
- * two threads at the same time; a callback; and a child of fork. */
+ * two threads at the same time; callbacks; and a child of fork. */
 #include <sched.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
@@ -235,6 +235,40 @@ calls_from_a_callback_are_refused(void **state)
 	fabric_stop(&fabric);
 }
 
+static void
+call_from_log(void *arg, enum weft_log_level level, const char *line)
+{
+	if (shared != NULL) {
+		int before = atomic_load_explicit(&refused, memory_order_relaxed);
+		(void)call_from_callback(NULL);
+		if (before == 2) {
+			atomic_store_explicit(&refused, 2, memory_order_relaxed);
+		}
+	}
+}
+
+/* Lines of the start come from the thread of the session, or from the caller's. */
+static void
+calls_from_a_log_callback_are_refused(void **state)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		struct fabric fabric;
+		struct member member;
+		struct weft_tensor *tensor;
+		atomic_store_explicit(&refused, 0, memory_order_relaxed);
+		fabric_start(&fabric, 1, 1, 0);
+		member_init(&member, &fabric, 0, 1);
+		member.opts.progress = both[i];
+		member.opts.log = call_from_log;
+		shared = NULL;
+		assert_ok(one_tensor(&member.opts, 4, 1, &shared, &tensor));
+		assert_ok(weft_exchange(shared, 1, 0));
+		assert_ok(weft_session_close(shared));
+		assert_int_equal(atomic_load_explicit(&refused, memory_order_relaxed), 1);
+		fabric_stop(&fabric);
+	}
+}
+
 /* ---- in a child ---- */
 
 static bool is_child;
@@ -314,6 +348,7 @@ main(void)
 		cmocka_unit_test(threads_that_take_turns_train_to_the_same_bits_as_one),
 		cmocka_unit_test(a_second_thread_is_refused_while_one_is_in_a_call),
 		cmocka_unit_test(calls_from_a_callback_are_refused),
+		cmocka_unit_test(calls_from_a_log_callback_are_refused),
 		cmocka_unit_test(calls_in_a_child_are_refused_and_the_parent_goes_on),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,6 +14,21 @@
 #define FAREWELL_NS WF_NS_PER_S /* time for the ABORT to reach the lanes */
 #define LOG_LINE_BYTES 1024     /* as wf_log has it */
 
+_Thread_local const struct wf_core *wf_logging_core;
+
+/* What the callback calls of the session is refused (gate.h), which must not replace what the call
+ * that logs has recorded. */
+static void
+call_log(const struct wf_core *core, enum weft_log_level level, const char *line)
+{
+	const struct wf_error recorded = *wf_error_record();
+	const struct wf_core *outer = wf_logging_core;
+	wf_logging_core = core;
+	core->opts.log(core->opts.log_arg, level, line);
+	wf_logging_core = outer;
+	*wf_error_record() = recorded;
+}
+
 void
 wf_core_log(struct wf_core *core, enum weft_log_level level, const char *format, ...)
 {
@@ -23,7 +38,7 @@ wf_core_log(struct wf_core *core, enum weft_log_level level, const char *format,
 	(void)vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
 	if (core->opts.log != NULL) {
-		core->opts.log(core->opts.log_arg, level, line);
+		call_log(core, level, line);
 	} else {
 		wf_log(core->end.env, level, "%s", line);
 	}

@@ -25,6 +25,10 @@ struct wf_failure {
 	_Atomic int stopped_by;
 };
 
+/* Whose callback `log` this thread is in; NULL: none's. */
+extern _Thread_local const struct wf_core *wf_logging_core
+	__attribute__((tls_model("initial-exec")));
+
 void wf_core_log(struct wf_core *core, enum weft_log_level level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 /* Keeps the first failure, and sends ABORT to the lanes that are connected. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gate: one thread at a time is in the calls of a session, whichever thread that is, and none in a
  * child of fork. Each public function that reads or changes more than what is fixed opens with
- * WF_ENTER; a call within a call of the same thread passes, but none from `interrupted`.
- * Thread: any. */
+ * WF_ENTER; a call within a call of the same thread passes, but none from the callbacks
+ * `interrupted` and `log`. Thread: any. */
 #pragma once
 
 #include "base/forked.h"
@@ -34,7 +34,7 @@ static inline struct wf_visit
 wf_gate_enter(struct weft_session *session)
 {
 	uintptr_t none = 0;
-	if (wf_gate_is_forked(session)) {
+	if (wf_gate_is_forked(session) || wf_logging_core == &session->core) {
 		return (struct wf_visit){.status = wf_gate_refuse(session)};
 	}
 	if (atomic_load_explicit(&session->gate.thread, memory_order_relaxed) == wf_gate_me()) {
