@@ -43,6 +43,23 @@ RUNS = {
         tuple("%s M_%s" % (p, m) for p in ("SLEEP", "THREAD", "OWNER", "ASIDE", "REVOKE") for m in PAIRS)
         + ("SLEEP M_NOLOOK", "THREAD M_SEEN"),
     ),
+    "rollback": (
+        ("SLEEPS=0", "SLEEPS=0 KILLS=2", "SLEEPS=0 KILLS=3 BREAKS=0 SNAPS=1", "SLEEPS=0 BREAKS=2 DAMAGE=1")
+        + ("SLEEPS=0 NT=2 BREAKS=0 SNAPS=1", "KILLS=0", "BREAKS=0 SNAPS=1"),
+        tuple("SLEEPS=0 BREAKS=0 M_%s" % m for m in ("KEEPPATH", "ONLYDEAD", "SAMEINC"))
+        + tuple("SLEEPS=0 BREAKS=0 KILLS=2 M_%s" % m for m in ("EPOCHMEM", "RUNFIRST"))
+        + tuple("KILLS=0 BREAKS=0 M_%s" % m for m in ("FINRACE", "TKEEP", "OLDLANE", "LOWINC"))
+        + ("SLEEPS=0 M_NOREPEAT", "BREAKS=0 SNAPS=1 ALL M_NOCHAIN", "SLEEPS=0 BREAKS=0 DAMAGE=1 M_ONEPHASE")
+        + ("SLEEPS=0 BREAKS=0 KILLS=2 DAMAGE=1 M_KEEPARRAYS",)
+        + ("SLEEPS=0 BREAKS=0 SNAPS=0 NT=2 M_BYEFIRST",),
+    ),
+    "snapshot": (
+        ("", "DAMAGE=0 FAILS=0 KEEP=2", "ASYNC FAILS=0 DAMAGE=0", "ASYNC MAXB=1"),
+        ("M_NOPRE", "M_LATE", "M_HEAD", "M_STATE", "M_NOFSYNC", "M_NODIRSYNC", "M_MANFIRST", "M_NAME")
+        + ("M_KEEPOWN", "M_PARTSFIRST", "M_RMNOSYNC", "M_KEEPALL", "M_FAILHOLD", "M_REUSE")
+        + ("M_NOCRC", "M_POSNOW", "ASYNC M_STATE MAXB=1", "ASYNC M_POSNOW MAXB=1")
+        + ("ASYNC M_PUSHALL MAXB=1",),
+    ),
     "sparse": (
         ("", "WIN=1", "NT=1 STEPS=4 FAULTS=3 NACKS=2"),
         ("M_HALF", "M_NOREST", "M_KEEPPARTS", "M_NOHOLD", "M_NOPARK WIN=1", "M_CREDITLATE")
