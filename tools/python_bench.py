@@ -14,8 +14,9 @@ rows   a step of 4,096 distinct keys, rows of 64 values: pull, push, wait, by tu
        Python, and by weft.torch.Embedding with autograd; medians, and rows per second beside C
 ddp    milliseconds of a step of so many trainers, a model of so many MiB, median of the slowest:
        DistributedDataParallel's all-reduce over Gloo, over the process group "weft", weft's hook and
-       weft's optimizers, over shared memory and TCP. All of them in turn, so many rounds of it; ratios are taken within a round,
-       and the median of the rounds is told. Without an exchange the same step is the floor; the
+       weft's optimizers, over shared memory and TCP; "hosts" is what each rank has on a host of its own
+       where rank 0 has started the pserver: rank 0 shared memory with it, the others TCP. All of them in
+       turn, so many rounds of it; ratios are taken within a round, and their median is printed. Without an exchange the same step is the floor; the
        exchange's own time is what a step takes beyond it. The second column is processor time, of
        all trainers and the pserver together: where all cores are busy it is what counts, and it
        says more than the first on a machine with other work."""
@@ -45,6 +46,7 @@ RUNS = [
     ("gloo all-reduce, optimizer", "gloo", "tcp", True),
     ("process group weft, shm", "group", "shm", False),
     ("process group weft, tcp", "group", "tcp", False),
+    ("process group weft, hosts", "group", "hosts", False),
     ("weft hook, shm", "hook", "shm", False),
     ("weft hook, tcp", "hook", "tcp", False),
     ("weft at the workers, shm", "workers", "shm", False),
@@ -56,6 +58,7 @@ RUNS = [
 RATIOS = [
     ("process group weft, shm", "gloo all-reduce", "no exchange, under DDP"),
     ("process group weft, tcp", "gloo all-reduce", "no exchange, under DDP"),
+    ("process group weft, hosts", "gloo all-reduce", "no exchange, under DDP"),
     ("weft hook, shm", "gloo all-reduce", "no exchange, under DDP"),
     ("weft at the workers, shm", "gloo all-reduce", "no exchange"),
     ("weft on the pservers, shm, optimizer", "gloo all-reduce, optimizer", "no exchange"),
@@ -347,18 +350,21 @@ def rank_main(options):
 
 def one_run(options, how, transport, optimizer):
     needs = how in ("group", "hook", "workers", "pservers")
-    server, where = pserver(options.ranks, options.lanes, transport) if needs else (None, "127.0.0.1")
-    group = {"WEFT_PSERVERS": where, "WEFT_TRANSPORT": transport, "WEFT_PORTS_NUM": str(options.lanes)}
-    environment = dict(os.environ, **(group if how == "group" else {}))
+    # One for each rank.
+    transports = ["shm"] + ["tcp"] * (options.ranks - 1) if transport == "hosts" else [transport] * options.ranks
+    accepts = "auto" if transport == "hosts" else transport
+    server, where = pserver(options.ranks, options.lanes, accepts) if needs else (None, "127.0.0.1")
+    group = {"WEFT_PSERVERS": where, "WEFT_PORTS_NUM": str(options.lanes)} if how == "group" else {}
     port = free_ports(16) + 15
     ranks = []
     for rank in range(options.ranks):
         command = [sys.executable, os.path.abspath(__file__), "rank", "--rank=%d" % rank, "--how=" + how]
-        command += ["--transport=" + transport, "--pservers=" + where, "--port=%d" % port]
+        command += ["--transport=" + transports[rank], "--pservers=" + where, "--port=%d" % port]
         command += ["--mebibytes=%g" % options.mebibytes, "--steps=%d" % options.steps]
         command += ["--lanes=%d" % options.lanes, "--ranks=%d" % options.ranks]
         command += ["--optimizer"] if optimizer else []
         command += ["--server=%d" % server.pid] if server is not None and rank == 0 else []
+        environment = dict(os.environ, WEFT_TRANSPORT=transports[rank], **group)
         ranks.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment))
     said = [rank.communicate()[0] for rank in ranks]
     if server is not None:
