@@ -32,10 +32,11 @@ ROW = cost.ROWS["tcp"]
 # Less often than this in an exchange is what the clock brings, which slow_clock.c slows down.
 CALLS_MIN = 0.5
 FEATURES = {
-    "pserver/announce.c", "pserver/async.c", "pserver/averages.c", "pserver/feature.c",
-    "pserver/halves.c", "pserver/inquiry.c", "pserver/norm.c", "pserver/straggle.c",
-    "trainer/session/announce.c", "trainer/session/feature.c", "trainer/session/halves.c",
-    "trainer/session/norm.c", "trainer/session/others.c",
+    "pserver/announce.c", "pserver/async.c", "pserver/averages.c", "pserver/change.c",
+    "pserver/feature.c", "pserver/halves.c", "pserver/inquiry.c", "pserver/norm.c",
+    "pserver/straggle.c", "trainer/session/announce.c", "trainer/session/change_send.c",
+    "trainer/session/feature.c", "trainer/session/halves.c", "trainer/session/norm.c",
+    "trainer/session/others.c",
 }
 
 
