@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 else:
     from torch._C._distributed_c10d import ProcessGroup, Work, _create_work_from_future
 
-_RING = "8MiB"  # bytes of an operation that are under way at a time
+_RING = "1MiB"  # bytes of an operation that are under way at a time: they stay in the processors' caches
+_PIECE = "64KiB"
 _WORD = 8
 _OPERATIONS = ("PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR", "PREMUL_SUM")
 
@@ -81,6 +82,7 @@ def _limits(timeout: timedelta) -> Dict[str, Any]:
     """Settings of a group's session that the environment leaves open."""
     own = {
         "all_reduce_ring": _RING,
+        "slice_bytes": _PIECE,
         "connect_timeout": timeout.total_seconds(),
         "step_timeout": timeout.total_seconds(),
     }
