@@ -22,7 +22,7 @@ is_reducing(const struct weft_session *session)
 }
 
 enum weft_status
-wf_exchange_fail(const struct weft_session *session)
+wf_exchange_refuse(const struct weft_session *session)
 {
 	return session->running ? wf_session_failure(session)
 				: wf_fail(WEFT_INVALID, "session: not started");

@@ -174,13 +174,13 @@ void wf_pieces_undeclare(struct weft_session *session);
 enum weft_status wf_tensors_grow(struct weft_session *session) WEFT_MUST_CHECK;
 
 /* exchange.c */
-/* Why nothing can be exchanged now. */
-enum weft_status wf_exchange_fail(const struct weft_session *session) __attribute__((cold));
+/* Records why nothing can be exchanged now. */
+enum weft_status wf_exchange_refuse(const struct weft_session *session) __attribute__((cold));
 static inline enum weft_status
 wf_exchange_check_running(const struct weft_session *session)
 {
 	bool runs = session->running && !wf_core_failed(&session->core);
-	return runs ? WEFT_OK : wf_exchange_fail(session);
+	return runs ? WEFT_OK : wf_exchange_refuse(session);
 }
 /* Everything begun has been pushed and answered; else WEFT_INVALID names a tensor or a call. */
 enum weft_status wf_exchange_finished(const struct weft_session *session) WEFT_MUST_CHECK;
