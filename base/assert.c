@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* assert: failed assertions, and the ownership of objects. Thread: any; a struct wf_owner passes
- * from thread to thread under its user's own order. */
+/* assert: failed assertions. Thread: any. */
 #include "base/assert.h"
 
 #include <stdio.h>

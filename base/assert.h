@@ -23,7 +23,8 @@ _Noreturn void wf_assert_failed(const char *condition, const char *file, int lin
 #endif
 
 /* An object belongs to one thread, which the first call of wf_owner_claim records. Every function
- * of the object begins with WF_ASSERT_OWNER. After wf_owner_drop another thread may claim it. */
+ * of the object begins with WF_ASSERT_OWNER. After wf_owner_drop another thread may claim it, under
+ * an order of its user's own. */
 struct wf_owner {
 	unsigned long thread; /* 0: nobody */
 };
