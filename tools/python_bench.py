@@ -14,12 +14,13 @@ rows   a step of 4,096 distinct keys, rows of 64 values: pull, push, wait, by tu
        Python, and by weft.torch.Embedding with autograd; medians, and rows per second beside C
 ddp    milliseconds of a step of so many trainers, a model of so many MiB, median of the slowest:
        DistributedDataParallel's all-reduce over Gloo, over the process group "weft", weft's hook and
-       weft's optimizers, over shared memory and TCP; "hosts" is what each rank has on a host of its own
-       where rank 0 has started the pserver: rank 0 shared memory with it, the others TCP. All of them in
-       turn, so many rounds of it; ratios are taken within a round, and their median is printed. Without an exchange the same step is the floor; the
-       exchange's own time is what a step takes beyond it. The second column is processor time, of
-       all trainers and the pserver together: where all cores are busy it is what counts, and it
-       says more than the first on a machine with other work."""
+       weft's optimizers, over shared memory and TCP. "hosts": the transports of ranks that have a host
+       each, where rank 0 has started the pserver: shared memory for rank 0, TCP for the others. All of
+       them in turn, so many rounds of it; ratios are taken within a round, and their median is printed.
+       Without an exchange the same step is the floor; the exchange's own time is what a step takes
+       beyond it. The second column is processor time, of all trainers and the pserver together: where
+       all cores are busy it is what counts, and it says more than the first on a machine with other
+       work."""
 
 import argparse
 import ctypes
