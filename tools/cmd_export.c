@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "saved/saved.h"
 #include "tools/command.h"
-#include "trainer/saved/saved.h"
 
 #define PROGRAM "weft export"
 

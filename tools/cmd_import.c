@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "saved/import.h"
 #include "tools/command.h"
-#include "trainer/saved/import.h"
 
 #define PROGRAM "weft import"
 

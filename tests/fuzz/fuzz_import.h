@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "saved/import.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/unit/wire/heap_env.h"
-#include "trainer/saved/import.h"
 
 #define FUZZ_IMPORT_BYTES (192u << 10)     /* whatever the input is */
 #define FUZZ_IMPORT_AMPLIFICATION 48u      /* bytes of the list for one of input */

@@ -7,9 +7,9 @@
 
 #include "base/assert.h"
 #include "base/crc32c.h"
+#include "saved/manifest.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/unit/wire/heap_env.h"
-#include "trainer/saved/manifest.h"
 
 #define AMPLIFICATION_MAX 12 /* bytes of a decoded manifest per byte of text */
 #define CRC_LINE_BYTES 16

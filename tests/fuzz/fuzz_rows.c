@@ -7,9 +7,9 @@
 
 #include "base/assert.h"
 #include "base/crc32c.h"
+#include "saved/rows_layout.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/unit/wire/heap_env.h"
-#include "trainer/saved/rows_layout.h"
 #include "wire/little.h"
 
 #define READER_BYTES (1u << 20) /* chunk and floats of a row */

@@ -19,8 +19,8 @@
 
 #include "base/assert.h"
 #include "base/rng.h"
+#include "saved/rows.h"
 #include "sparse/table/scan.h"
-#include "trainer/saved/rows.h"
 #include "wire/partition.h"
 
 #define RUNS 12u

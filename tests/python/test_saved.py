@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Session.save and Session.load: a job goes on from its files with the bits of one that never stopped,
 and weft train reads them as it reads its own. The files are read here, by their description
-(trainer/saved/README.md)."""
+(saved/README.md)."""
 
 import os
 import subprocess

@@ -15,11 +15,13 @@ ARROWS = {
     "include": [],
     "base": ["include"],
     "wire": ["include", "base"],
+    # Arrays, rows and files; nothing of sessions, so that `weft export` needs none.
+    "saved": ["include", "base", "wire"],
     "kernels": ["include", "base"],
     "transport": ["include", "base", "wire"],
     # What both ends of a lane's links do; neither tensors nor rows.
     "exchange": ["include", "base", "wire", "transport"],
-    "pserver": ["include", "base", "wire", "kernels", "transport", "exchange"],
+    "pserver": ["include", "base", "wire", "saved", "kernels", "transport", "exchange"],
     # libweft: a session and its tensors; it knows nothing of the training programs beside it.
     "trainer/session": ["include", "base", "wire", "kernels", "transport", "exchange"],
     # Passes of a session as files: the public calls, the declarations behind them, and saved.
@@ -31,7 +33,7 @@ ARROWS = {
         "transport",
         "exchange",
         "trainer/session",
-        "trainer/saved",
+        "saved",
         "sparse/client",
         "sparse/table",
     ],
@@ -44,12 +46,10 @@ ARROWS = {
         "sparse/table",
         "trainer/models",
         "trainer/readers",
-        "trainer/saved",
+        "saved",
     ],
     "trainer/models": ["include", "base", "kernels", "trainer/readers"],
     "trainer/readers": ["include", "base", "kernels"],
-    # Arrays, rows and files; nothing of sessions, so that `weft export` needs none.
-    "trainer/saved": ["include", "base", "wire"],
     # The engine of a lane's tables: rows by key, nothing of lanes, peers or messages.
     "sparse/table": ["include", "base", "wire", "kernels"],
     # The service that puts tables on a port of a pserver.
@@ -57,6 +57,7 @@ ARROWS = {
         "include",
         "base",
         "wire",
+        "saved",
         "kernels",
         "transport",
         "exchange",
@@ -84,10 +85,10 @@ ARROWS = {
         "sparse/server",
         "tools/data",
         "tools/launch",
-        "trainer/saved",
+        "saved",
     ],
     # The verbs of `weft data`.
-    "tools/data": ["include", "base", "trainer/readers", "trainer/saved"],
+    "tools/data": ["include", "base", "trainer/readers", "saved"],
     # Hands options on to the training program, so it knows that one's table of them.
     "tools/launch": ["include", "base", "tools", "trainer/program"],
     # Measures whole pservers and trainers, these through the public library alone.

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/env.h"
-#include "trainer/saved/file.h"
+#include "saved/file.h"
 
 enum wf_packing {
 	WF_PACKING_NONE,

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "saved/file.h"
 #include "tools/data/packer.h"
-#include "trainer/saved/file.h"
 
 #define NAME_BYTES 256u /* of a file, with its NUL */
 

@@ -3,8 +3,8 @@
 #include "trainer/passes/content.h"
 
 #include "kernels/rows.h"
+#include "saved/records.h"
 #include "sparse/client/session.h"
-#include "trainer/saved/records.h"
 
 WF_STATIC_ASSERT(WF_STATE_MAX <= WF_SAVED_STATE_MAX, "every optimizer's state can be saved");
 

@@ -3,7 +3,7 @@
  * Thread: the session's owner. */
 #pragma once
 
-#include "trainer/saved/saved.h"
+#include "saved/saved.h"
 #include "trainer/session/session.h"
 
 /* Lists of the session's memory. */

@@ -6,9 +6,9 @@
 #include <sys/stat.h>
 
 #include "base/assert.h"
+#include "saved/records.h"
 #include "sparse/client/session.h"
 #include "trainer/passes/content.h"
-#include "trainer/saved/records.h"
 #include "trainer/session/gate.h"
 
 #define MANIFEST "manifest"

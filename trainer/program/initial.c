@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 
-#include "trainer/saved/import.h"
+#include "saved/import.h"
 
 static enum weft_status
 parse_missing(const struct wf_run *job, enum wf_import_missing *out)

@@ -3,8 +3,8 @@
  * trainer/program. Thread: the run's. */
 #pragma once
 
+#include "saved/saved.h"
 #include "trainer/program/job.h"
-#include "trainer/saved/saved.h"
 
 /* Checks load_missing_parameter_strategy. WEFT_INVALID: the option, its value, the remedy. */
 enum weft_status wf_run_check_initial(const struct wf_run *job) WEFT_MUST_CHECK;

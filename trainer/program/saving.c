@@ -10,12 +10,12 @@
 
 #include "base/assert.h"
 #include "base/settings.h"
+#include "saved/saved.h"
 #include "trainer/program/initial.h"
 #include "trainer/program/saving_remote.h"
 #include "trainer/program/saving_tables.h"
 #include "trainer/program/saving_words.h"
 #include "trainer/program/tensor_modes.h"
-#include "trainer/saved/saved.h"
 #include "weft/weft.h"
 
 #define WHERE_BYTES 40u /* " after batch N" */

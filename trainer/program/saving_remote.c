@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "saved/records.h"
 #include "trainer/program/saving_tables.h"
-#include "trainer/saved/records.h"
 
 static enum weft_status
 fill(const struct wf_saved_table *about, struct wf_rows_writer *to)

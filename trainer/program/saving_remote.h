@@ -3,8 +3,8 @@
  * theirs is that of the sequential run. Private to trainer/program. Thread: the run's. */
 #pragma once
 
+#include "saved/saved.h"
 #include "trainer/program/remote_tables.h"
-#include "trainer/saved/saved.h"
 
 /* As wf_run_list_tables, of trainer 0, between passes. */
 uint32_t wf_run_list_remote(const struct wf_run *job, const struct wf_remote_tables *tables,

@@ -4,8 +4,8 @@
  * trainer/program. Thread: the run's. */
 #pragma once
 
+#include "saved/saved.h"
 #include "trainer/program/local_tables.h"
-#include "trainer/saved/saved.h"
 
 /* The run's tables as wf_saved_write_all wants them, out [tables of the model]; lent while `tables`
  * is not changed. Returns how many. */

@@ -4,8 +4,8 @@
  * and a run with other words does not go on from it. Thread: the run's. */
 #pragma once
 
+#include "saved/saved.h"
 #include "trainer/program/job.h"
-#include "trainer/saved/saved.h"
 
 /* Notes the words of this run, which has its data; nothing for a model without. WEFT_NOMEM. */
 enum weft_status wf_run_note_words(struct wf_run *job) WEFT_MUST_CHECK;

@@ -150,7 +150,7 @@ def _shape_of(what: str, shape: Shape) -> Tuple[int, ...]:
 
 def _library_name(name: str) -> bytes:
     """As the library can have it: what is not printable ASCII, and blanks, as %20. In files, and what
-    is exported from them, the name is as it was: trainer/saved/names.h."""
+    is exported from them, the name is as it was: saved/names.h."""
 
     def escaped(found: "re.Match[bytes]") -> bytes:
         return b"%%%02X" % found.group()[0]

@@ -19,8 +19,8 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "saved/folder.h"
 #include "tests/support/failing_env.h"
-#include "trainer/saved/folder.h"
 
 /* Fails with the recorded error. */
 #define assert_ok(call)                                                                            \

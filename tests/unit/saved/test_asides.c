@@ -5,8 +5,8 @@
 
 #include "base/assert.h"
 #include "base/options.h"
-#include "trainer/saved/import.h"
-#include "trainer/saved/names.h"
+#include "saved/import.h"
+#include "saved/names.h"
 #include "wire/little.h"
 
 static void

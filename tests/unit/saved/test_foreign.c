@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 
 #include "base/assert.h"
-#include "trainer/saved/import.h"
+#include "saved/import.h"
 
 #define ARCHIVE_STEP 77
 

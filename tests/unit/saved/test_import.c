@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <math.h>
 
+#include "saved/import.h"
 #include "tests/unit/wire/heap_env.h"
-#include "trainer/saved/import.h"
 #include "wire/little.h"
 
 #define ROOM 4096u

@@ -4,7 +4,7 @@
 
 #include "base/assert.h"
 #include "base/crc32c.h"
-#include "trainer/saved/manifest.h"
+#include "saved/manifest.h"
 
 #define HEAD "weft saved model 1\nversion 0.1.0\npass 2\nstep 7\nsamples 70\noptimizer sgd\n"
 #define BODY HEAD "settings rate=1\n"

@@ -5,7 +5,7 @@
 
 #include <zlib.h>
 
-#include "trainer/saved/import.h"
+#include "saved/import.h"
 #include "wire/little.h"
 
 #define HEADER_BYTES 128u

@@ -6,7 +6,7 @@
 #include <zlib.h>
 
 #include "base/crc32c.h"
-#include "trainer/saved/rows_layout.h"
+#include "saved/rows_layout.h"
 #include "wire/little.h"
 #include "wire/partition.h"
 

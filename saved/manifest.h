@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* manifest: the text that describes the contents of a saved directory. It has a single spelling: a
+ * decoded text encodes to the same bytes. README.md shows one. Thread: the caller's. */
+#pragma once
+
+#include "base/shape.h"
+#include "saved/file.h"
+#include "saved/saved.h"
+
+#define WF_MANIFEST_FILE "manifest"
+/* The manifest of a save that is being written, created first and removed at the end: it names the
+ * files without sizes and checksums. */
+#define WF_MANIFEST_DRAFT ".draft"
+/* The version of the format, 1 to 16: 1, and for what it has besides: */
+#define WF_MANIFEST_FORMAT 1u
+#define WF_MANIFEST_FORMAT_TABLES 1u /* tables */
+#define WF_MANIFEST_FORMAT_BATCH 2u  /* the batches of a pass that is not complete */
+#define WF_MANIFEST_FORMAT_SHAPES 4u /* shapes of tensors */
+#define WF_MANIFEST_FORMAT_ASIDES 8u /* arrays that are kept for other programs */
+#define WF_MANIFEST_FORMAT_ALL 15u
+#define WF_MANIFEST_BYTES_MAX (4u << 20)
+#define WF_TENSOR_HEADER_BYTES 16u /* of a parameter file */
+
+struct wf_manifest_tensor {
+	char name[WF_SAVED_NAME_BYTES];
+	uint64_t rows, cols;
+	char shape[WF_SHAPE_TEXT_BYTES]; /* "": it is not known */
+	uint32_t state_count;
+	uint32_t crc[1 + WF_SAVED_STATE_MAX]; /* CRC32C of each file: values, then states */
+};
+
+struct wf_manifest_table {
+	char name[WF_SAVED_NAME_BYTES];
+	char optimizer[32];
+	uint32_t dim;
+	uint64_t rows;
+	uint64_t bytes; /* of the file, and its CRC32C */
+	uint32_t crc;
+	/* From the header of the file, not in the manifest; known once the file has been
+	 * checked. */
+	struct wf_rows_head head;
+};
+
+struct wf_manifest_aside {
+	char name[WF_SAVED_NAME_BYTES];
+	enum wf_array_type type;
+	char shape[WF_SHAPE_TEXT_BYTES];
+	uint64_t bytes; /* of the file, and its CRC32C */
+	uint32_t crc;
+};
+
+/* Something is in it: tensors, tables or asides. */
+struct wf_manifest {
+	struct wf_saved_about about;
+	uint32_t tensor_count;
+	struct wf_manifest_tensor *tensor; /* [tensor_count], names ascending */
+	uint32_t table_count;
+	struct wf_manifest_table *table; /* [table_count], names ascending */
+	uint32_t aside_count;
+	struct wf_manifest_aside
+		*aside; /* [aside_count], names ascending, none of them a tensor's */
+};
+
+/* Bytes of each of the tensor's files; 0: more than a file can have. */
+uint64_t wf_manifest_file_bytes(uint64_t rows, uint64_t cols);
+/* Name of file `idx` of a tensor, 0: values. `out` is [WF_SAVED_NAME_BYTES + 16]. */
+#define WF_MANIFEST_NAME_BYTES (WF_SAVED_NAME_BYTES + 16u)
+void wf_manifest_file_name(const char *tensor, unsigned idx, char *out);
+/* Bytes of such an array's file; false: it is no shape, or more than a file can have. */
+bool wf_manifest_aside_bytes(enum wf_array_type type, const char *shape, uint64_t *out);
+/* Name of a table's file. */
+void wf_manifest_rows_name(const char *table, char *out);
+/* Whether a file of that name is one of a tensor or a table; a zeroed manifest has none. */
+bool wf_manifest_has_file(const struct wf_manifest *manifest, const char *file);
+
+/**
+ * @param out ends with wf_manifest_fini
+ * @return WEFT_OK; WEFT_DATA: line and what is wrong with it; WEFT_NOMEM
+ */
+enum weft_status wf_manifest_decode(struct wf_env *env, const char *text, size_t bytes,
+				    struct wf_manifest *out) WEFT_MUST_CHECK;
+void wf_manifest_fini(struct wf_env *env, struct wf_manifest *manifest); /* accepts a zeroed one */
+/* As snprintf: writes what fits in `room`, and returns the number of bytes of the whole text. */
+size_t wf_manifest_encode(const struct wf_manifest *manifest, char *out, size_t room);
+/* Decodes a manifest, or the draft of one, that has been opened. WEFT_DATA: file and line; WEFT_IO;
+ * WEFT_NOMEM. wf_manifest_fini ends `out`. */
+enum weft_status wf_manifest_read(struct wf_env *env, struct wf_saved_file *file,
+				  struct wf_manifest *out) WEFT_MUST_CHECK;
+/* Writes it in its current state into a new file. WEFT_INVALID: it is too long to be read back;
+ * WEFT_IO; WEFT_NOMEM */
+enum weft_status wf_manifest_write(struct wf_env *env, const struct wf_saved_spot *spot,
+				   const struct wf_manifest *manifest) WEFT_MUST_CHECK;
