@@ -15,6 +15,7 @@
  * ANNOUNCE dense    trainer  step                     slices that are ready to be pushed
  * ALLOW    dense    lane     step                     announced slices that may be pushed now
  * CHANGE   dense    trainer  step                     numbers of optimizers that change in the step
+ * POSITION dense    both     step                     how far a trainer has come in its data
  * REPORT   dense    trainer  request_id               a trainer to report about, or the job
  * REPORTED dense    lane     request_id               what the lane knows about it
  * GOODBYE  control  both     -                        flags
@@ -39,6 +40,7 @@
 
 #include "wire/head.h"
 #include "wire/hello.h"
+#include "wire/little.h"
 
 enum wf_dense_type {
 	WF_MSG_JOB = 1, /* 2 to 5 were used by version 1 of the wire */
@@ -52,6 +54,7 @@ enum wf_dense_type {
 	WF_MSG_REPORT = 13,
 	WF_MSG_REPORTED = 14,
 	WF_MSG_CHANGE = 15,
+	WF_MSG_POSITION = 16,
 };
 
 enum wf_control_type {
@@ -207,6 +210,27 @@ struct wf_msg_changes {
 	struct wf_change change[WF_CHANGES_PER_MSG];
 };
 
+#define WF_POSITION_PASS_BYTES 4
+#define WF_POSITION_BYTES_MAX (WF_POSITION_PASS_BYTES + 256)
+
+/* POSITION: where a trainer's data is. From a trainer to lane 0 of pserver 0, before the STEP of
+ * `step` on the same connection: with its share of that step its data is at this position. From
+ * that lane, before RESUME, to a trainer that has made no step of a job that began with a state
+ * which the lanes had: the trainer's position in that state. The first bytes are a pass (u32, as in
+ * STEP; a lane sends the highest of all trainers), the others the program's own. */
+struct wf_msg_position {
+	uint64_t step;                        /* not above INT64_MAX; 0: there is none */
+	uint32_t count;                       /* 0..WF_POSITION_BYTES_MAX */
+	uint8_t bytes[WF_POSITION_BYTES_MAX]; /* [count] */
+};
+
+/* Its pass; 0: none. */
+static inline uint32_t
+wf_position_pass(const struct wf_msg_position *position)
+{
+	return position->count >= WF_POSITION_PASS_BYTES ? wf_load_u32(position->bytes) : 0;
+}
+
 enum wf_step_flag {
 	WF_STEP_OUT_OF_DATA = 1 << 0, /* no push from this step to the end of the pass */
 };
@@ -248,7 +272,9 @@ struct wf_msg_pull {
 /* INIT: sent by trainer 0 before it PUTs the first initial values of a job that continues after
  * `step` steps over `samples` samples. Each slice is then sent as `sections` PUTs: its values, and
  * then each array of state. The lane treats them as the steps 0 - (sections - 1) .. 0, modulo 2^64,
- * of the slice, after which it expects step + 1. Without INIT: step 0, samples 0, one section. */
+ * of the slice, after which it expects step + 1. Without INIT: step 0, samples 0, one section. The
+ * lane sends it to each trainer on each path: after RESUME where the values came from trainer 0;
+ * before RESUME where the job began with a state that the lane had, so that nobody sends values. */
 struct wf_msg_init {
 	uint64_t step; /* at most WF_INIT_STEP_MAX */
 	uint64_t samples;
@@ -369,6 +395,7 @@ void wf_msg_announce_encode(const struct wf_msg_runs *in, struct wf_msg *out);
 void wf_msg_report_encode(const struct wf_msg_report *in, struct wf_msg *out);
 void wf_msg_reported_encode(const struct wf_msg_report *in, struct wf_msg *out);
 void wf_msg_change_encode(const struct wf_msg_changes *in, struct wf_msg *out);
+void wf_msg_position_encode(const struct wf_msg_position *in, struct wf_msg *out);
 void wf_msg_allow_encode(const struct wf_msg_runs *in, struct wf_msg *out);
 void wf_msg_goodbye_encode(const struct wf_msg_goodbye *in, struct wf_msg *out);
 void wf_msg_abort_encode(const struct wf_msg_abort *in, struct wf_msg *out);
@@ -409,6 +436,8 @@ enum weft_status wf_msg_allow_decode(const struct wf_head *head, const uint8_t *
 				     struct wf_msg_runs *out) WEFT_MUST_CHECK;
 enum weft_status wf_msg_change_decode(const struct wf_head *head, const uint8_t *body,
 				      struct wf_msg_changes *out) WEFT_MUST_CHECK;
+enum weft_status wf_msg_position_decode(const struct wf_head *head, const uint8_t *body,
+					struct wf_msg_position *out) WEFT_MUST_CHECK;
 enum weft_status wf_msg_goodbye_decode(const struct wf_head *head, const uint8_t *body,
 				       struct wf_msg_goodbye *out) WEFT_MUST_CHECK;
 enum weft_status wf_msg_abort_decode(const struct wf_head *head, const uint8_t *body,

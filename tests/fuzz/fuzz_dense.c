@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzz target of the decoders of JOB, STEP, PULL, NACK, INIT, NORM, ANNOUNCE, ALLOW, REPORT,
- * REPORTED and CHANGE. */
+ * REPORTED, CHANGE and POSITION. */
 #include "tests/fuzz/fuzz_message.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "wire/head.h"

@@ -31,6 +31,7 @@ CODERS(nack, nack)
 CODERS(init, init)
 CODERS(norm, norm)
 CODERS(change, change)
+CODERS(position, position)
 CODERS(announce, runs)
 CODERS(allow, runs)
 CODERS(report, report)
@@ -213,6 +214,15 @@ sample_change(union any_message *out)
 	out->change.change[0] = (struct wf_change){.tensor = 1, .number = 0, .value = 0.05};
 	out->change.change[1] = (struct wf_change){.tensor = 1, .number = 11, .value = 100};
 	out->change.change[2] = (struct wf_change){.tensor = 65535, .number = 4, .value = -0.5};
+}
+
+static void
+sample_position(union any_message *out)
+{
+	static const uint8_t bytes[] = {0x02, 0x01, 0x00, 0x00, 0xde, 0x00, 0xef};
+	out->position.step = 0x0102030405;
+	out->position.count = sizeof(bytes);
+	memcpy(out->position.bytes, bytes, sizeof(bytes));
 }
 
 static void
@@ -408,6 +418,7 @@ const struct catalogue_entry catalogue[] = {
 	DENSE(WF_MSG_INIT, init),
 	DENSE(WF_MSG_NORM, norm),
 	DENSE(WF_MSG_CHANGE, change),
+	DENSE(WF_MSG_POSITION, position),
 	DENSE(WF_MSG_ANNOUNCE, announce),
 	ENTRY(WF_SERVICE_DENSE, WF_MSG_ALLOW, allow, sample_announce),
 	DENSE(WF_MSG_REPORT, report),

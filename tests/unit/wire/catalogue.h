@@ -19,6 +19,7 @@ union any_message {
 	struct wf_msg_norm norm;
 	struct wf_msg_runs runs;
 	struct wf_msg_changes change;
+	struct wf_msg_position position;
 	struct wf_msg_report report;
 	struct wf_msg_goodbye goodbye;
 	struct wf_msg_beat beat;
