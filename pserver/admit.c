@@ -526,7 +526,9 @@ wf_admit_job_is_here(struct wf_lane *lane, struct wf_peer *peer, enum weft_statu
 		return; /* by ABORT */
 	}
 	lane->job.is_ready = true;
-	lane->order.sum = (struct wf_step_sum){.step = 1};
+	if (lane->order.sum.step == 0) { /* else the lane has begun with a state that it had */
+		lane->order.sum.step = 1;
+	}
 	wf_path_begins(lane, peer);
 	reconsider_held(lane);
 }

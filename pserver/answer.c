@@ -15,7 +15,7 @@ wf_answer_path_begins(struct wf_lane *lane, struct wf_peer *peer)
 {
 	struct wf_dense *dense = lane->own;
 	struct wf_dense_peer *own = peer->own;
-	own->init_due = dense->store.stored_count > 0;
+	own->init_due = dense->store.stored_count > 0 || dense->is_loaded;
 	wf_features_path_begins(lane, peer);
 }
 
@@ -47,6 +47,17 @@ flush_init(struct wf_lane *lane, struct wf_peer *peer)
 	wf_msg_init_encode(&dense->init, &lane->msg);
 	own->init_due = dense->init.step > 0 && !wf_control_send(peer, &lane->msg);
 	return !own->init_due;
+}
+
+bool
+wf_answer_open_path(struct wf_lane *lane, struct wf_peer *peer)
+{
+	const struct wf_dense *dense = lane->own;
+	const struct wf_dense_peer *own = peer->own;
+	if (!dense->is_loaded) {
+		return true;
+	}
+	return wf_features_open_path(lane, peer) && (!own->init_due || flush_init(lane, peer));
 }
 
 static bool

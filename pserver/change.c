@@ -127,6 +127,38 @@ alloc_list(const struct wf_feature *self, struct wf_lane *lane)
 	return true;
 }
 
+enum weft_status
+wf_change_load(struct wf_lane *lane, uint32_t tensor, const struct wf_numbers *numbers)
+{
+	const struct wf_dense *dense = lane->own;
+	const struct wf_feature *self = wf_feature_find(lane, &wf_change_hooks);
+	if (self == NULL || tensor >= dense->job.tensor_count ||
+	    !wf_job_has_state(&dense->job.tensor[tensor])) {
+		return wf_fail(WEFT_INVALID, "changes of tensor %u, whose optimizer cannot change",
+			       tensor);
+	}
+	bool known = (numbers->given >> WF_NUMBER_COUNT) == 0 &&
+		     numbers->updates_step <= WF_INIT_STEP_MAX;
+	enum weft_status st = known ? WEFT_OK : wf_fail(WEFT_DATA, "a number that is not known");
+	for (unsigned i = 0; i < WF_NUMBER_COUNT && st == WEFT_OK; i++) {
+		if (wf_numbers_have(numbers, (enum wf_number)i)) {
+			st = wf_number_check(&dense->store.optimizer, (enum wf_number)i,
+					     numbers->value[i]);
+		}
+	}
+	if (st != WEFT_OK) {
+		return wf_fail(WEFT_DATA, "changes of %.60s: %.200s",
+			       dense->job.tensor[tensor].name, weft_last_error());
+	}
+	if (!alloc_list(self, lane)) {
+		return wf_fail(WEFT_NOMEM, "lane %u: no memory for changes", lane->opts.idx);
+	}
+	struct changes *changes = self->state;
+	changes->numbers[tensor] = *numbers;
+	changes->numbers[tensor].assigned_step = 0; /* of a step that is over */
+	return WEFT_OK;
+}
+
 /* What the peer has sent of the list of the step that the lane is in. */
 static struct sent *
 sent_of(struct changes *changes, const struct wf_lane *lane, const struct wf_peer *peer)

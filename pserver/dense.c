@@ -185,6 +185,19 @@ longest_lane(const struct wf_placement *placement)
 	return most;
 }
 
+/* A lane that has a state for the job begins with it, and otherwise with trainer 0's values. */
+static enum weft_status
+load_state(struct wf_lane *lane)
+{
+	const struct wf_lane_source *source = lane->opts.source;
+	struct wf_msg_init init = {0};
+	enum weft_status st = source == NULL ? WEFT_CLOSED : source->load(source, lane, &init);
+	if (st == WEFT_CLOSED) {
+		return WEFT_OK;
+	}
+	return st == WEFT_OK ? wf_round_begin_loaded(lane, &init) : st;
+}
+
 /* The whole description is here: check it against the hello, then take the memory it needs. */
 static enum weft_status
 accept_job(struct wf_lane *lane)
@@ -237,7 +250,8 @@ accept_job(struct wf_lane *lane)
 	}
 	wf_async_count(lane);
 	dense->pieces.count = dense->store.piece_count;
-	return alloc_memory(lane);
+	st = alloc_memory(lane);
+	return st == WEFT_OK ? load_state(lane) : st;
 }
 
 static void
@@ -248,6 +262,12 @@ describe_job(struct wf_lane *lane)
 	uint64_t shard_bytes = wf_store_bytes(store);
 	const char *trainers = lane->peers.count == 1 ? "trainer" : "trainers";
 	wf_stats_set(&lane->stats, WF_LANE_SHARD_ALLOCATED_BYTES, shard_bytes);
+	if (dense->is_loaded) {
+		wf_log(lane->env, WF_LOG_INFO,
+		       "lane %u: the job goes on after step %" PRIu64 " and %" PRIu64
+		       " samples, with the state that this lane has loaded",
+		       lane->opts.idx, dense->init.step, dense->init.samples);
+	}
 	if (dense->job.tensor_count == 0) {
 		wf_log(lane->env, WF_LOG_INFO, "lane %u: job of %u %s, without tensors",
 		       lane->opts.idx, lane->peers.count, trainers);
@@ -426,6 +446,7 @@ const struct wf_lane_service wf_dense_service = {
 	.peer_bytes = sizeof(struct wf_dense_peer),
 	.release = release,
 	.path_begins = wf_answer_path_begins,
+	.open_path = wf_answer_open_path,
 	.path_ends = path_ends,
 	.message = on_message,
 	.put = wf_round_put,

@@ -110,6 +110,7 @@ struct wf_dense {
 	struct wf_push *push;       /* [stored_count * peers.count] */
 	struct wf_round *round;     /* [stored_count] */
 	struct wf_msg_init init;    /* where the job begins */
+	bool is_loaded;             /* with a state that the lane had: no values come */
 	uint32_t uninitialised;     /* slices without initial values */
 	uint32_t applied;           /* slices, in this step */
 	int32_t *priority;          /* [stored_count]; NULL: all alike */
@@ -173,6 +174,10 @@ wf_push_consume(struct wf_lane *lane, struct wf_peer *peer, struct wf_push *push
 void wf_round_try_all(struct wf_lane *lane);
 enum weft_status wf_round_init(struct wf_lane *lane, struct wf_peer *peer,
 			       const struct wf_msg_init *msg) WEFT_MUST_CHECK;
+/* The store has a state after step `init->step`, with which all trainers begin. WEFT_DATA: there is
+ * no such step. */
+enum weft_status wf_round_begin_loaded(struct wf_lane *lane,
+				       const struct wf_msg_init *init) WEFT_MUST_CHECK;
 enum weft_status wf_round_step(struct wf_lane *lane, struct wf_peer *peer,
 			       const struct wf_msg_step *msg) WEFT_MUST_CHECK;
 enum weft_status wf_round_put(struct wf_lane *lane, struct wf_peer *peer,
@@ -229,9 +234,17 @@ wf_slice_is_piece(const struct wf_dense *dense, uint32_t ordinal)
 	return dense->pieces.count > 0 && dense->store.stored[ordinal].tensor->is_piece;
 }
 
+/* change.c */
+/* Of a state that is being loaded: what trainers had changed of the tensor's optimizer, as it was
+ * in store.numbers. WEFT_INVALID, WEFT_DATA, WEFT_NOMEM. */
+enum weft_status wf_change_load(struct wf_lane *lane, uint32_t tensor,
+				const struct wf_numbers *numbers) WEFT_MUST_CHECK;
+
 /* answer.c */
 enum wf_flush wf_answer_flush(struct wf_lane *lane, struct wf_peer *peer);
 void wf_answer_path_begins(struct wf_lane *lane, struct wf_peer *peer);
+/* What precedes RESUME: of a job that began with a state that the lane had. */
+bool wf_answer_open_path(struct wf_lane *lane, struct wf_peer *peer);
 /* The peer is owed an answer to its push of the slice. */
 static inline void
 wf_answer_push(struct wf_peer *peer, uint32_t ordinal)

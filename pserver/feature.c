@@ -10,7 +10,7 @@
 /* In the order in which they send and act. */
 static const struct wf_feature_hooks *const known[] = {
 	&wf_averages_hooks, &wf_halves_hooks,  &wf_announce_hooks, &wf_norm_hooks,
-	&wf_straggle_hooks, &wf_inquiry_hooks, &wf_change_hooks,
+	&wf_straggle_hooks, &wf_inquiry_hooks, &wf_change_hooks,   &wf_position_hooks,
 };
 WF_STATIC_ASSERT(WF_ARRAY_COUNT(known) <= WF_FEATURES_MAX, "there is room for all of them");
 
@@ -129,6 +129,35 @@ wf_feature_due(const struct wf_feature *self, struct wf_peer *peer)
 	struct wf_dense_peer *own = peer->own;
 	own->features_due |= self->bit;
 	wf_peer_due(peer);
+}
+
+const struct wf_feature *
+wf_feature_find(const struct wf_lane *lane, const struct wf_feature_hooks *hooks)
+{
+	const struct wf_features *features = features_of(lane);
+	for (uint32_t i = 0; i < features->count; i++) {
+		if (features->on[i].hooks == hooks) {
+			return &features->on[i];
+		}
+	}
+	return NULL;
+}
+
+bool
+wf_features_open_path(struct wf_lane *lane, struct wf_peer *peer)
+{
+	const struct wf_features *features = features_of(lane);
+	struct wf_dense_peer *own = peer->own;
+	for (uint32_t i = 0; i < features->count; i++) {
+		const struct wf_feature *feature = &features->on[i];
+		bool due =
+			feature->hooks->precedes_resume && (own->features_due & feature->bit) != 0;
+		if (due && !feature->hooks->flush(feature, lane, peer)) {
+			return false;
+		}
+		own->features_due &= due ? ~feature->bit : UINT32_MAX;
+	}
+	return true;
 }
 
 bool

@@ -46,6 +46,8 @@ struct wf_feature_hooks {
 	uint8_t message;  /* type of the message that it decodes; 0: none */
 	const struct wf_codec *codec;
 	bool sleeps; /* its hooks at points of a step are off until wf_feature_wake */
+	/* In a job that began with a state that the lane had, flush is called before RESUME. */
+	bool precedes_resume;
 	/* The setting by which gradients of a step wait for each other, so that all of them have to
 	 * be here at a time; NULL: they do not. */
 	const char *needs_step;
@@ -126,6 +128,11 @@ enum weft_status wf_features_recv(struct wf_lane *lane, struct wf_peer *peer,
 void wf_feature_wake(const struct wf_feature *self, struct wf_lane *lane);
 /* The feature has something to send to the peer. */
 void wf_feature_due(const struct wf_feature *self, struct wf_peer *peer);
+/* The feature of the lane's job that has these hooks; NULL: the job does not have it. */
+const struct wf_feature *wf_feature_find(const struct wf_lane *lane,
+					 const struct wf_feature_hooks *hooks);
+/* Sends what is due before RESUME. False: the transport accepts no more. */
+bool wf_features_open_path(struct wf_lane *lane, struct wf_peer *peer);
 /* Sends what is due to the peer. False: the transport accepts no more. */
 bool wf_features_flush(struct wf_lane *lane, struct wf_peer *peer);
 void wf_features_path_begins(struct wf_lane *lane, struct wf_peer *peer);
@@ -151,4 +158,5 @@ extern const struct wf_feature_hooks wf_change_hooks;   /* change.c */
 extern const struct wf_feature_hooks wf_halves_hooks;   /* halves.c */
 extern const struct wf_feature_hooks wf_inquiry_hooks;  /* inquiry.c */
 extern const struct wf_feature_hooks wf_norm_hooks;     /* norm.c */
+extern const struct wf_feature_hooks wf_position_hooks; /* position.c */
 extern const struct wf_feature_hooks wf_straggle_hooks; /* straggle.c */

@@ -165,6 +165,10 @@ wf_path_flush(struct wf_lane *lane, struct wf_peer *peer)
 	if (peer->opening.grant_due && !flush_grant(lane, peer)) {
 		return false;
 	}
+	if (wf_cursor_is_open(&peer->opening.resume) && lane->service->open_path != NULL &&
+	    !lane->service->open_path(lane, peer)) {
+		return false;
+	}
 	while (wf_cursor_is_open(&peer->opening.resume)) {
 		if (!flush_resume(lane, peer)) {
 			return false;

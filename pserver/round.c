@@ -256,6 +256,49 @@ wf_round_init(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_in
 	return WEFT_OK;
 }
 
+/* The slice has all that it begins with: every trainer pushes the step after that. */
+static void
+begin_slice(struct wf_lane *lane, uint32_t ordinal)
+{
+	struct wf_dense *dense = lane->own;
+	struct wf_round *round = &dense->round[ordinal];
+	round->next = dense->init.step + 1;
+	for (uint32_t t = 0; t < lane->peers.count; t++) {
+		wf_push_of(lane, ordinal, t)->next = round->next;
+	}
+	WF_ASSERT(dense->uninitialised > 0);
+	if (--dense->uninitialised == 0) {
+		lane->job.owed = NULL;
+	}
+}
+
+enum weft_status
+wf_round_begin_loaded(struct wf_lane *lane, const struct wf_msg_init *init)
+{
+	struct wf_dense *dense = lane->own;
+	if (init->step == 0 || init->step > WF_INIT_STEP_MAX || init->samples > INT64_MAX) {
+		return wf_fail(WEFT_DATA,
+			       "lane %u: a state after step %" PRIu64 " over %" PRIu64
+			       " samples, with which no job can begin",
+			       lane->opts.idx, init->step, init->samples);
+	}
+	dense->init =
+		(struct wf_msg_init){.step = init->step, .samples = init->samples, .sections = 1};
+	dense->is_loaded = true;
+	for (uint32_t i = 0; i < dense->store.stored_count; i++) {
+		if (!wf_slice_is_piece(dense, i)) {
+			wf_codec_begin(lane, i);
+			begin_slice(lane, i);
+		}
+	}
+	WF_ASSERT(dense->uninitialised == 0);
+	wf_order_begin(&lane->order, init->step, init->samples);
+	if (dense->async.count > 0) {
+		wf_async_init(lane, &dense->init);
+	}
+	return WEFT_OK;
+}
+
 /* One section of trainer 0's initial values, with which all trainers start. */
 static void
 initialise(struct wf_lane *lane, uint32_t ordinal, const void *data)
@@ -276,14 +319,7 @@ initialise(struct wf_lane *lane, uint32_t ordinal, const void *data)
 	if (round->next++ != 0) {
 		return; /* more sections follow */
 	}
-	round->next = dense->init.step + 1;
-	for (uint32_t t = 0; t < lane->peers.count; t++) {
-		wf_push_of(lane, ordinal, t)->next = round->next;
-	}
-	WF_ASSERT(dense->uninitialised > 0);
-	if (--dense->uninitialised == 0) {
-		lane->job.owed = NULL;
-	}
+	begin_slice(lane, ordinal);
 	for (uint32_t t = 0; t < lane->peers.count && dense->uninitialised == 0; t++) {
 		wf_peer_due(&lane->peers.all[t]); /* its INIT */
 	}

@@ -143,6 +143,7 @@ open_lane(struct wf_server *server, uint32_t idx)
 		.slot_bytes_max = opts->slot_bytes_max,
 		.max_shard_bytes = opts->max_shard_bytes,
 		.inbox_bytes = opts->inbox_bytes,
+		.source = opts->source,
 		.reconnect_timeout_ns = opts->session.reconnect_timeout_ns,
 		.stall_timeout_ns = opts->session.stall_timeout_ns,
 		.connect_timeout_ns = opts->session.connect_timeout_ns,

@@ -12,6 +12,7 @@
 
 struct wf_server;
 struct wf_lane_service; /* service.h */
+struct wf_lane_source;  /* lane.h */
 
 struct wf_server_opts {
 	struct wf_env *env;
@@ -39,6 +40,8 @@ struct wf_server_opts {
 	/* Gradients that a dense lane copies aside; 0: one shard for each trainer. With less,
 	 * pushes are announced (README.md, "A small inbox"). */
 	uint64_t inbox_bytes;
+	const struct wf_lane_source *source; /* a state that lanes begin with; lent until destroy;
+					      * NULL: none */
 };
 
 /* Settings at their defaults, but for a number of trainers that is left to the first and a stall

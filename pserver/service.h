@@ -69,6 +69,10 @@ struct wf_lane_service {
 	void (*path_begins)(struct wf_lane *lane, struct wf_peer *peer);
 	void (*path_ends)(struct wf_lane *lane, struct wf_peer *peer);
 
+	/* Sends what comes before RESUME on a new path, once. NULL: nothing does. False: the
+	 * transport accepts no more. */
+	bool (*open_path)(struct wf_lane *lane, struct wf_peer *peer);
+
 	/* The step of this unit that is waited for from the peer. 0: none yet, and what comes
 	 * before the first step. */
 	uint64_t (*next)(const struct wf_lane *lane, const struct wf_peer *peer, uint32_t unit);

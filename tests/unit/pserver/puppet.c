@@ -394,6 +394,12 @@ recv(struct peer *peer, const struct wf_head *head, const uint8_t *body)
 	} else if (head->type == WF_MSG_NORM) {
 		st = wf_msg_norm_decode(head, body, &puppet->norm);
 		puppet->norms++;
+	} else if (head->type == WF_MSG_INIT && !peer->resumed) {
+		st = wf_msg_init_decode(head, body, &puppet->init);
+		puppet->inits++;
+	} else if (head->type == WF_MSG_POSITION && !peer->resumed) {
+		st = wf_msg_position_decode(head, body, &puppet->position);
+		puppet->positions++;
 	} else if (head->type == WF_MSG_REPORTED) { /* to the first of many that ask at once */
 		st = wf_msg_reported_decode(head, body, &msg.reported);
 	}

@@ -181,6 +181,7 @@ open_lane(struct stage *stage, uint32_t idx)
 		.stall_timeout_ns = opts->stall_timeout_ns,
 		.connect_timeout_ns = 300 * WF_NS_PER_S,
 		.stats_period_ns = opts->stats_period_ns,
+		.source = opts->source,
 	};
 	CHECK(stage, wf_lane_create(&lane, &stage->lane[idx]) == WEFT_OK);
 }

@@ -42,8 +42,9 @@ struct stage_opts {
 	uint32_t num_gradient_servers; /* of the pserver; 0: as the first trainer sends */
 	uint32_t max_trainers;         /* of the pserver; 0: 64 */
 	uint64_t stats_period_ns;
-	uint64_t stall_timeout_ns; /* 0: no limit */
-	bool server;               /* a wf_server in its own process, not bare lanes */
+	uint64_t stall_timeout_ns;           /* 0: no limit */
+	const struct wf_lane_source *source; /* what lanes begin with; NULL: none */
+	bool server;                         /* a wf_server in its own process, not bare lanes */
 	bool once;
 };
 
@@ -68,7 +69,10 @@ struct puppet {
 	uint32_t nacks;
 	struct wf_msg_nack nack;
 	uint32_t norms;
-	struct wf_msg_norm norm; /* the last one */
+	struct wf_msg_norm norm;   /* the last one */
+	uint32_t inits, positions; /* INIT and POSITION before RESUME */
+	struct wf_msg_init init;   /* the last ones */
+	struct wf_msg_position position;
 
 	/* Pushes that wait for a buffer; buffers hold ordinals. */
 	uint32_t queue[STAGE_SLICES_MAX];
