@@ -77,6 +77,15 @@ enum weft_status wf_saved_file_read_at(struct wf_saved_file *file, uint64_t at, 
 				       size_t count) WEFT_MUST_CHECK;
 void wf_saved_file_close(struct wf_saved_file *file);
 
+/* A checksum as it is stored behind the bytes that it covers. If a plain CRC followed them, the
+ * checksum of the whole file would not depend on either, and would not detect a piece of another
+ * save; so it is multiplied first. */
+static inline uint32_t
+wf_saved_crc_stored(uint32_t crc)
+{
+	return crc * 0x9e3779b1u;
+}
+
 /* Opens a folder in an open one; a link to a folder is refused. -1: errno. */
 int wf_saved_open_folder(const struct wf_saved_calls *calls, int folder, const char *name);
 /* fsync of an open folder: the names in it are on the disk. `path` is for messages. WEFT_IO */

@@ -10,17 +10,7 @@
 #define WF_ROWS_HEAD_CRC_AT 60u
 #define WF_ROWS_SECTION_BYTES 16u /* partition, 0, rows */
 #define WF_ROWS_CRC_BYTES 4u
-#define WF_ROWS_CHUNK_BYTES (256u << 10)
 #define WF_ROWS_FLAG_SCORE 1u
-
-/* A checksum as stored in the file. If a plain CRC followed the bytes that it covers, the checksum
- * of the whole file would not depend on either, and would not detect a partition of another save;
- * so it is multiplied first. */
-static inline uint32_t
-wf_rows_crc_stored(uint32_t crc)
-{
-	return crc * 0x9e3779b1u;
-}
 
 /* Why a row cannot come next in the partition; NULL: it can. `last`: the one before, NULL: none. */
 const char *wf_rows_objection(const struct wf_rows_head *head, uint32_t partition,

@@ -9,6 +9,7 @@
 
 #include "base/assert.h"
 #include "base/crc32c.h"
+#include "saved/chunk.h"
 #include "saved/rows_layout.h"
 #include "wire/little.h"
 #include "wire/partition.h"
@@ -16,7 +17,6 @@
 struct wf_rows_reader {
 	struct wf_env *env;
 	char path[WF_SAVED_PATH_BYTES];
-	struct wf_saved_file file;
 	struct wf_rows_head head;
 	size_t row_bytes;
 
@@ -26,51 +26,20 @@ struct wf_rows_reader {
 	uint64_t last_key;
 	bool has_last;
 	uint32_t crc;      /* of the partition, so far */
-	uint64_t to_come;  /* bytes of the file that are not in the chunk yet */
 	uint16_t *counter; /* [counter_count] */
 
-	size_t used, filled; /* bytes of chunk */
-	uint8_t chunk[WF_ROWS_CHUNK_BYTES];
+	struct wf_chunk chunk;
 	float floats[WF_ROW_RECORD_FLOATS_MAX];
 };
 
-WF_STATIC_ASSERT(WF_ROW_RECORD_BYTES_MAX <= WF_ROWS_CHUNK_BYTES, "a row fits a chunk");
-
-/* The next bytes of the file, in the chunk; NULL and *st: there are fewer. */
-static const uint8_t *
-pop_bytes(struct wf_rows_reader *reader, size_t count, enum weft_status *st)
-{
-	const size_t left = reader->filled - reader->used;
-
-	WF_ASSERT(count <= WF_ROWS_CHUNK_BYTES);
-	if (left < count) {
-		size_t room = WF_ROWS_CHUNK_BYTES - left;
-		size_t more = reader->to_come < room ? (size_t)reader->to_come : room;
-		if (left + more < count) {
-			*st = wf_fail(WEFT_DATA, "%s: ends %zu bytes too early", reader->file.path,
-				      count - left - more);
-			return NULL;
-		}
-		memmove(reader->chunk, reader->chunk + reader->used, left);
-		*st = wf_saved_file_read(&reader->file, reader->chunk + left, more);
-		if (*st != WEFT_OK) {
-			return NULL;
-		}
-		reader->to_come -= more;
-		reader->used = 0;
-		reader->filled = left + more;
-	}
-	const uint8_t *at = reader->chunk + reader->used;
-	reader->used += count;
-	return at;
-}
+WF_STATIC_ASSERT(WF_ROW_RECORD_BYTES_MAX <= WF_CHUNK_BYTES, "a row fits a chunk");
 
 static enum weft_status
 decode_head(struct wf_rows_reader *reader, const uint8_t *at)
 {
 	static const uint8_t zero[WF_ROWS_HEAD_CRC_AT - 48];
 	struct wf_rows_head *head = &reader->head;
-	const char *path = reader->file.path;
+	const char *path = reader->chunk.file.path;
 	const uint32_t flags = wf_load_u32(at + 20);
 
 	if (memcmp(at, WF_ROWS_MAGIC, 8) != 0) {
@@ -83,7 +52,7 @@ decode_head(struct wf_rows_reader *reader, const uint8_t *at)
 			       path, wf_load_u32(at + 8), WF_ROWS_FORMAT);
 	}
 	if (wf_load_u32(at + WF_ROWS_HEAD_CRC_AT) !=
-	    wf_rows_crc_stored(wf_crc32c(0, at, WF_ROWS_HEAD_CRC_AT))) {
+	    wf_saved_crc_stored(wf_crc32c(0, at, WF_ROWS_HEAD_CRC_AT))) {
 		return wf_fail(WEFT_DATA, "%s: checksum of its first bytes: it is damaged", path);
 	}
 	*head = (struct wf_rows_head){
@@ -99,10 +68,10 @@ decode_head(struct wf_rows_reader *reader, const uint8_t *at)
 	    memcmp(at + 48, zero, sizeof(zero)) != 0) {
 		return wf_fail(WEFT_DATA, "%s: its header does not describe a table", path);
 	}
-	if (reader->file.bytes < wf_rows_file_bytes(head, 0)) {
+	if (reader->chunk.file.bytes < wf_rows_file_bytes(head, 0)) {
 		return wf_fail(WEFT_DATA,
 			       "%s: has %" PRIu64 " bytes; must have %" PRIu64 " and its rows",
-			       path, reader->file.bytes, wf_rows_file_bytes(head, 0));
+			       path, reader->chunk.file.bytes, wf_rows_file_bytes(head, 0));
 	}
 	return WEFT_OK;
 }
@@ -111,7 +80,7 @@ static enum weft_status
 read_head(struct wf_rows_reader *reader)
 {
 	enum weft_status st = WEFT_OK;
-	const uint8_t *at = pop_bytes(reader, WF_ROWS_HEAD_BYTES, &st);
+	const uint8_t *at = wf_chunk_pop(&reader->chunk, WF_ROWS_HEAD_BYTES, &st);
 
 	if (at != NULL) {
 		st = decode_head(reader, at);
@@ -126,7 +95,7 @@ read_head(struct wf_rows_reader *reader)
 	reader->counter =
 		wf_zalloc_array(reader->env, reader->head.counter_count, sizeof(uint16_t));
 	if (reader->counter == NULL) {
-		return wf_fail(WEFT_NOMEM, "%s: %" PRIu32 " counters", reader->file.path,
+		return wf_fail(WEFT_NOMEM, "%s: %" PRIu32 " counters", reader->chunk.file.path,
 			       reader->head.counter_count);
 	}
 	return WEFT_OK;
@@ -143,12 +112,11 @@ wf_rows_open(struct wf_env *env, const struct wf_saved_calls *calls, const char 
 	}
 	reader->env = env;
 	snprintf(reader->path, sizeof(reader->path), "%s", path);
-	enum weft_status st = wf_saved_file_open(calls, reader->path, &reader->file);
+	enum weft_status st = wf_chunk_open(&reader->chunk, calls, reader->path);
 	if (st != WEFT_OK) {
 		wf_free(env, reader, sizeof(*reader));
 		return st;
 	}
-	reader->to_come = reader->file.bytes;
 	st = read_head(reader);
 	if (st != WEFT_OK) {
 		wf_rows_close(reader);
@@ -164,7 +132,7 @@ wf_rows_close(struct wf_rows_reader *reader)
 	if (reader == NULL) {
 		return;
 	}
-	wf_saved_file_close(&reader->file);
+	wf_saved_file_close(&reader->chunk.file);
 	wf_free(reader->env, reader->counter, reader->head.counter_count * sizeof(uint16_t));
 	wf_free(reader->env, reader, sizeof(*reader));
 }
@@ -181,7 +149,7 @@ read_counters(struct wf_rows_reader *reader)
 	enum weft_status st = WEFT_OK;
 
 	for (uint32_t i = 0; i < reader->head.counter_count; i++) {
-		const uint8_t *at = pop_bytes(reader, sizeof(uint16_t), &st);
+		const uint8_t *at = wf_chunk_pop(&reader->chunk, sizeof(uint16_t), &st);
 		if (at == NULL) {
 			return st;
 		}
@@ -196,30 +164,13 @@ static enum weft_status
 check_partition(struct wf_rows_reader *reader)
 {
 	enum weft_status st = WEFT_OK;
-	const uint8_t *at = pop_bytes(reader, WF_ROWS_CRC_BYTES, &st);
+	const uint8_t *at = wf_chunk_pop(&reader->chunk, WF_ROWS_CRC_BYTES, &st);
 
-	if (at != NULL && wf_load_u32(at) != wf_rows_crc_stored(reader->crc)) {
+	if (at != NULL && wf_load_u32(at) != wf_saved_crc_stored(reader->crc)) {
 		return wf_fail(WEFT_DATA, "%s: checksum of partition %" PRIu32 ": it is damaged",
-			       reader->file.path, reader->partitions - 1);
+			       reader->chunk.file.path, reader->partitions - 1);
 	}
 	return st;
-}
-
-/* Bytes after those that were read. */
-static uint64_t
-bytes_left(const struct wf_rows_reader *reader)
-{
-	return reader->to_come + (reader->filled - reader->used);
-}
-
-static enum weft_status
-at_end(const struct wf_rows_reader *reader)
-{
-	if (bytes_left(reader) > 0) {
-		return wf_fail(WEFT_DATA, "%s: has %" PRIu64 " bytes after its end",
-			       reader->file.path, bytes_left(reader));
-	}
-	return WEFT_CLOSED;
 }
 
 enum weft_status
@@ -229,19 +180,19 @@ wf_rows_next_partition(struct wf_rows_reader *reader, struct wf_rows_partition *
 
 	WF_ASSERT(reader->left == 0);
 	if (reader->partitions == WF_PARTITION_COUNT) {
-		return at_end(reader);
+		return wf_chunk_end(&reader->chunk);
 	}
-	const uint8_t *at = pop_bytes(reader, WF_ROWS_SECTION_BYTES, &st);
+	const uint8_t *at = wf_chunk_pop(&reader->chunk, WF_ROWS_SECTION_BYTES, &st);
 	if (at == NULL) {
 		return st;
 	}
 	uint64_t rows = wf_load_u64(at + 8);
 	if (wf_load_u32(at) != reader->partitions || wf_load_u32(at + 4) != 0 ||
-	    rows > bytes_left(reader) / reader->row_bytes) {
+	    rows > wf_chunk_left(&reader->chunk) / reader->row_bytes) {
 		return wf_fail(WEFT_DATA,
 			       "%s: this must be partition %" PRIu32
 			       " with the rows that the header counts: it is truncated or damaged",
-			       reader->file.path, reader->partitions);
+			       reader->chunk.file.path, reader->partitions);
 	}
 	reader->crc = wf_crc32c(0, at, WF_ROWS_SECTION_BYTES);
 	*out = (struct wf_rows_partition){
@@ -259,7 +210,7 @@ wf_rows_next(struct wf_rows_reader *reader, struct wf_row_record *out)
 	enum weft_status st = WEFT_OK;
 
 	WF_ASSERT(reader->left > 0);
-	const uint8_t *at = pop_bytes(reader, reader->row_bytes, &st);
+	const uint8_t *at = wf_chunk_pop(&reader->chunk, reader->row_bytes, &st);
 	if (at == NULL) {
 		return st;
 	}
@@ -269,7 +220,7 @@ wf_rows_next(struct wf_rows_reader *reader, struct wf_row_record *out)
 					    reader->has_last ? &reader->last_key : NULL, out);
 	if (why != NULL) {
 		return wf_fail(WEFT_DATA, "%s: partition %" PRIu32 ", row of key %" PRIu64 ": %s",
-			       reader->file.path, partition, out->key, why);
+			       reader->chunk.file.path, partition, out->key, why);
 	}
 	reader->last_key = out->key;
 	reader->has_last = true;
@@ -283,8 +234,8 @@ wf_rows_read_sum(const struct wf_rows_reader *reader)
 {
 	return (struct wf_rows_sum){
 		.row_count = reader->row_count,
-		.bytes = reader->file.bytes - bytes_left(reader),
-		.crc = reader->file.crc,
+		.bytes = reader->chunk.file.bytes - wf_chunk_left(&reader->chunk),
+		.crc = reader->chunk.file.crc,
 	};
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "base/crc32c.h"
+#include "saved/chunk.h"
 #include "saved/rows_layout.h"
 #include "wire/little.h"
 #include "wire/partition.h"
@@ -23,7 +24,7 @@ struct wf_rows_writer {
 	uint32_t crc; /* of the partition, so far */
 
 	size_t used; /* bytes of chunk */
-	uint8_t chunk[WF_ROWS_CHUNK_BYTES + WF_ROW_RECORD_BYTES_MAX];
+	uint8_t chunk[WF_CHUNK_BYTES + WF_ROW_RECORD_BYTES_MAX];
 };
 
 enum weft_status
@@ -109,7 +110,7 @@ write_head(struct wf_rows_writer *writer)
 	wf_store_u64(at + 32, head->vocabulary);
 	wf_store_u64(at + 40, head->step);
 	wf_store_u32(at + WF_ROWS_HEAD_CRC_AT,
-		     wf_rows_crc_stored(wf_crc32c(0, at, WF_ROWS_HEAD_CRC_AT)));
+		     wf_saved_crc_stored(wf_crc32c(0, at, WF_ROWS_HEAD_CRC_AT)));
 	writer->used = WF_ROWS_HEAD_BYTES;
 	return flush(writer);
 }
@@ -150,13 +151,13 @@ append(struct wf_rows_writer *writer, size_t count)
 {
 	writer->crc = wf_crc32c(writer->crc, writer->chunk + writer->used, count);
 	writer->used += count;
-	return writer->used < WF_ROWS_CHUNK_BYTES ? WEFT_OK : flush(writer);
+	return writer->used < WF_CHUNK_BYTES ? WEFT_OK : flush(writer);
 }
 
 static enum weft_status
 end_partition(struct wf_rows_writer *writer)
 {
-	const uint32_t crc = wf_rows_crc_stored(writer->crc);
+	const uint32_t crc = wf_saved_crc_stored(writer->crc);
 
 	if (writer->left > 0) {
 		return wf_fail(WEFT_INVALID, "%s: partition %" PRIu32 " lacks %" PRIu64 " rows",

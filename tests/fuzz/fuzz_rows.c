@@ -88,7 +88,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	WF_ASSERT(sealed != NULL);
 	memcpy(sealed, data, bytes);
 	wf_store_u32(sealed + WF_ROWS_HEAD_CRC_AT,
-		     wf_rows_crc_stored(wf_crc32c(0, sealed, WF_ROWS_HEAD_CRC_AT)));
+		     wf_saved_crc_stored(wf_crc32c(0, sealed, WF_ROWS_HEAD_CRC_AT)));
 	check(sealed, bytes);
 	free(sealed);
 	return 0;

@@ -288,7 +288,7 @@ a_file_of_another_save_is_refused(void **state)
 		16 + 2 * COUNTERS + rows * wf_row_record_bytes(&plain_head.shape);
 	wf_store_u16(section + 16, 777);
 	wf_store_u32(section + section_bytes,
-		     wf_rows_crc_stored(wf_crc32c(0, section, section_bytes)));
+		     wf_saved_crc_stored(wf_crc32c(0, section, section_bytes)));
 	write_bytes(path, bytes, count);
 	assert_refused(open_pass(scene, &saved), WEFT_DATA, "the manifest has");
 }

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Thread: the caller's. */
+#include "saved/chunk.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/assert.h"
+
+enum weft_status
+wf_chunk_open(struct wf_chunk *chunk, const struct wf_saved_calls *calls, const char *path)
+{
+	enum weft_status st = wf_saved_file_open(calls, path, &chunk->file);
+
+	chunk->used = 0;
+	chunk->filled = 0;
+	chunk->to_come = st == WEFT_OK ? chunk->file.bytes : 0;
+	return st;
+}
+
+const uint8_t *
+wf_chunk_pop(struct wf_chunk *chunk, size_t count, enum weft_status *st)
+{
+	const size_t left = chunk->filled - chunk->used;
+
+	WF_ASSERT(count <= WF_CHUNK_BYTES);
+	if (left < count) {
+		size_t room = WF_CHUNK_BYTES - left;
+		size_t more = chunk->to_come < room ? (size_t)chunk->to_come : room;
+		if (left + more < count) {
+			*st = wf_fail(WEFT_DATA, "%s: ends %zu bytes too early", chunk->file.path,
+				      count - left - more);
+			return NULL;
+		}
+		memmove(chunk->bytes, chunk->bytes + chunk->used, left);
+		*st = wf_saved_file_read(&chunk->file, chunk->bytes + left, more);
+		if (*st != WEFT_OK) {
+			return NULL;
+		}
+		chunk->to_come -= more;
+		chunk->used = 0;
+		chunk->filled = left + more;
+	}
+	const uint8_t *at = chunk->bytes + chunk->used;
+	chunk->used += count;
+	return at;
+}
+
+uint64_t
+wf_chunk_left(const struct wf_chunk *chunk)
+{
+	return chunk->to_come + (chunk->filled - chunk->used);
+}
+
+enum weft_status
+wf_chunk_end(const struct wf_chunk *chunk)
+{
+	if (wf_chunk_left(chunk) > 0) {
+		return wf_fail(WEFT_DATA, "%s: has %" PRIu64 " bytes after its end",
+			       chunk->file.path, wf_chunk_left(chunk));
+	}
+	return WEFT_CLOSED;
+}
