@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decoding is strict: known lines in a known order, numbers without sign, blank or leading zero.
- * Memory is bounded by the text: a count is believed only as far as there is text for it. Thread:
- * the caller's. */
+/* Decoding is strict: manifest_line.h. Memory is bounded by the text: a count is believed only as
+ * far as there is text for it. Thread: the caller's. */
 #include "saved/manifest.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/crc32c.h"
+#include "saved/manifest_line.h"
 
-#define LINE_BYTES 640u
 #define FIRST_WORDS "weft saved model "
 #define CRC_LINE_BYTES 16u /* "crc32c 01234567\n" */
 /* "tensor a 1 1 0\n" and "file a 20 01234567\n" */
@@ -22,22 +20,6 @@
 #define TABLE_TEXT_BYTES_MIN 37u
 /* "aside a i8 0\n" and "file a 0 01234567\n" */
 #define ASIDE_TEXT_BYTES_MIN 31u
-
-struct cursor {
-	const char *text;
-	size_t bytes; /* without the line of the checksum */
-	size_t at;
-	uint64_t has;          /* of WF_MANIFEST_FORMAT_ALL */
-	uint32_t shape_count;  /* lines of shapes so far */
-	unsigned number;       /* of the line read last */
-	char line[LINE_BYTES]; /* that line, and where in it we are */
-	char *word;
-};
-
-struct text {
-	char *out;
-	size_t room, bytes;
-};
 
 uint64_t
 wf_manifest_file_bytes(uint64_t rows, uint64_t cols)
@@ -141,224 +123,90 @@ wf_manifest_has_file(const struct wf_manifest *manifest, const char *file)
 }
 
 static enum weft_status
-bad(const struct cursor *cursor, const char *what)
+parse_settings(struct wf_line_cursor *cursor, char *out, size_t room)
 {
-	return wf_fail(WEFT_DATA, "line %u, \"%.80s\": %s", cursor->number, cursor->line, what);
-}
-
-/* Reads the next line into cursor->line, which must begin with `key` and a blank. */
-static enum weft_status
-parse_line(struct cursor *cursor, const char *key)
-{
-	const char *from = cursor->text + cursor->at;
-	const char *end = memchr(from, '\n', cursor->bytes - cursor->at);
-	const size_t key_bytes = strlen(key);
-
-	cursor->number++;
-	if (end == NULL || (size_t)(end - from) >= LINE_BYTES) {
-		return wf_fail(WEFT_DATA, "line %u: is not a line of fewer than %u bytes",
-			       cursor->number, LINE_BYTES);
-	}
-	const size_t bytes = (size_t)(end - from);
-	memcpy(cursor->line, from, bytes);
-	cursor->line[bytes] = '\0';
-	cursor->at += bytes + 1;
-	for (size_t i = 0; i < bytes; i++) {
-		if (from[i] < 0x20 || from[i] > 0x7e) {
-			return wf_fail(WEFT_DATA, "line %u, byte %zu: is not printable",
-				       cursor->number, i + 1);
-		}
-	}
-	if (strncmp(cursor->line, key, key_bytes) != 0 || cursor->line[key_bytes] != ' ') {
-		return wf_fail(WEFT_DATA, "line %u, \"%.80s\": must be \"%s ...\"", cursor->number,
-			       cursor->line, key);
-	}
-	cursor->word = cursor->line + key_bytes + 1;
-	return WEFT_OK;
-}
-
-/* The next word, which a blank or the end of the line follows. NULL: none. */
-static const char *
-parse_word(struct cursor *cursor, char *out, size_t room)
-{
-	const char *word = cursor->word;
-	size_t bytes = strcspn(word, " ");
-
-	if (bytes == 0 || bytes >= room) {
-		return NULL;
-	}
-	memcpy(out, word, bytes);
-	out[bytes] = '\0';
-	/* A blank at the end of the line is an empty word that is left over. */
-	cursor->word += bytes + (word[bytes] == ' ' && word[bytes + 1] != '\0');
-	return out;
-}
-
-static bool
-parse_u64(struct cursor *cursor, uint64_t *out)
-{
-	char word[24];
-	uint64_t value = 0;
-
-	if (parse_word(cursor, word, sizeof(word)) == NULL || (word[0] == '0' && word[1] != '\0')) {
-		return false;
-	}
-	for (const char *at = word; *at != '\0'; at++) {
-		if (*at < '0' || *at > '9') {
-			return false;
-		}
-		uint64_t digit = (uint64_t)(*at - '0');
-		if (value > (UINT64_MAX - digit) / 10) {
-			return false;
-		}
-		value = value * 10 + digit;
-	}
-	*out = value;
-	return true;
-}
-
-static bool
-parse_crc(struct cursor *cursor, uint32_t *out)
-{
-	char word[9];
-	uint32_t value = 0;
-
-	if (parse_word(cursor, word, sizeof(word)) == NULL || strlen(word) != 8) {
-		return false;
-	}
-	for (const char *at = word; *at != '\0'; at++) {
-		const char *digits = "0123456789abcdef";
-		const char *digit = strchr(digits, *at);
-		if (digit == NULL) {
-			return false;
-		}
-		value = value << 4 | (uint32_t)(digit - digits);
-	}
-	*out = value;
-	return true;
-}
-
-static bool
-at_end(const struct cursor *cursor)
-{
-	return *cursor->word == '\0';
-}
-
-static enum weft_status
-parse_number_line(struct cursor *cursor, const char *key, uint64_t *out)
-{
-	enum weft_status st = parse_line(cursor, key);
-
-	if (st == WEFT_OK && (!parse_u64(cursor, out) || !at_end(cursor))) {
-		return bad(cursor, "must have one whole number");
-	}
-	return st;
-}
-
-static enum weft_status
-parse_word_line(struct cursor *cursor, const char *key, char *out, size_t room)
-{
-	enum weft_status st = parse_line(cursor, key);
-
-	if (st == WEFT_OK && (parse_word(cursor, out, room) == NULL || !at_end(cursor))) {
-		return bad(cursor, "must have one short word");
-	}
-	return st;
-}
-
-static enum weft_status
-parse_settings(struct cursor *cursor, char *out, size_t room)
-{
-	enum weft_status st = parse_line(cursor, "settings");
+	enum weft_status st = wf_line_parse(cursor, "settings");
 
 	if (st != WEFT_OK) {
 		return st;
 	}
 	if (strlen(cursor->word) >= room) {
-		return bad(cursor, "is too long");
+		return wf_line_bad(cursor, "is too long");
 	}
 	snprintf(out, room, "%s", cursor->word);
 	return WEFT_OK;
 }
 
 static enum weft_status
-parse_file(struct cursor *cursor, struct wf_manifest_tensor *tensor, unsigned idx)
+parse_file(struct wf_line_cursor *cursor, struct wf_manifest_tensor *tensor, unsigned idx)
 {
 	char wanted[WF_MANIFEST_NAME_BYTES];
 	char name[WF_MANIFEST_NAME_BYTES];
 	uint64_t bytes = 0;
-	enum weft_status st = parse_line(cursor, "file");
+	enum weft_status st = wf_line_parse(cursor, "file");
 
 	if (st != WEFT_OK) {
 		return st;
 	}
 	wf_manifest_file_name(tensor->name, idx, wanted);
-	if (parse_word(cursor, name, sizeof(name)) == NULL || strcmp(name, wanted) != 0) {
-		return bad(cursor, "must name the tensor's next file");
+	if (wf_line_parse_word(cursor, name, sizeof(name)) == NULL || strcmp(name, wanted) != 0) {
+		return wf_line_bad(cursor, "must name the tensor's next file");
 	}
-	if (!parse_u64(cursor, &bytes) ||
+	if (!wf_line_parse_u64(cursor, &bytes) ||
 	    bytes != wf_manifest_file_bytes(tensor->rows, tensor->cols)) {
-		return bad(cursor, "must give 16 bytes and 4 for each element");
+		return wf_line_bad(cursor, "must give 16 bytes and 4 for each element");
 	}
-	if (!parse_crc(cursor, &tensor->crc[idx]) || !at_end(cursor)) {
-		return bad(cursor, "must end with a checksum of 8 digits");
+	if (!wf_line_parse_crc(cursor, &tensor->crc[idx]) || !wf_line_at_end(cursor)) {
+		return wf_line_bad(cursor, "must end with a checksum of 8 digits");
 	}
 	return WEFT_OK;
 }
 
-static bool
-is_next(const struct cursor *cursor, const char *words)
-{
-	const size_t bytes = strlen(words);
-
-	return cursor->bytes - cursor->at >= bytes &&
-	       memcmp(cursor->text + cursor->at, words, bytes) == 0;
-}
-
 static enum weft_status
-parse_shape(struct cursor *cursor, struct wf_manifest_tensor *out)
+parse_shape(struct wf_line_cursor *cursor, struct wf_manifest_tensor *out)
 {
 	struct wf_shape shape;
-	enum weft_status st = parse_line(cursor, "shape");
+	enum weft_status st = wf_line_parse(cursor, "shape");
 
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (parse_word(cursor, out->shape, sizeof(out->shape)) == NULL || !at_end(cursor) ||
-	    !wf_shape_parse(out->shape, &shape)) {
-		return bad(cursor, "must have a shape like 4,3,3,3");
+	if (wf_line_parse_word(cursor, out->shape, sizeof(out->shape)) == NULL ||
+	    !wf_line_at_end(cursor) || !wf_shape_parse(out->shape, &shape)) {
+		return wf_line_bad(cursor, "must have a shape like 4,3,3,3");
 	}
 	if (wf_shape_elements(&shape) != out->rows * out->cols) {
-		return bad(cursor, "must have as many elements as rows and columns");
+		return wf_line_bad(cursor, "must have as many elements as rows and columns");
 	}
 	return WEFT_OK;
 }
 
 static enum weft_status
-parse_tensor(struct cursor *cursor, const char *before, struct wf_manifest_tensor *out)
+parse_tensor(struct wf_line_cursor *cursor, const char *before, struct wf_manifest_tensor *out)
 {
 	uint64_t states = 0;
-	enum weft_status st = parse_line(cursor, "tensor");
+	enum weft_status st = wf_line_parse(cursor, "tensor");
 
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (parse_word(cursor, out->name, sizeof(out->name)) == NULL ||
+	if (wf_line_parse_word(cursor, out->name, sizeof(out->name)) == NULL ||
 	    !wf_saved_name_is_file(out->name)) {
-		return bad(cursor, "must have a name that a file can have");
+		return wf_line_bad(cursor, "must have a name that a file can have");
 	}
 	if (strcmp(before, out->name) >= 0) {
-		return bad(cursor, "names must be in ascending order");
+		return wf_line_bad(cursor, "names must be in ascending order");
 	}
-	if (!parse_u64(cursor, &out->rows) || !parse_u64(cursor, &out->cols) ||
+	if (!wf_line_parse_u64(cursor, &out->rows) || !wf_line_parse_u64(cursor, &out->cols) ||
 	    wf_manifest_file_bytes(out->rows, out->cols) == 0) {
-		return bad(cursor, "must have rows and columns");
+		return wf_line_bad(cursor, "must have rows and columns");
 	}
-	if (!parse_u64(cursor, &states) || states > WF_SAVED_STATE_MAX || !at_end(cursor)) {
-		return bad(cursor, "must end with a number of states");
+	if (!wf_line_parse_u64(cursor, &states) || states > WF_SAVED_STATE_MAX ||
+	    !wf_line_at_end(cursor)) {
+		return wf_line_bad(cursor, "must end with a number of states");
 	}
 	out->state_count = (uint32_t)states;
-	if ((cursor->has & WF_MANIFEST_FORMAT_SHAPES) != 0 && is_next(cursor, "shape ")) {
+	if ((cursor->has & WF_MANIFEST_FORMAT_SHAPES) != 0 && wf_line_is_next(cursor, "shape ")) {
 		st = parse_shape(cursor, out);
 		cursor->shape_count++;
 	}
@@ -370,17 +218,17 @@ parse_tensor(struct cursor *cursor, const char *before, struct wf_manifest_tenso
 
 /* The first line, then the checksum: a later format may have another one, or none. */
 static enum weft_status
-check_frame(struct cursor *cursor, size_t bytes)
+check_frame(struct wf_line_cursor *cursor, size_t bytes)
 {
 	char wanted[CRC_LINE_BYTES + 1];
 	uint64_t format = 0;
-	enum weft_status st = parse_line(cursor, "weft saved model");
+	enum weft_status st = wf_line_parse(cursor, "weft saved model");
 
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (!parse_u64(cursor, &format) || !at_end(cursor)) {
-		return bad(cursor, "must give the version of the format");
+	if (!wf_line_parse_u64(cursor, &format) || !wf_line_at_end(cursor)) {
+		return wf_line_bad(cursor, "must give the version of the format");
 	}
 	const uint32_t last = WF_MANIFEST_FORMAT + WF_MANIFEST_FORMAT_ALL;
 	if (format < WF_MANIFEST_FORMAT || format > last) {
@@ -406,28 +254,28 @@ check_frame(struct cursor *cursor, size_t bytes)
 }
 
 static enum weft_status
-parse_about(struct cursor *cursor, struct wf_saved_about *about)
+parse_about(struct wf_line_cursor *cursor, struct wf_saved_about *about)
 {
 	enum weft_status st =
-		parse_word_line(cursor, "version", about->version, sizeof(about->version));
+		wf_line_parse_one_word(cursor, "version", about->version, sizeof(about->version));
 	if (st == WEFT_OK) {
-		st = parse_number_line(cursor, "pass", &about->pass);
+		st = wf_line_parse_number(cursor, "pass", &about->pass);
 	}
 	if (st == WEFT_OK && (cursor->has & WF_MANIFEST_FORMAT_BATCH) != 0) {
-		st = parse_number_line(cursor, "batch", &about->batch);
+		st = wf_line_parse_number(cursor, "batch", &about->batch);
 		if (st == WEFT_OK && about->batch == 0) {
-			st = bad(cursor, "must count at least 1");
+			st = wf_line_bad(cursor, "must count at least 1");
 		}
 	}
 	if (st == WEFT_OK) {
-		st = parse_number_line(cursor, "step", &about->step);
+		st = wf_line_parse_number(cursor, "step", &about->step);
 	}
 	if (st == WEFT_OK) {
-		st = parse_number_line(cursor, "samples", &about->samples);
+		st = wf_line_parse_number(cursor, "samples", &about->samples);
 	}
 	if (st == WEFT_OK) {
-		st = parse_word_line(cursor, "optimizer", about->optimizer,
-				     sizeof(about->optimizer));
+		st = wf_line_parse_one_word(cursor, "optimizer", about->optimizer,
+					    sizeof(about->optimizer));
 	}
 	if (st == WEFT_OK) {
 		st = parse_settings(cursor, about->settings, sizeof(about->settings));
@@ -435,42 +283,29 @@ parse_about(struct cursor *cursor, struct wf_saved_about *about)
 	return st;
 }
 
-/* How many there are, and whether there is text for them. */
 static enum weft_status
-parse_count(struct cursor *cursor, const char *key, size_t text_bytes_min, uint32_t *out)
-{
-	uint64_t count = 0;
-	enum weft_status st = parse_number_line(cursor, key, &count);
-
-	if (st == WEFT_OK && count > (cursor->bytes - cursor->at) / text_bytes_min) {
-		return bad(cursor, "counts more than the rest of the manifest can hold");
-	}
-	*out = (uint32_t)count;
-	return st;
-}
-
-static enum weft_status
-check_shapes(const struct cursor *cursor)
+check_shapes(const struct wf_line_cursor *cursor)
 {
 	if (cursor->shape_count == 0 && (cursor->has & WF_MANIFEST_FORMAT_SHAPES) != 0) {
-		return bad(cursor, "no tensor has a shape, as a format of this version must");
+		return wf_line_bad(cursor,
+				   "no tensor has a shape, as a format of this version must");
 	}
 	return WEFT_OK;
 }
 
 static enum weft_status
-parse_tensors(struct wf_env *env, struct cursor *cursor, struct wf_manifest *out)
+parse_tensors(struct wf_env *env, struct wf_line_cursor *cursor, struct wf_manifest *out)
 {
 	const bool may_be_none =
 		(cursor->has & (WF_MANIFEST_FORMAT_TABLES | WF_MANIFEST_FORMAT_ASIDES)) != 0;
 	uint32_t count = 0;
-	enum weft_status st = parse_count(cursor, "tensors", TENSOR_TEXT_BYTES_MIN, &count);
+	enum weft_status st = wf_line_parse_count(cursor, "tensors", TENSOR_TEXT_BYTES_MIN, &count);
 
 	if (st != WEFT_OK) {
 		return st;
 	}
 	if (count == 0 && !may_be_none) {
-		return bad(cursor, "must count at least 1");
+		return wf_line_bad(cursor, "must count at least 1");
 	}
 	if (count == 0) {
 		return check_shapes(cursor);
@@ -487,54 +322,57 @@ parse_tensors(struct wf_env *env, struct cursor *cursor, struct wf_manifest *out
 }
 
 static enum weft_status
-parse_table(struct cursor *cursor, const char *before, struct wf_manifest_table *out)
+parse_table(struct wf_line_cursor *cursor, const char *before, struct wf_manifest_table *out)
 {
 	char wanted[WF_MANIFEST_NAME_BYTES];
 	char name[WF_MANIFEST_NAME_BYTES];
 	uint64_t dim = 0;
-	enum weft_status st = parse_line(cursor, "table");
+	enum weft_status st = wf_line_parse(cursor, "table");
 
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (parse_word(cursor, out->name, sizeof(out->name)) == NULL ||
+	if (wf_line_parse_word(cursor, out->name, sizeof(out->name)) == NULL ||
 	    !wf_saved_name_is_file(out->name)) {
-		return bad(cursor, "must have a name that a file can have");
+		return wf_line_bad(cursor, "must have a name that a file can have");
 	}
 	if (strcmp(before, out->name) >= 0) {
-		return bad(cursor, "names must be in ascending order");
+		return wf_line_bad(cursor, "names must be in ascending order");
 	}
-	if (parse_word(cursor, out->optimizer, sizeof(out->optimizer)) == NULL ||
-	    !parse_u64(cursor, &dim) || dim == 0 || dim > WF_ROW_RECORD_DIM_MAX ||
-	    !parse_u64(cursor, &out->rows) || !at_end(cursor)) {
-		return bad(cursor,
-			   "must have an optimizer, the values of a row, and the number of rows");
+	if (wf_line_parse_word(cursor, out->optimizer, sizeof(out->optimizer)) == NULL ||
+	    !wf_line_parse_u64(cursor, &dim) || dim == 0 || dim > WF_ROW_RECORD_DIM_MAX ||
+	    !wf_line_parse_u64(cursor, &out->rows) || !wf_line_at_end(cursor)) {
+		return wf_line_bad(
+			cursor,
+			"must have an optimizer, the values of a row, and the number of rows");
 	}
 	out->dim = (uint32_t)dim;
-	st = parse_line(cursor, "file");
+	st = wf_line_parse(cursor, "file");
 	if (st != WEFT_OK) {
 		return st;
 	}
 	wf_manifest_rows_name(out->name, wanted);
-	if (parse_word(cursor, name, sizeof(name)) == NULL || strcmp(name, wanted) != 0 ||
-	    !parse_u64(cursor, &out->bytes) || !parse_crc(cursor, &out->crc) || !at_end(cursor)) {
-		return bad(cursor,
-			   "must have the table's file, its bytes, and a checksum of 8 digits");
+	if (wf_line_parse_word(cursor, name, sizeof(name)) == NULL || strcmp(name, wanted) != 0 ||
+	    !wf_line_parse_u64(cursor, &out->bytes) || !wf_line_parse_crc(cursor, &out->crc) ||
+	    !wf_line_at_end(cursor)) {
+		return wf_line_bad(
+			cursor,
+			"must have the table's file, its bytes, and a checksum of 8 digits");
 	}
 	return WEFT_OK;
 }
 
 static enum weft_status
-parse_tables(struct wf_env *env, struct cursor *cursor, struct wf_manifest *out)
+parse_tables(struct wf_env *env, struct wf_line_cursor *cursor, struct wf_manifest *out)
 {
 	uint32_t count = 0;
-	enum weft_status st = parse_count(cursor, "tables", TABLE_TEXT_BYTES_MIN, &count);
+	enum weft_status st = wf_line_parse_count(cursor, "tables", TABLE_TEXT_BYTES_MIN, &count);
 
 	if (st != WEFT_OK) {
 		return st;
 	}
 	if (count == 0) {
-		return bad(cursor, "must count at least 1");
+		return wf_line_bad(cursor, "must count at least 1");
 	}
 	out->table = wf_zalloc_array(env, count, sizeof(*out->table));
 	if (out->table == NULL) {
@@ -548,49 +386,52 @@ parse_tables(struct wf_env *env, struct cursor *cursor, struct wf_manifest *out)
 }
 
 static enum weft_status
-parse_aside(struct cursor *cursor, const char *before, struct wf_manifest_aside *out)
+parse_aside(struct wf_line_cursor *cursor, const char *before, struct wf_manifest_aside *out)
 {
 	char word[WF_MANIFEST_NAME_BYTES];
 	uint64_t bytes = 0;
-	enum weft_status st = parse_line(cursor, "aside");
+	enum weft_status st = wf_line_parse(cursor, "aside");
 
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (parse_word(cursor, out->name, sizeof(out->name)) == NULL ||
+	if (wf_line_parse_word(cursor, out->name, sizeof(out->name)) == NULL ||
 	    !wf_saved_name_is_file(out->name)) {
-		return bad(cursor, "must have a name that a file can have");
+		return wf_line_bad(cursor, "must have a name that a file can have");
 	}
 	if (strcmp(before, out->name) >= 0) {
-		return bad(cursor, "names must be in ascending order");
+		return wf_line_bad(cursor, "names must be in ascending order");
 	}
-	if (parse_word(cursor, word, sizeof(word)) == NULL ||
+	if (wf_line_parse_word(cursor, word, sizeof(word)) == NULL ||
 	    !wf_array_type_by_name(word, &out->type) ||
-	    parse_word(cursor, out->shape, sizeof(out->shape)) == NULL || !at_end(cursor) ||
+	    wf_line_parse_word(cursor, out->shape, sizeof(out->shape)) == NULL ||
+	    !wf_line_at_end(cursor) ||
 	    !wf_manifest_aside_bytes(out->type, out->shape, &out->bytes)) {
-		return bad(cursor, "must have a type like i64 and a shape like 4,3,3,3");
+		return wf_line_bad(cursor, "must have a type like i64 and a shape like 4,3,3,3");
 	}
-	st = parse_line(cursor, "file");
+	st = wf_line_parse(cursor, "file");
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (parse_word(cursor, word, sizeof(word)) == NULL || strcmp(word, out->name) != 0 ||
-	    !parse_u64(cursor, &bytes) || bytes != out->bytes || !parse_crc(cursor, &out->crc) ||
-	    !at_end(cursor)) {
-		return bad(cursor, "must have the array's file, the bytes of its elements, and a "
+	if (wf_line_parse_word(cursor, word, sizeof(word)) == NULL ||
+	    strcmp(word, out->name) != 0 || !wf_line_parse_u64(cursor, &bytes) ||
+	    bytes != out->bytes || !wf_line_parse_crc(cursor, &out->crc) ||
+	    !wf_line_at_end(cursor)) {
+		return wf_line_bad(cursor,
+				   "must have the array's file, the bytes of its elements, and a "
 				   "checksum of 8 digits");
 	}
 	return WEFT_OK;
 }
 
 static enum weft_status
-parse_asides(struct wf_env *env, struct cursor *cursor, struct wf_manifest *out)
+parse_asides(struct wf_env *env, struct wf_line_cursor *cursor, struct wf_manifest *out)
 {
 	uint32_t count = 0;
-	enum weft_status st = parse_count(cursor, "asides", ASIDE_TEXT_BYTES_MIN, &count);
+	enum weft_status st = wf_line_parse_count(cursor, "asides", ASIDE_TEXT_BYTES_MIN, &count);
 
 	if (st == WEFT_OK && count == 0) {
-		st = bad(cursor, "must count at least 1");
+		st = wf_line_bad(cursor, "must count at least 1");
 	}
 	if (st != WEFT_OK) {
 		return st;
@@ -605,7 +446,7 @@ parse_asides(struct wf_env *env, struct cursor *cursor, struct wf_manifest *out)
 		if (st == WEFT_OK && out->tensor_count > 0 &&
 		    bsearch(out->aside[i].name, out->tensor, out->tensor_count,
 			    sizeof(*out->tensor), compare_tensor) != NULL) {
-			st = bad(cursor, "a tensor has the same file");
+			st = wf_line_bad(cursor, "a tensor has the same file");
 		}
 	}
 	return st;
@@ -614,7 +455,7 @@ parse_asides(struct wf_env *env, struct cursor *cursor, struct wf_manifest *out)
 enum weft_status
 wf_manifest_decode(struct wf_env *env, const char *text, size_t bytes, struct wf_manifest *out)
 {
-	struct cursor cursor = {.text = text, .bytes = bytes};
+	struct wf_line_cursor cursor = {.text = text, .bytes = bytes};
 	struct wf_manifest manifest = {0};
 
 	enum weft_status st = check_frame(&cursor, bytes);
@@ -631,7 +472,7 @@ wf_manifest_decode(struct wf_env *env, const char *text, size_t bytes, struct wf
 		st = parse_asides(env, &cursor, &manifest);
 	}
 	if (st == WEFT_OK && cursor.at != cursor.bytes) {
-		st = bad(&cursor, "must be the last line before the checksum");
+		st = wf_line_bad(&cursor, "must be the last line before the checksum");
 	}
 	if (st != WEFT_OK) {
 		wf_manifest_fini(env, &manifest);
@@ -650,67 +491,53 @@ wf_manifest_fini(struct wf_env *env, struct wf_manifest *manifest)
 	*manifest = (struct wf_manifest){0};
 }
 
-static void add(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
 static void
-add(struct text *text, const char *format, ...)
-{
-	va_list args;
-	size_t room = text->bytes < text->room ? text->room - text->bytes : 0;
-
-	va_start(args, format);
-	int bytes = vsnprintf(room > 0 ? text->out + text->bytes : NULL, room, format, args);
-	va_end(args);
-	WF_ASSERT(bytes >= 0);
-	text->bytes += (size_t)bytes;
-}
-
-static void
-add_tensor(struct text *text, const struct wf_manifest_tensor *tensor)
+add_tensor(struct wf_line_text *text, const struct wf_manifest_tensor *tensor)
 {
 	char name[WF_MANIFEST_NAME_BYTES];
 
-	add(text, "tensor %s %" PRIu64 " %" PRIu64 " %u\n", tensor->name, tensor->rows,
-	    tensor->cols, tensor->state_count);
+	wf_line_add(text, "tensor %s %" PRIu64 " %" PRIu64 " %u\n", tensor->name, tensor->rows,
+		    tensor->cols, tensor->state_count);
 	if (tensor->shape[0] != '\0') {
-		add(text, "shape %s\n", tensor->shape);
+		wf_line_add(text, "shape %s\n", tensor->shape);
 	}
 	for (unsigned i = 0; i < 1 + tensor->state_count; i++) {
 		wf_manifest_file_name(tensor->name, i, name);
-		add(text, "file %s %" PRIu64 " %08" PRIx32 "\n", name,
-		    wf_manifest_file_bytes(tensor->rows, tensor->cols), tensor->crc[i]);
+		wf_line_add(text, "file %s %" PRIu64 " %08" PRIx32 "\n", name,
+			    wf_manifest_file_bytes(tensor->rows, tensor->cols), tensor->crc[i]);
 	}
 }
 
 static void
-add_tables(struct text *text, const struct wf_manifest *manifest)
+add_tables(struct wf_line_text *text, const struct wf_manifest *manifest)
 {
 	char name[WF_MANIFEST_NAME_BYTES];
 
 	if (manifest->table_count > 0) {
-		add(text, "tables %u\n", manifest->table_count);
+		wf_line_add(text, "tables %u\n", manifest->table_count);
 	}
 	for (uint32_t i = 0; i < manifest->table_count; i++) {
 		const struct wf_manifest_table *table = &manifest->table[i];
 		wf_manifest_rows_name(table->name, name);
-		add(text, "table %s %s %" PRIu32 " %" PRIu64 "\n", table->name, table->optimizer,
-		    table->dim, table->rows);
-		add(text, "file %s %" PRIu64 " %08" PRIx32 "\n", name, table->bytes, table->crc);
+		wf_line_add(text, "table %s %s %" PRIu32 " %" PRIu64 "\n", table->name,
+			    table->optimizer, table->dim, table->rows);
+		wf_line_add(text, "file %s %" PRIu64 " %08" PRIx32 "\n", name, table->bytes,
+			    table->crc);
 	}
 }
 
 static void
-add_asides(struct text *text, const struct wf_manifest *manifest)
+add_asides(struct wf_line_text *text, const struct wf_manifest *manifest)
 {
 	if (manifest->aside_count > 0) {
-		add(text, "asides %u\n", manifest->aside_count);
+		wf_line_add(text, "asides %u\n", manifest->aside_count);
 	}
 	for (uint32_t i = 0; i < manifest->aside_count; i++) {
 		const struct wf_manifest_aside *aside = &manifest->aside[i];
-		add(text, "aside %s %s %s\n", aside->name, wf_array_type_about(aside->type)->name,
-		    aside->shape);
-		add(text, "file %s %" PRIu64 " %08" PRIx32 "\n", aside->name, aside->bytes,
-		    aside->crc);
+		wf_line_add(text, "aside %s %s %s\n", aside->name,
+			    wf_array_type_about(aside->type)->name, aside->shape);
+		wf_line_add(text, "file %s %" PRIu64 " %08" PRIx32 "\n", aside->name, aside->bytes,
+			    aside->crc);
 	}
 }
 
@@ -732,22 +559,22 @@ size_t
 wf_manifest_encode(const struct wf_manifest *manifest, char *out, size_t room)
 {
 	const struct wf_saved_about *about = &manifest->about;
-	struct text text = {.out = out, .room = room};
+	struct wf_line_text text = {.out = out, .room = room};
 
-	add(&text, FIRST_WORDS "%u\nversion %s\npass %" PRIu64 "\n",
-	    WF_MANIFEST_FORMAT + extras_of(manifest), about->version, about->pass);
+	wf_line_add(&text, FIRST_WORDS "%u\nversion %s\npass %" PRIu64 "\n",
+		    WF_MANIFEST_FORMAT + extras_of(manifest), about->version, about->pass);
 	if (about->batch > 0) {
-		add(&text, "batch %" PRIu64 "\n", about->batch);
+		wf_line_add(&text, "batch %" PRIu64 "\n", about->batch);
 	}
-	add(&text, "step %" PRIu64 "\nsamples %" PRIu64 "\n", about->step, about->samples);
-	add(&text, "optimizer %s\nsettings %s\ntensors %u\n", about->optimizer, about->settings,
-	    manifest->tensor_count);
+	wf_line_add(&text, "step %" PRIu64 "\nsamples %" PRIu64 "\n", about->step, about->samples);
+	wf_line_add(&text, "optimizer %s\nsettings %s\ntensors %u\n", about->optimizer,
+		    about->settings, manifest->tensor_count);
 	for (uint32_t i = 0; i < manifest->tensor_count; i++) {
 		add_tensor(&text, &manifest->tensor[i]);
 	}
 	add_tables(&text, manifest);
 	add_asides(&text, manifest);
 	uint32_t crc = text.bytes < room ? wf_crc32c(0, out, text.bytes) : 0;
-	add(&text, "crc32c %08" PRIx32 "\n", crc);
+	wf_line_add(&text, "crc32c %08" PRIx32 "\n", crc);
 	return text.bytes;
 }
