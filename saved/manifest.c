@@ -11,13 +11,14 @@
 #include "base/assert.h"
 #include "base/crc32c.h"
 #include "saved/manifest_line.h"
+#include "saved/manifest_parts.h"
 
 #define FIRST_WORDS "weft saved model "
 #define CRC_LINE_BYTES 16u /* "crc32c 01234567\n" */
-/* "tensor a 1 1 0\n" and "file a 20 01234567\n" */
-#define TENSOR_TEXT_BYTES_MIN 34u
-/* "table a b 1 0\n" and "file a.rows 0 01234567\n" */
-#define TABLE_TEXT_BYTES_MIN 37u
+/* "tensor a 1 1 0\n"; and "file a 20 01234567\n", but for a snapshot */
+#define TENSOR_TEXT_BYTES_MIN(has_parts) ((has_parts) ? 15u : 34u)
+/* "table a b 1 0\n"; and "file a.rows 0 01234567\n", but for a snapshot */
+#define TABLE_TEXT_BYTES_MIN(has_parts) ((has_parts) ? 14u : 37u)
 /* "aside a i8 0\n" and "file a 0 01234567\n" */
 #define ASIDE_TEXT_BYTES_MIN 31u
 
@@ -93,6 +94,9 @@ compare_table(const void *name, const void *entry)
 bool
 wf_manifest_has_file(const struct wf_manifest *manifest, const char *file)
 {
+	if (wf_manifest_is_snapshot(manifest)) {
+		return wf_manifest_parts_have(&manifest->parts, file);
+	}
 	const char *end = strstr(file, ".state");
 	char owner[WF_SAVED_NAME_BYTES];
 	char name[WF_MANIFEST_NAME_BYTES];
@@ -120,6 +124,12 @@ wf_manifest_has_file(const struct wf_manifest *manifest, const char *file)
 						     sizeof(*table), compare_table);
 	wf_manifest_rows_name(owner, name);
 	return (table != NULL && strcmp(file, name) == 0) || has_aside(manifest, file);
+}
+
+static bool
+has_parts(const struct wf_line_cursor *cursor)
+{
+	return (cursor->has & WF_MANIFEST_FORMAT_PARTS) != 0;
 }
 
 static enum weft_status
@@ -210,7 +220,8 @@ parse_tensor(struct wf_line_cursor *cursor, const char *before, struct wf_manife
 		st = parse_shape(cursor, out);
 		cursor->shape_count++;
 	}
-	for (unsigned i = 0; st == WEFT_OK && i < 1 + out->state_count; i++) {
+	const unsigned file_count = has_parts(cursor) ? 0 : 1 + out->state_count;
+	for (unsigned i = 0; st == WEFT_OK && i < file_count; i++) {
 		st = parse_file(cursor, out, i);
 	}
 	return st;
@@ -254,8 +265,9 @@ check_frame(struct wf_line_cursor *cursor, size_t bytes)
 }
 
 static enum weft_status
-parse_about(struct wf_line_cursor *cursor, struct wf_saved_about *about)
+parse_about(struct wf_line_cursor *cursor, struct wf_manifest *out)
 {
+	struct wf_saved_about *about = &out->about;
 	enum weft_status st =
 		wf_line_parse_one_word(cursor, "version", about->version, sizeof(about->version));
 	if (st == WEFT_OK) {
@@ -272,6 +284,9 @@ parse_about(struct wf_line_cursor *cursor, struct wf_saved_about *about)
 	}
 	if (st == WEFT_OK) {
 		st = wf_line_parse_number(cursor, "samples", &about->samples);
+	}
+	if (st == WEFT_OK && has_parts(cursor)) {
+		st = wf_manifest_parse_parts_about(cursor, &out->parts);
 	}
 	if (st == WEFT_OK) {
 		st = wf_line_parse_one_word(cursor, "optimizer", about->optimizer,
@@ -299,7 +314,8 @@ parse_tensors(struct wf_env *env, struct wf_line_cursor *cursor, struct wf_manif
 	const bool may_be_none =
 		(cursor->has & (WF_MANIFEST_FORMAT_TABLES | WF_MANIFEST_FORMAT_ASIDES)) != 0;
 	uint32_t count = 0;
-	enum weft_status st = wf_line_parse_count(cursor, "tensors", TENSOR_TEXT_BYTES_MIN, &count);
+	enum weft_status st = wf_line_parse_count(cursor, "tensors",
+						  TENSOR_TEXT_BYTES_MIN(has_parts(cursor)), &count);
 
 	if (st != WEFT_OK) {
 		return st;
@@ -347,6 +363,9 @@ parse_table(struct wf_line_cursor *cursor, const char *before, struct wf_manifes
 			"must have an optimizer, the values of a row, and the number of rows");
 	}
 	out->dim = (uint32_t)dim;
+	if (has_parts(cursor)) {
+		return WEFT_OK;
+	}
 	st = wf_line_parse(cursor, "file");
 	if (st != WEFT_OK) {
 		return st;
@@ -366,7 +385,8 @@ static enum weft_status
 parse_tables(struct wf_env *env, struct wf_line_cursor *cursor, struct wf_manifest *out)
 {
 	uint32_t count = 0;
-	enum weft_status st = wf_line_parse_count(cursor, "tables", TABLE_TEXT_BYTES_MIN, &count);
+	enum weft_status st = wf_line_parse_count(cursor, "tables",
+						  TABLE_TEXT_BYTES_MIN(has_parts(cursor)), &count);
 
 	if (st != WEFT_OK) {
 		return st;
@@ -459,8 +479,11 @@ wf_manifest_decode(struct wf_env *env, const char *text, size_t bytes, struct wf
 	struct wf_manifest manifest = {0};
 
 	enum weft_status st = check_frame(&cursor, bytes);
+	if (st == WEFT_OK && has_parts(&cursor) && (cursor.has & WF_MANIFEST_FORMAT_ASIDES) != 0) {
+		st = wf_line_bad(&cursor, "is no version: a snapshot has no arrays aside");
+	}
 	if (st == WEFT_OK) {
-		st = parse_about(&cursor, &manifest.about);
+		st = parse_about(&cursor, &manifest);
 	}
 	if (st == WEFT_OK) {
 		st = parse_tensors(env, &cursor, &manifest);
@@ -470,6 +493,9 @@ wf_manifest_decode(struct wf_env *env, const char *text, size_t bytes, struct wf
 	}
 	if (st == WEFT_OK && (cursor.has & WF_MANIFEST_FORMAT_ASIDES) != 0) {
 		st = parse_asides(env, &cursor, &manifest);
+	}
+	if (st == WEFT_OK && has_parts(&cursor)) {
+		st = wf_manifest_parse_parts(env, &cursor, &manifest.parts);
 	}
 	if (st == WEFT_OK && cursor.at != cursor.bytes) {
 		st = wf_line_bad(&cursor, "must be the last line before the checksum");
@@ -488,11 +514,12 @@ wf_manifest_fini(struct wf_env *env, struct wf_manifest *manifest)
 	wf_free(env, manifest->tensor, manifest->tensor_count * sizeof(*manifest->tensor));
 	wf_free(env, manifest->table, manifest->table_count * sizeof(*manifest->table));
 	wf_free(env, manifest->aside, manifest->aside_count * sizeof(*manifest->aside));
+	wf_manifest_parts_fini(env, &manifest->parts);
 	*manifest = (struct wf_manifest){0};
 }
 
 static void
-add_tensor(struct wf_line_text *text, const struct wf_manifest_tensor *tensor)
+add_tensor(struct wf_line_text *text, const struct wf_manifest_tensor *tensor, bool with_files)
 {
 	char name[WF_MANIFEST_NAME_BYTES];
 
@@ -501,7 +528,7 @@ add_tensor(struct wf_line_text *text, const struct wf_manifest_tensor *tensor)
 	if (tensor->shape[0] != '\0') {
 		wf_line_add(text, "shape %s\n", tensor->shape);
 	}
-	for (unsigned i = 0; i < 1 + tensor->state_count; i++) {
+	for (unsigned i = 0; with_files && i < 1 + tensor->state_count; i++) {
 		wf_manifest_file_name(tensor->name, i, name);
 		wf_line_add(text, "file %s %" PRIu64 " %08" PRIx32 "\n", name,
 			    wf_manifest_file_bytes(tensor->rows, tensor->cols), tensor->crc[i]);
@@ -521,8 +548,10 @@ add_tables(struct wf_line_text *text, const struct wf_manifest *manifest)
 		wf_manifest_rows_name(table->name, name);
 		wf_line_add(text, "table %s %s %" PRIu32 " %" PRIu64 "\n", table->name,
 			    table->optimizer, table->dim, table->rows);
-		wf_line_add(text, "file %s %" PRIu64 " %08" PRIx32 "\n", name, table->bytes,
-			    table->crc);
+		if (!wf_manifest_is_snapshot(manifest)) {
+			wf_line_add(text, "file %s %" PRIu64 " %08" PRIx32 "\n", name, table->bytes,
+				    table->crc);
+		}
 	}
 }
 
@@ -549,6 +578,7 @@ extras_of(const struct wf_manifest *manifest)
 
 	has |= manifest->aside_count > 0 ? WF_MANIFEST_FORMAT_ASIDES : 0;
 	has |= manifest->about.batch > 0 ? WF_MANIFEST_FORMAT_BATCH : 0;
+	has |= wf_manifest_is_snapshot(manifest) ? WF_MANIFEST_FORMAT_PARTS : 0;
 	for (uint32_t i = 0; i < manifest->tensor_count; i++) {
 		has |= manifest->tensor[i].shape[0] != '\0' ? WF_MANIFEST_FORMAT_SHAPES : 0;
 	}
@@ -559,6 +589,7 @@ size_t
 wf_manifest_encode(const struct wf_manifest *manifest, char *out, size_t room)
 {
 	const struct wf_saved_about *about = &manifest->about;
+	const bool is_snapshot = wf_manifest_is_snapshot(manifest);
 	struct wf_line_text text = {.out = out, .room = room};
 
 	wf_line_add(&text, FIRST_WORDS "%u\nversion %s\npass %" PRIu64 "\n",
@@ -567,13 +598,19 @@ wf_manifest_encode(const struct wf_manifest *manifest, char *out, size_t room)
 		wf_line_add(&text, "batch %" PRIu64 "\n", about->batch);
 	}
 	wf_line_add(&text, "step %" PRIu64 "\nsamples %" PRIu64 "\n", about->step, about->samples);
+	if (is_snapshot) {
+		wf_manifest_add_parts_about(&text, &manifest->parts);
+	}
 	wf_line_add(&text, "optimizer %s\nsettings %s\ntensors %u\n", about->optimizer,
 		    about->settings, manifest->tensor_count);
 	for (uint32_t i = 0; i < manifest->tensor_count; i++) {
-		add_tensor(&text, &manifest->tensor[i]);
+		add_tensor(&text, &manifest->tensor[i], !is_snapshot);
 	}
 	add_tables(&text, manifest);
 	add_asides(&text, manifest);
+	if (is_snapshot) {
+		wf_manifest_add_parts(&text, &manifest->parts);
+	}
 	uint32_t crc = text.bytes < room ? wf_crc32c(0, out, text.bytes) : 0;
 	wf_line_add(&text, "crc32c %08" PRIx32 "\n", crc);
 	return text.bytes;

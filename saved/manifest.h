@@ -6,20 +6,24 @@
 #include "base/shape.h"
 #include "saved/file.h"
 #include "saved/saved.h"
+#include "wire/head.h"
 
 #define WF_MANIFEST_FILE "manifest"
 /* The manifest of a save that is being written, created first and removed at the end: it names the
  * files without sizes and checksums. */
 #define WF_MANIFEST_DRAFT ".draft"
-/* The version of the format, 1 to 16: 1, and for what it has besides: */
+/* The version of the format, 1 to 32: 1, and for what it has besides: */
 #define WF_MANIFEST_FORMAT 1u
 #define WF_MANIFEST_FORMAT_TABLES 1u /* tables */
 #define WF_MANIFEST_FORMAT_BATCH 2u  /* the batches of a pass that is not complete */
 #define WF_MANIFEST_FORMAT_SHAPES 4u /* shapes of tensors */
 #define WF_MANIFEST_FORMAT_ASIDES 8u /* arrays that are kept for other programs */
-#define WF_MANIFEST_FORMAT_ALL 15u
+#define WF_MANIFEST_FORMAT_PARTS 16u /* a snapshot of pservers: parts in place of files */
+#define WF_MANIFEST_FORMAT_ALL 31u
 #define WF_MANIFEST_BYTES_MAX (4u << 20)
 #define WF_TENSOR_HEADER_BYTES 16u /* of a parameter file */
+#define WF_MANIFEST_POSITION_BYTES_MAX 256u
+#define WF_MANIFEST_PART_NAME_BYTES 24u
 
 struct wf_manifest_tensor {
 	char name[WF_SAVED_NAME_BYTES];
@@ -49,9 +53,38 @@ struct wf_manifest_aside {
 	uint32_t crc;
 };
 
-/* Something is in it: tensors, tables or asides. */
+/* Where a trainer was in its data at the step of a snapshot. */
+struct wf_manifest_position {
+	uint32_t trainer;
+	uint32_t bytes; /* of the position, which is the trainer's; 0: it gave none */
+	uint8_t position[WF_MANIFEST_POSITION_BYTES_MAX];
+};
+
+/* The file of one lane: part.h. */
+struct wf_manifest_part {
+	char name[WF_MANIFEST_PART_NAME_BYTES];
+	uint32_t pserver;
+	uint32_t crc; /* CRC32C of the file */
+	uint64_t bytes;
+};
+
+/* What only a snapshot has; zeroed in the manifest of a pass. */
+struct wf_manifest_parts {
+	uint64_t epoch;
+	uint32_t dense_lanes, sparse_lanes; /* of each pserver */
+	uint32_t pserver_count;
+	uint32_t trainer_count;
+	uint32_t position_count;
+	struct wf_manifest_position *position; /* [position_count], trainers ascending */
+	uint32_t part_count;                   /* one for each lane of all pservers */
+	struct wf_manifest_part *part; /* [part_count]; dense ones, then sparse ones, by lane */
+};
+
+/* Something is in it: tensors, tables or asides. With parts, tensors and tables have no files of
+ * their own, so the checksums of tensors and the bytes, checksums and heads of tables are 0. */
 struct wf_manifest {
 	struct wf_saved_about about;
+	struct wf_manifest_parts parts;
 	uint32_t tensor_count;
 	struct wf_manifest_tensor *tensor; /* [tensor_count], names ascending */
 	uint32_t table_count;
@@ -70,7 +103,18 @@ void wf_manifest_file_name(const char *tensor, unsigned idx, char *out);
 bool wf_manifest_aside_bytes(enum wf_array_type type, const char *shape, uint64_t *out);
 /* Name of a table's file. */
 void wf_manifest_rows_name(const char *table, char *out);
-/* Whether a file of that name is one of a tensor or a table; a zeroed manifest has none. */
+/* Name of a lane's part, "dense-0" or "sparse-12" by its global number. `out` is
+ * [WF_MANIFEST_PART_NAME_BYTES]. */
+void wf_manifest_part_name(enum wf_service service, uint32_t lane, char *out);
+/* The lane of a part's name; false: no part has that name. */
+bool wf_manifest_part_lane(const char *name, enum wf_service *service, uint32_t *lane);
+/* The part that stands at `idx`: its name, and the pserver of its lane. */
+void wf_manifest_part_at(const struct wf_manifest_parts *parts, uint32_t idx,
+			 struct wf_manifest_part *out);
+/* Whether it is that of a snapshot. */
+bool wf_manifest_is_snapshot(const struct wf_manifest *manifest);
+/* Whether a file of that name is one of a tensor or a table, or a part; a zeroed manifest has
+ * none. */
 bool wf_manifest_has_file(const struct wf_manifest *manifest, const char *file);
 
 /**

@@ -62,6 +62,11 @@ read_manifest(struct wf_saved *saved)
 	}
 	st = wf_manifest_read(saved->env, &file, &saved->manifest);
 	wf_saved_file_close(&file);
+	if (st == WEFT_OK && wf_manifest_is_snapshot(&saved->manifest)) {
+		return wf_fail(WEFT_DATA,
+			       "%s: is a snapshot of pservers, not a pass; weft ckpt reads it",
+			       saved->path);
+	}
 	return st;
 }
 

@@ -15,6 +15,17 @@
 #define ASIDE "aside a i64 ()\nfile a 8 0123abcd\n"
 #define ASIDES "asides 1\n" ASIDE
 #define BODY5 "weft saved model 5\n" ABOUT
+#define PARTS_ABOUT "epoch 3\nlanes 1 2 2\ntrainers 2\n"
+#define OF17(about)                                                                                \
+	"weft saved model 17\nversion 0.1.0\npass 2\nstep 7\nsamples 70\n" about                   \
+	"optimizer sgd\nsettings rate=1\ntensors 1\ntensor w 2 3 0\n"
+#define BODY17 OF17(PARTS_ABOUT)
+#define POSITIONS "positions 1\nposition 1 00ff7f\n"
+#define PART_D "part dense-0 0 112 0123abcd\npart dense-1 1 112 0123abcd\n"
+#define PART_S                                                                                     \
+	"part sparse-0 0 112 0123abcd\npart sparse-1 0 112 0123abcd\n"                             \
+	"part sparse-2 1 112 0123abcd\npart sparse-3 1 112 0123abcd\n"
+#define PARTS "parts 6\n" PART_D PART_S
 #define TABLES "tables "
 #define ROWS "file e.rows 64 0123abcd\n"
 #define TABLE "table e adagrad 8 1\n" ROWS
@@ -80,7 +91,7 @@ malformed_texts_are_refused_by_line(void **state)
 	} cases[] = {
 		{"", "line 1"},
 		{"weft saved model\n", "line 1"},
-		{"weft saved model 17\nwhatever\n", "17: this weft reads versions 1 to 16"},
+		{"weft saved model 33\nwhatever\n", "33: this weft reads versions 1 to 32"},
 		{"weft saved model 0\nwhatever\n", "format version 0: this weft reads"},
 		{"weft saved model 3\nversion a\npass 1\nstep 2\n", "must be \"batch ...\""},
 		{"weft saved model 3\nversion a\npass 1\nbatch 0\n", "must count at least 1"},
@@ -210,6 +221,137 @@ asides_that_are_none_are_refused(void **state)
 }
 
 static void
+the_manifest_of_a_snapshot_decodes_to_the_same(void **state)
+{
+	struct scene *scene = *state;
+	struct wf_manifest_tensor tensor = {.name = "w", .rows = 2, .cols = 3, .state_count = 2};
+	struct wf_manifest_table table = {
+		.name = "e", .optimizer = "adam", .dim = 8, .rows = UINT64_MAX};
+	struct wf_manifest_position position[2] = {{.trainer = 0},
+						   {.trainer = 65535, .bytes = 256}};
+	struct wf_manifest_part part[9];
+	struct wf_manifest in = {.about = about_pass(1, 180),
+				 .parts = {.epoch = UINT64_MAX,
+					   .dense_lanes = 2,
+					   .sparse_lanes = 1,
+					   .pserver_count = 3,
+					   .trainer_count = 65536,
+					   .position_count = 2,
+					   .position = position,
+					   .part_count = 9,
+					   .part = part},
+				 .tensor_count = 1,
+				 .tensor = &tensor,
+				 .table_count = 1,
+				 .table = &table};
+	struct wf_manifest out;
+	char text[2048];
+
+	for (uint32_t i = 0; i < 9; i++) {
+		wf_manifest_part_at(&in.parts, i, &part[i]);
+		part[i].bytes = i == 8 ? INT64_MAX : 112 + i;
+		part[i].crc = UINT32_MAX - i;
+	}
+	for (unsigned i = 0; i < 256; i++) {
+		position[1].position[i] = (uint8_t)i;
+	}
+	assert_string_equal(part[5].name, "dense-5");
+	assert_int_equal(part[5].pserver, 2);
+	assert_string_equal(part[7].name, "sparse-1");
+	assert_int_equal(part[7].pserver, 1);
+	const size_t bytes = wf_manifest_encode(&in, text, sizeof(text));
+	assert_in_range(bytes, 1, sizeof(text) - 1);
+	assert_non_null(strstr(text, "weft saved model 18\n"));
+	assert_non_null(strstr(text, "\nsamples 1800\nepoch 18446744073709551615\nlanes 2 1 3\n"
+				     "trainers 65536\noptimizer "));
+	assert_non_null(strstr(text, "\ntensor w 2 3 2\ntables 1\ntable e adam 8 "));
+	assert_non_null(strstr(text, "\npositions 2\nposition 0 -\nposition 65535 000102"));
+	assert_non_null(strstr(text, "\nparts 9\npart dense-0 0 112 ffffffff\npart dense-1 0 "));
+	assert_ok(wf_manifest_decode(&scene->failing.env, text, bytes, &out));
+	assert_true(wf_manifest_is_snapshot(&out));
+	assert_memory_equal(&out.about, &in.about, sizeof(in.about));
+	assert_memory_equal(out.tensor, &tensor, sizeof(tensor));
+	assert_int_equal(out.parts.epoch, UINT64_MAX);
+	assert_memory_equal(out.parts.position, position, sizeof(position));
+	assert_memory_equal(out.parts.part, part, sizeof(part));
+	assert_true(wf_manifest_has_file(&out, "dense-5"));
+	assert_true(wf_manifest_has_file(&out, "sparse-2"));
+	assert_false(wf_manifest_has_file(&out, "dense-6"));
+	assert_false(wf_manifest_has_file(&out, "sparse-3"));
+	assert_false(wf_manifest_has_file(&out, "dense-05"));
+	assert_false(wf_manifest_has_file(&out, "w"));
+	assert_false(wf_manifest_has_file(&out, "e.rows"));
+	wf_manifest_fini(&scene->failing.env, &out);
+	for (size_t bit = 0; bit < 8 * bytes; bit++) {
+		text[bit / 8] = (char)(text[bit / 8] ^ 1 << bit % 8);
+		assert_int_equal(wf_manifest_decode(&scene->failing.env, text, bytes, &out),
+				 WEFT_DATA);
+		text[bit / 8] = (char)(text[bit / 8] ^ 1 << bit % 8);
+	}
+}
+
+static void
+lines_of_snapshots_that_lie_are_refused(void **state)
+{
+	static const struct {
+		const char *text, *part;
+	} cases[] = {
+		{BODY17 POSITIONS, "line 15"},
+		{BODY "tensors 1\n" ONE POSITIONS PARTS, "the last line"},
+		{BODY17 POSITIONS PARTS "more\n", "the last line"},
+		{BODY17 "file w 40 0123abcd\n" POSITIONS PARTS, "must be \"positions ...\""},
+		{"weft saved model 25\nversion a\n", "a snapshot has no arrays aside"},
+		{OF17("lanes 1 2 2\ntrainers 2\n"), "must be \"epoch ...\""},
+		{OF17("epoch -1\nlanes 1 2 2\ntrainers 2\n"), "one whole number"},
+		{OF17("epoch 3\nlanes 1 2\ntrainers 2\n"), "lanes of both services"},
+		{OF17("epoch 3\nlanes 1 2 2 2\ntrainers 2\n"), "lanes of both services"},
+		{OF17("epoch 3\nlanes 0 0 2\ntrainers 2\n"), "more than a job can have"},
+		{OF17("epoch 3\nlanes 1 2 0\ntrainers 2\n"), "more than a job can have"},
+		{OF17("epoch 3\nlanes 257 0 1\ntrainers 2\n"), "more than a job can have"},
+		{OF17("epoch 3\nlanes 1 257 1\ntrainers 2\n"), "more than a job can have"},
+		{OF17("epoch 3\nlanes 2 1 32769\ntrainers 2\n"), "more than a job can have"},
+		{OF17("epoch 3\nlanes 18446744073709551615 1 1\ntrainers 2\n"), "than a job can"},
+		{OF17("epoch 3\nlanes 1 1 18446744073709551615\ntrainers 2\n"), "than a job can"},
+		{OF17("epoch 3\nlanes 1 2 2\ntrainers 0\n"), "more than a job can have"},
+		{OF17("epoch 3\nlanes 1 2 2\ntrainers 65537\n"), "more than a job can have"},
+		{BODY17 "positions 4294967296\n", "more than the rest of the manifest"},
+		{BODY17 "positions 1\nposition 2 00\n" PARTS, "must have a trainer"},
+		{BODY17 "positions 2\nposition 1 -\nposition 1 -\n" PARTS, "must ascend"},
+		{BODY17 "positions 1\nposition 1 0\n" PARTS, "in hexadecimal"},
+		{BODY17 "positions 1\nposition 1 0F\n" PARTS, "in hexadecimal"},
+		{BODY17 "positions 1\nposition 1 00 00\n" PARTS, "in hexadecimal"},
+		{BODY17 "positions 1\nposition 1\n" PARTS, "in hexadecimal"},
+		{BODY17 POSITIONS "parts 5\n" PART_D PART_S, "one part for each lane"},
+		{BODY17 POSITIONS "parts 0\n", "one part for each lane"},
+		{BODY17 POSITIONS "parts 7\n" PART_D PART_S PART_D, "one part for each lane"},
+		{BODY17 POSITIONS "parts 4000000000\n" PART_D, "more than the rest"},
+		{BODY17 POSITIONS "parts 6\n" PART_S PART_D, "the part of the next lane"},
+		{BODY17 POSITIONS "parts 6\npart dense-0 1 112 0123abcd\n" PART_D PART_S,
+		 "the part of the next lane"},
+		{BODY17 POSITIONS "parts 6\npart ../x-0 0 112 0123abcd\n" PART_D PART_S,
+		 "the part of the next lane"},
+		{BODY17 POSITIONS "parts 6\npart dense-0 0 0 0123abcd\n" PART_D PART_S,
+		 "end with bytes"},
+		{BODY17 POSITIONS
+		 "parts 6\npart dense-0 0 9223372036854775808 0123abcd\n" PART_D PART_S,
+		 "end with bytes"},
+		{BODY17 POSITIONS "parts 6\npart dense-0 0 112 0123abcd 1\n" PART_D PART_S,
+		 "end with bytes"},
+	};
+	struct scene *scene = *state;
+	struct wf_manifest out;
+
+	for (size_t i = 0; i < WF_ARRAY_COUNT(cases); i++) {
+		assert_refused(decode(scene, cases[i].text, &out), WEFT_DATA, cases[i].part);
+		assert_true(wf_failing_env_is_clean(&scene->failing));
+	}
+	assert_ok(decode(scene, BODY17 POSITIONS PARTS, &out));
+	assert_int_equal(out.parts.position[0].bytes, 3);
+	assert_int_equal(out.parts.position[0].position[1], 0xff);
+	wf_manifest_fini(&scene->failing.env, &out);
+}
+
+static void
 every_flipped_bit_and_every_cut_is_refused(void **state)
 {
 	struct scene *scene = *state;
@@ -247,6 +389,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(what_is_encoded_decodes_to_the_same, scene_open,
 						scene_close),
+		WITH_SCENE(the_manifest_of_a_snapshot_decodes_to_the_same),
+		WITH_SCENE(lines_of_snapshots_that_lie_are_refused),
 		WITH_SCENE(asides_that_are_none_are_refused),
 		WITH_SCENE(shapes_that_are_none_or_not_of_their_tensor_are_refused),
 		cmocka_unit_test_setup_teardown(malformed_texts_are_refused_by_line, scene_open,
