@@ -20,6 +20,22 @@ posix_openat(int folder, const char *path, int flags, mode_t mode)
 	return openat(folder, path, flags, mode);
 }
 
+/* Two names for a moment where the file system cannot rename so; then both are of the whole file. */
+static int
+posix_claim_name(int folder, const char *from, const char *to)
+{
+	int done = renameat2(folder, from, folder, to, RENAME_NOREPLACE);
+
+	if (done == 0 || (errno != EINVAL && errno != ENOSYS && errno != ENOTSUP)) {
+		return done;
+	}
+	done = linkat(folder, from, folder, to, 0);
+	if (done == 0) {
+		(void)unlinkat(folder, from, 0); /* else a sweep removes it */
+	}
+	return done;
+}
+
 const struct wf_saved_calls *
 wf_saved_posix(void)
 {
@@ -31,6 +47,7 @@ wf_saved_posix(void)
 		.fsync = fsync,
 		.close = close,
 		.renameat = renameat,
+		.claim_name = posix_claim_name,
 		.mkdirat = mkdirat,
 		.unlinkat = unlinkat,
 		.flock = flock,

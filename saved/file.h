@@ -22,6 +22,8 @@ struct wf_saved_calls {
 	int (*fsync)(int fd);
 	int (*close)(int fd);
 	int (*renameat)(int from_folder, const char *from, int to_folder, const char *to);
+	/* Renames in a folder, and replaces nothing: EEXIST. */
+	int (*claim_name)(int folder, const char *from, const char *to);
 	int (*mkdirat)(int folder, const char *name, mode_t mode);
 	int (*unlinkat)(int folder, const char *name, int flags);
 	int (*flock)(int fd, int operation);

@@ -205,7 +205,7 @@ open_folder(struct wf_saved_folder *folder)
 }
 
 enum weft_status
-wf_saved_folder_lock(const struct wf_saved_place *place, struct wf_saved_folder **out)
+wf_saved_folder_share(const struct wf_saved_place *place, struct wf_saved_folder **out)
 {
 	struct wf_saved_folder *folder = wf_zalloc(place->env, sizeof(*folder));
 
@@ -225,6 +225,20 @@ wf_saved_folder_lock(const struct wf_saved_place *place, struct wf_saved_folder 
 	if (st == WEFT_OK) {
 		st = open_folder(folder);
 	}
+	if (st != WEFT_OK) {
+		wf_saved_folder_close(folder);
+		return st;
+	}
+	*out = folder;
+	return WEFT_OK;
+}
+
+enum weft_status
+wf_saved_folder_lock(const struct wf_saved_place *place, struct wf_saved_folder **out)
+{
+	struct wf_saved_folder *folder = NULL;
+
+	enum weft_status st = wf_saved_folder_share(place, &folder);
 	if (st == WEFT_OK) {
 		st = open_lock(folder);
 	}

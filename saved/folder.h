@@ -23,5 +23,8 @@ struct wf_saved_folder {
  * process has the lock; WEFT_IO; WEFT_NOMEM. wf_saved_folder_close ends it. */
 enum weft_status wf_saved_folder_lock(const struct wf_saved_place *place,
 				      struct wf_saved_folder **out) WEFT_MUST_CHECK;
+/* The same without a lock, for several processes that agree on names. */
+enum weft_status wf_saved_folder_share(const struct wf_saved_place *place,
+				       struct wf_saved_folder **out) WEFT_MUST_CHECK;
 /* The names in an open folder, to be read and closed; NULL: errno. */
 DIR *wf_saved_names(const struct wf_saved_calls *calls, int folder);

@@ -130,6 +130,10 @@ size_t wf_manifest_encode(const struct wf_manifest *manifest, char *out, size_t 
  * WEFT_NOMEM. wf_manifest_fini ends `out`. */
 enum weft_status wf_manifest_read(struct wf_env *env, struct wf_saved_file *file,
 				  struct wf_manifest *out) WEFT_MUST_CHECK;
+/* The manifest of a pass or snapshot, whose directory has this path; the directory, and the file in
+ * it, may be links. As above. */
+enum weft_status wf_manifest_load(struct wf_env *env, const struct wf_saved_calls *calls,
+				  const char *path, struct wf_manifest *out) WEFT_MUST_CHECK;
 /* Writes it in its current state into a new file. WEFT_INVALID: it is too long to be read back;
  * WEFT_IO; WEFT_NOMEM */
 enum weft_status wf_manifest_write(struct wf_env *env, const struct wf_saved_spot *spot,

@@ -39,6 +39,25 @@ wf_manifest_read(struct wf_env *env, struct wf_saved_file *file, struct wf_manif
 }
 
 enum weft_status
+wf_manifest_load(struct wf_env *env, const struct wf_saved_calls *calls, const char *path,
+		 struct wf_manifest *out)
+{
+	char name[WF_SAVED_PATH_BYTES];
+	struct wf_saved_file file;
+
+	enum weft_status st = wf_saved_join(path, WF_MANIFEST_FILE, name);
+	if (st == WEFT_OK) {
+		st = wf_saved_file_open(calls, name, &file);
+	}
+	if (st != WEFT_OK) {
+		return st;
+	}
+	st = wf_manifest_read(env, &file, out);
+	wf_saved_file_close(&file);
+	return st;
+}
+
+enum weft_status
 wf_manifest_write(struct wf_env *env, const struct wf_saved_spot *spot,
 		  const struct wf_manifest *manifest)
 {

@@ -20,6 +20,8 @@ struct held {
 	const struct wf_saved_calls *calls;
 	int fd;
 	struct wf_manifest manifest; /* zeroed if there is none */
+	/* Of a snapshot, whose names are known without a manifest; NULL: of a pass */
+	bool (*is_ours)(const char *name);
 	char path[WF_SAVED_PATH_BYTES];
 };
 
@@ -30,9 +32,16 @@ is_list(const char *name)
 }
 
 static bool
+is_no_list(const char *name)
+{
+	return !is_list(name);
+}
+
+static bool
 is_known(const struct held *held, const char *name)
 {
-	return is_list(name) || wf_manifest_has_file(&held->manifest, name);
+	return held->is_ours != NULL ? held->is_ours(name)
+				     : is_list(name) || wf_manifest_has_file(&held->manifest, name);
 }
 
 /* WEFT_DATA: it is missing, or not whole. */
@@ -110,13 +119,14 @@ held_fini(struct held *held)
 	(void)held->calls->close(held->fd);
 }
 
-/* Opens it and checks that weft made all of it. After WEFT_OK held_fini ends it. */
+/* Opens the directory. After WEFT_OK held_fini ends it. */
 static enum weft_status
-held_init(struct held *held, const struct wf_saved_folder *folder, const char *name)
+held_open(struct held *held, const struct wf_saved_folder *folder, const char *name)
 {
 	held->env = folder->env;
 	held->calls = folder->calls;
 	held->manifest = (struct wf_manifest){0};
+	held->is_ours = NULL;
 	enum weft_status st = wf_saved_join(folder->path, name, held->path);
 	if (st != WEFT_OK) {
 		return st;
@@ -129,6 +139,17 @@ held_init(struct held *held, const struct wf_saved_folder *folder, const char *n
 	}
 	if (held->fd < 0) {
 		return wf_fail_errno(WEFT_IO, errno, "%s: cannot be opened", held->path);
+	}
+	return WEFT_OK;
+}
+
+/* Opens the directory of a pass and checks that weft made all of it. */
+static enum weft_status
+held_init(struct held *held, const struct wf_saved_folder *folder, const char *name)
+{
+	enum weft_status st = held_open(held, folder, name);
+	if (st != WEFT_OK) {
+		return st;
 	}
 	st = read_list(held, WF_MANIFEST_FILE);
 	if (st == WEFT_DATA) {
@@ -168,8 +189,9 @@ remove_name(const struct held *held, const char *name)
 	return WEFT_OK;
 }
 
+/* Those that are known and wanted. */
 static enum weft_status
-remove_files(const struct held *held)
+remove_files(const struct held *held, bool (*is_wanted)(const char *name))
 {
 	enum weft_status st = WEFT_OK;
 	DIR *names = wf_saved_names(held->calls, held->fd);
@@ -178,7 +200,7 @@ remove_files(const struct held *held)
 		return wf_fail_errno(WEFT_IO, errno, "%s: cannot be listed", held->path);
 	}
 	for (struct dirent *e = readdir(names); st == WEFT_OK && e != NULL; e = readdir(names)) {
-		if (!is_list(e->d_name) && is_known(held, e->d_name)) {
+		if (is_wanted(e->d_name) && is_known(held, e->d_name)) {
 			st = remove_name(held, e->d_name);
 		}
 	}
@@ -195,7 +217,7 @@ wf_saved_remove(const struct wf_saved_folder *folder, const char *name)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	st = remove_files(&held);
+	st = remove_files(&held, is_no_list);
 	if (st == WEFT_OK) {
 		st = remove_name(&held, WF_MANIFEST_FILE);
 	}
@@ -204,6 +226,32 @@ wf_saved_remove(const struct wf_saved_folder *folder, const char *name)
 	}
 	if (st == WEFT_OK && folder->calls->unlinkat(folder->fd, name, AT_REMOVEDIR) != 0) {
 		st = wf_fail_errno(WEFT_IO, errno, "%s: cannot be removed", held.path);
+	}
+	held_fini(&held);
+	return st;
+}
+
+enum weft_status
+wf_saved_remove_files(const struct wf_saved_folder *folder, const char *name,
+		      bool (*is_ours)(const char *name), bool (*is_wanted)(const char *name))
+{
+	struct stat info;
+	struct held held;
+
+	if (fstatat(folder->fd, name, &info, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT) {
+		return WEFT_OK;
+	}
+	enum weft_status st = held_open(&held, folder, name);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	held.is_ours = is_ours;
+	st = check_all(&held);
+	if (st == WEFT_OK) {
+		st = remove_files(&held, is_wanted);
+	}
+	if (st == WEFT_OK) {
+		st = wf_saved_sync_folder(held.calls, held.fd, held.path);
 	}
 	held_fini(&held);
 	return st;

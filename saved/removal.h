@@ -16,3 +16,9 @@ enum weft_status wf_saved_check_ours(const struct wf_saved_folder *folder, const
  * recognised as weft's. As above. */
 enum weft_status wf_saved_remove(const struct wf_saved_folder *folder,
 				 const char *name) WEFT_MUST_CHECK;
+/* Of a directory in which all names have to satisfy `is_ours`, and all are regular files: removes
+ * the files whose names satisfy `is_wanted`, durably. No such directory: WEFT_OK. WEFT_IO as
+ * above. */
+enum weft_status wf_saved_remove_files(const struct wf_saved_folder *folder, const char *name,
+				       bool (*is_ours)(const char *name),
+				       bool (*is_wanted)(const char *name)) WEFT_MUST_CHECK;

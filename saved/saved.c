@@ -50,18 +50,9 @@ wf_saved_read_aside(const struct wf_saved *saved, uint32_t idx, void *out, struc
 static enum weft_status
 read_manifest(struct wf_saved *saved)
 {
-	char path[WF_SAVED_PATH_BYTES];
-	struct wf_saved_file file;
+	enum weft_status st =
+		wf_manifest_load(saved->env, saved->calls, saved->path, &saved->manifest);
 
-	enum weft_status st = wf_saved_join(saved->path, WF_MANIFEST_FILE, path);
-	if (st == WEFT_OK) {
-		st = wf_saved_file_open(saved->calls, path, &file);
-	}
-	if (st != WEFT_OK) {
-		return st;
-	}
-	st = wf_manifest_read(saved->env, &file, &saved->manifest);
-	wf_saved_file_close(&file);
 	if (st == WEFT_OK && wf_manifest_is_snapshot(&saved->manifest)) {
 		return wf_fail(WEFT_DATA,
 			       "%s: is a snapshot of pservers, not a pass; weft ckpt reads it",

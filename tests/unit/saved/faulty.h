@@ -94,6 +94,12 @@ faulty_renameat(int from_folder, const char *from, int to_folder, const char *to
 }
 
 static int
+faulty_claim_name(int folder, const char *from, const char *to)
+{
+	return is_hit() ? -1 : wf_saved_posix()->claim_name(folder, from, to);
+}
+
+static int
 faulty_mkdirat(int folder, const char *name, mode_t mode)
 {
 	return is_hit() ? -1 : wf_saved_posix()->mkdirat(folder, name, mode);
@@ -118,6 +124,7 @@ static const struct wf_saved_calls faulty = {
 	.fsync = faulty_fsync,
 	.close = faulty_close,
 	.renameat = faulty_renameat,
+	.claim_name = faulty_claim_name,
 	.mkdirat = faulty_mkdirat,
 	.unlinkat = faulty_unlinkat,
 	.flock = faulty_flock,
