@@ -115,11 +115,38 @@ may_run_out(const struct wf_client *client)
 	return pulls > client->held_bytes || push > client->held_bytes;
 }
 
+/* Tables are of the step at which the dense lanes begin; where trainer 0 restores the job, they are
+ * after that. */
+static enum weft_status
+check_steps(struct weft_session *session)
+{
+	const struct wf_core *core = &session->core;
+	const uint64_t step = core->start.init.step;
+	for (uint32_t i = core->links.dense_count; i < core->links.count; i++) {
+		const struct wf_client_link *cl =
+			(const struct wf_client_link *)(const void *)core->links.all[i];
+		bool restored = step > 0 && !core->start.is_loaded;
+		if (!restored && cl->begins_at != step) {
+			wf_session_fail(session, WEFT_MISMATCH,
+					"the pservers do not begin at the same step: pserver %u "
+					"sparse lane %u is at step %" PRIu64
+					", the dense lanes at step %" PRIu64
+					"; start all pservers with the same snapshot, or all of "
+					"them without one",
+					cl->link.pserver_idx, cl->link.lane_idx, cl->begins_at,
+					step);
+			return wf_session_failure(session);
+		}
+	}
+	return WEFT_OK;
+}
+
 static enum weft_status
 start(struct weft_session *session)
 {
 	struct wf_client *client = wf_client_of(session);
 	enum weft_status st = wf_progress_wait_clear(session, &client->up_busy);
+	st = st == WEFT_OK ? check_steps(session) : st;
 	if (st == WEFT_OK) {
 		st = alloc_batches(client);
 	}

@@ -149,7 +149,8 @@ enum wf_sending {
 struct wf_client_link {
 	struct wf_link link; /* first: functions of the payload cast back */
 	struct wf_client *client;
-	uint32_t lane; /* over all pservers */
+	uint32_t lane;      /* over all pservers */
+	uint64_t begins_at; /* the step that the lane was at when it was first reached */
 
 	/* Path: forgotten at DOWN. */
 	uint32_t tables_sent;

@@ -118,6 +118,9 @@ resume_push(struct wf_link *link, const struct wf_msg_steps *msg)
 	struct wf_client *client = cl->client;
 	uint64_t received = msg->step == WF_STEP_NONE ? 0 : msg->step;
 	uint64_t applied = msg->step_of[0] == WF_STEP_NONE ? 0 : msg->step_of[0];
+	if (!link->was_ready) {
+		cl->begins_at = received;
+	}
 	if (!cl->push.waits) {
 		return WEFT_OK;
 	}

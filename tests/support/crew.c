@@ -113,6 +113,7 @@ crew_play(struct crew *crew, struct wf_world_stats *stats)
 		.run_pserver = run_pserver,
 		.run_trainer = run_trainer,
 		.run = crew,
+		.start_ns = crew->start_ns,
 		.until_ns = UNTIL_NS,
 		.kill_pserver = FLEET_NOBODY,
 		.kill_trainer = 0,

@@ -15,6 +15,8 @@
 #define CREW_PSERVERS_MAX 3u
 #define CREW_TRAINERS_MAX 4u
 
+struct fleet;
+
 struct crew {
 	/* The test's. */
 	uint64_t seed;
@@ -28,6 +30,8 @@ struct crew {
 	/* What else a pserver is opened with, and a look at it when it has ended well. NULL: no. */
 	void (*fill_server)(const struct crew *crew, struct wf_server_opts *out);
 	void (*look)(struct crew *crew, struct wf_server *server);
+	/* As struct fleet has it; NULL: in their order. */
+	uint64_t (*start_ns)(struct fleet *fleet, uint32_t i);
 	bool kills;      /* trainer 0 is killed at a time of chance, and pservers may end badly */
 	bool ends_badly; /* pservers may */
 	int (*run_trainer)(struct wf_env *env, void *arg); /* arg: its struct crew_seat */

@@ -129,8 +129,11 @@ struct wf_session_start {
 	bool all_were_up;
 	bool asked;       /* for the initial values, or gave them: lanes may be up before that */
 	bool initialised; /* every lane was up, and the initial values are here */
-	/* The step at which the job begins. Trainer 0: set before start; others: received from the
-	 * lanes before the initial values are complete. */
+	bool restored;    /* trainer 0: weft_session_restore has set `init` */
+	bool is_loaded;   /* lanes begin with a state that they had; known before all are ready */
+	/* The step at which the job begins. Trainer 0: set before start, or received if lanes begin
+	 * with a state that they had; others: received from the lanes before the initial values are
+	 * complete. */
 	struct wf_msg_init init;
 };
 
@@ -161,6 +164,16 @@ struct wf_session_changes {
 	uint64_t step; /* 0: the next one that begins */
 	uint32_t count, capacity;
 	struct wf_change *change; /* [capacity] in order (wf_change_is_before); NULL: never any */
+};
+
+/* How far this trainer's data has come. */
+struct wf_session_position {
+	/* After its share of step own.step, 0: none. The owner writes it while no step is under
+	 * way; the core reads while it is in that step. */
+	struct wf_msg_position own;
+	/* In the state with which the lanes begin; step 0: none. The core writes it before all
+	 * lanes are ready. */
+	struct wf_msg_position begins;
 };
 
 /* With a wire of 16 bits: what leaves and what comes, in the layout of the session's memory with
@@ -216,6 +229,7 @@ struct wf_core {
 
 	struct wf_session_others others;
 	struct wf_session_changes changes;
+	struct wf_session_position position;
 
 	struct wf_failure failure;
 	struct wf_farewell farewell;

@@ -103,7 +103,7 @@ check_window(struct wf_link *link, const struct wf_msg_grant *msg)
 	return msg->announced ? wf_announce_grant(dense) : WEFT_OK;
 }
 
-/* The job continues from a step that trainer 0 gave. */
+/* The job continues from a step that trainer 0 gave, or that the lanes have. */
 static enum weft_status
 recv_init(struct wf_dense_link *dense, const struct wf_event *event)
 {
@@ -112,6 +112,9 @@ recv_init(struct wf_dense_link *dense, const struct wf_event *event)
 	enum weft_status st = wf_msg_init_decode(event->msg.head, event->msg.body, &msg);
 	if (st != WEFT_OK) {
 		return st;
+	}
+	if (dense->link.state == WF_LINK_GREETING) {
+		return wf_loaded_recv_init(dense, &msg);
 	}
 	if (core->start.init.step > 0 && msg.step != core->start.init.step) {
 		return wf_fail(WEFT_PROTOCOL, "INIT: step %" PRIu64 ", others say %" PRIu64,

@@ -40,6 +40,7 @@ struct wf_dense_link {
 	uint32_t pushable_count; /* slices that are not static */
 	uint64_t longest_bytes;  /* of a slice */
 	int32_t *priority;       /* [slice_count]; NULL: all alike */
+	bool is_loaded;          /* the lane begins with a state that it had; known before READY */
 
 	uint32_t pull_queued, pull_sent; /* slices in these states */
 	struct wf_ordinal_ring queue;    /* pushes to be PUT */
@@ -49,9 +50,10 @@ struct wf_dense_link {
 	/* Path: forgotten at DOWN. */
 	uint64_t job_sent; /* bytes */
 	bool init_due;
-	uint32_t features_due; /* bits 1 << enum wf_link_feature: they have something to send */
-	uint64_t changes_step; /* the step of which changes were sent, */
-	uint32_t changes_sent; /* and how many */
+	uint32_t features_due;  /* bits 1 << enum wf_link_feature: they have something to send */
+	uint64_t changes_step;  /* the step of which changes were sent, */
+	uint32_t changes_sent;  /* and how many */
+	uint64_t position_step; /* of which the position was sent */
 };
 
 /* Of a link with the table wf_dense_link_ops. */
@@ -82,6 +84,35 @@ wf_change_is_due(const struct wf_dense_link *dense)
 
 /* Sends them. False: not all. */
 bool wf_change_flush(struct wf_dense_link *dense);
+
+/* position_send.c */
+/* Whether the step that is about to be sent has a position, which goes to this lane. */
+static inline bool
+wf_position_is_due(const struct wf_dense_link *dense)
+{
+	const struct wf_core *core = wf_core_of(&dense->link);
+	return dense->link.idx == 0 && core->position.own.step == core->step.number &&
+	       dense->position_step != core->step.number;
+}
+
+/* Sends it. False: the transport accepts no more. */
+bool wf_position_flush(struct wf_dense_link *dense);
+
+/* loaded.c */
+/* INIT before RESUME. A failure is the lane's offence. */
+enum weft_status wf_loaded_recv_init(struct wf_dense_link *dense,
+				     const struct wf_msg_init *msg) WEFT_MUST_CHECK;
+/* A part of RESUME on the first path of the lane on which one is complete, before its slices are
+ * looked at. Initial values that the lane has already are pulled from it. */
+enum weft_status wf_loaded_resume(struct wf_dense_link *dense,
+				  const struct wf_msg_steps *msg) WEFT_MUST_CHECK;
+/* An initial push to this lane is a pull. */
+static inline bool
+wf_loaded_has(const struct wf_dense_link *dense, const struct wf_dense_slice *wanted)
+{
+	return dense->is_loaded && wanted->state == WF_SLICE_QUEUED &&
+	       wf_is_initial_push(wanted->step);
+}
 
 /* flow.c */
 enum weft_status wf_flow_open(struct wf_core *core) WEFT_MUST_CHECK;

@@ -100,6 +100,9 @@ begin_step(struct weft_session *session, uint64_t samples, double cost)
 	if (session->core.changes.count > 0 && session->core.changes.step == 0) {
 		session->core.changes.step = session->step;
 	}
+	if (session->position_given) {
+		wf_position_begin_step(session);
+	}
 	wf_progress_command(
 		session, &(struct wf_command){.kind = WF_COMMAND_STEP, .a = samples, .cost = cost});
 }

@@ -8,6 +8,7 @@ static const struct wf_link_hooks *const hooks[WF_FEATURE_COUNT] = {
 	[WF_FEATURE_NORM] = &wf_link_norm_hooks,
 	[WF_FEATURE_ANNOUNCE] = &wf_link_announce_hooks,
 	[WF_FEATURE_OTHERS] = &wf_link_others_hooks,
+	[WF_FEATURE_POSITION] = &wf_link_position_hooks,
 };
 
 enum weft_status
@@ -15,7 +16,7 @@ wf_link_features_open(struct wf_dense_link *dense)
 {
 	enum weft_status st = WEFT_OK;
 	for (unsigned i = 0; i < WF_FEATURE_COUNT && st == WEFT_OK; i++) {
-		st = hooks[i]->open(dense);
+		st = hooks[i]->open != NULL ? hooks[i]->open(dense) : WEFT_OK;
 	}
 	return st;
 }
@@ -24,7 +25,9 @@ void
 wf_link_features_close(struct wf_dense_link *dense)
 {
 	for (unsigned i = 0; i < WF_FEATURE_COUNT; i++) {
-		hooks[i]->close(dense);
+		if (hooks[i]->close != NULL) {
+			hooks[i]->close(dense);
+		}
 	}
 }
 

@@ -19,14 +19,15 @@ enum wf_link_feature {
 	WF_FEATURE_NORM,
 	WF_FEATURE_ANNOUNCE,
 	WF_FEATURE_OTHERS,
+	WF_FEATURE_POSITION,
 };
-#define WF_FEATURE_COUNT (WF_FEATURE_OTHERS + 1u)
+#define WF_FEATURE_COUNT (WF_FEATURE_POSITION + 1u)
 
 /* `dense->feature` has the states. */
 struct wf_link_hooks {
 	uint8_t message; /* type of the message that it decodes */
 	/* Allocates the state, if the job has the feature. close accepts one that was not
-	 * opened. */
+	 * opened. NULL, like flush: there is nothing to do. */
 	enum weft_status (*open)(struct wf_dense_link *dense);
 	void (*close)(struct wf_dense_link *dense);
 	/* A message of its type: a failure is the lane's offence. */
@@ -42,6 +43,7 @@ struct wf_link_hooks {
 extern const struct wf_link_hooks wf_link_norm_hooks;     /* norm.c */
 extern const struct wf_link_hooks wf_link_announce_hooks; /* announce.c */
 extern const struct wf_link_hooks wf_link_others_hooks;   /* others.c */
+extern const struct wf_link_hooks wf_link_position_hooks; /* position_send.c */
 
 enum weft_status wf_link_features_open(struct wf_dense_link *dense) WEFT_MUST_CHECK;
 void wf_link_features_close(struct wf_dense_link *dense); /* accepts one that is half opened */

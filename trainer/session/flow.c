@@ -100,14 +100,15 @@ begin_slices(struct wf_core *core, uint32_t tensor, const struct wf_dense_slice 
 		for (uint32_t i = first; i < end; i++) {
 			struct wf_dense_slice *slice = &dense->slice[i];
 			WF_ASSERT(slice->state == WF_SLICE_REST && !slice->in_flight);
-			slice->state = wanted->state;
+			slice->state =
+				wf_loaded_has(dense, wanted) ? WF_SLICE_PULL_QUEUED : wanted->state;
 			slice->section = wanted->section;
 			slice->is_rounded = false;
 			slice->step = wanted->step;
 			slice->bytes = wanted->bytes != 0 ? wanted->bytes : slice->bytes;
 			t->pending++;
 			core->flow.busy_slices++;
-			if (wanted->state == WF_SLICE_PULL_QUEUED) {
+			if (slice->state == WF_SLICE_PULL_QUEUED) {
 				dense->pull_queued++;
 				wf_link_due(&dense->link);
 			} else if (dense->link.state == WF_LINK_READY) {
@@ -159,6 +160,7 @@ wf_flow_forget_path(struct wf_link *link)
 	dense->job_sent = 0;
 	dense->init_due = false;
 	dense->changes_step = 0;
+	dense->position_step = 0;
 	wf_link_features_path_ends(dense);
 	for (uint32_t i = 0; i < dense->slice_count; i++) {
 		struct wf_dense_slice *slice = &dense->slice[i];
@@ -198,7 +200,7 @@ begin_path(struct wf_dense_link *dense, uint64_t heard)
 	const struct wf_core *core = wf_core_of(&dense->link);
 	WF_ASSERT(dense->queue.count == 0);
 	dense->init_due = core->opts.trainer_id == 0 && core->start.init.step > 0 &&
-			  !core->start.initialised && dense->slice_count > 0;
+			  !core->start.initialised && !dense->is_loaded && dense->slice_count > 0;
 	dense->link.to_send.step = dense->pushable_count > 0 &&
 				   core->step.number > core->start.init.step &&
 				   heard < core->step.number;
@@ -214,6 +216,12 @@ enum weft_status
 wf_flow_resume(struct wf_link *link, const struct wf_msg_steps *msg)
 {
 	struct wf_dense_link *dense = wf_dense_of(link);
+	if (!link->was_ready) {
+		enum weft_status st = wf_loaded_resume(dense, msg);
+		if (st != WEFT_OK) {
+			return st;
+		}
+	}
 	/* The lane has not received INIT: it has nothing of the initial values. */
 	bool fresh = wf_core_of(&dense->link)->start.init.step > 0 &&
 		     msg->step < wf_core_of(&dense->link)->start.init.step;
@@ -524,6 +532,9 @@ wf_flow_flush(struct wf_link *link)
 		return true;
 	}
 	if (dense->link.to_send.step && wf_change_is_due(dense) && !wf_change_flush(dense)) {
+		return true;
+	}
+	if (dense->link.to_send.step && wf_position_is_due(dense) && !wf_position_flush(dense)) {
 		return true;
 	}
 	flush_pushes(dense);

@@ -54,6 +54,7 @@ weft_session_restore(struct weft_session *session, uint64_t step, uint64_t sampl
 		return wf_fail(WEFT_INVALID, "restore: step %" PRIu64 ", samples %" PRIu64, step,
 			       samples);
 	}
+	core->start.restored = true;
 	core->start.init = (struct wf_msg_init){
 		.step = step,
 		.samples = samples,

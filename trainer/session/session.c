@@ -388,6 +388,9 @@ weft_session_start(struct weft_session *session)
 			core->start.init.step; /* received before the last initial value arrived
 						  * */
 		session->known_step = session->step;
+		if (core->start.is_loaded) {
+			wf_position_resume(session);
+		}
 		st = core->service.ops != NULL ? core->service.ops->start(session) : WEFT_OK;
 	}
 	session->within = st == WEFT_OK ? NULL : session->within;

@@ -135,6 +135,7 @@ struct weft_session {
 	bool sealed, started, core_open;
 	bool running; /* the core has received START */
 	bool begun;   /* a step, in this pass */
+	bool resumed; /* it has begun with a state that the lanes had */
 	/* The call that has begun an operation of all members and has not completed it; NULL:
 	 * none. */
 	const char *within;
@@ -142,6 +143,9 @@ struct weft_session {
 	uint64_t step;
 	uint64_t known_step; /* step that is applied on all lanes, for which a pull asks */
 	bool has_state;      /* a pull of state has ended well */
+	/* That of the next step, until that begins. */
+	bool position_given;
+	struct wf_msg_position position;
 	struct wf_session_past past;
 	struct wf_local local; /* of local steps only */
 	struct wf_ring_of_pieces pieces;
@@ -150,6 +154,12 @@ struct weft_session {
 
 /* restore.c */
 enum weft_status wf_restore_give(struct weft_session *session) WEFT_MUST_CHECK;
+
+/* position.c */
+/* A step that is sent to the lanes begins: the position that was given travels with it. */
+void wf_position_begin_step(struct weft_session *session);
+/* All lanes were reached: the session goes on where the state with which they begin was kept. */
+void wf_position_resume(struct weft_session *session);
 
 /* modes.c */
 /* Fills in what a tensor is and when it is applied. WEFT_INVALID: it cannot be that. */

@@ -15,11 +15,12 @@ import os
 import re
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
-_HEADERS = ("status.h", "weft.h", "sparse.h")
+_HEADERS = ("status.h", "weft.h", "restart.h", "sparse.h")
 _SONAME = "libweft.so.0"
 
 _SCALARS: Dict[str, Any] = {
     "void": None,
+    "bool": ctypes.c_bool,
     "int": ctypes.c_int,
     "unsigned": ctypes.c_uint,
     "float": ctypes.c_float,

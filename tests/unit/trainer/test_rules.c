@@ -7,6 +7,7 @@
 #include "trainer/session/dense.h"
 #include "trainer/session/session.h"
 #include "transport/paths/paths_internal.h"
+#include "weft/restart.h"
 
 struct fixture {
 	struct fabric fabric;
@@ -426,6 +427,45 @@ path_retry_ns(const struct weft_session_opts *opts)
 	return found;
 }
 
+static void
+a_position_has_256_bytes_at_most_and_travels_with_steps(void **state)
+{
+	static const char bytes[WEFT_POSITION_BYTES_MAX + 1];
+	struct fixture *f = *state;
+	struct weft_resumed resumed;
+	struct weft_session *session;
+	struct weft_tensor *tensor[3];
+	assert_ok(weft_session_open(&f->member.opts, &session));
+	assert_refused(weft_session_position(session, bytes, 1), WEFT_INVALID,
+		       "session: not started");
+	assert_false(weft_session_resumed(session, &resumed));
+	assert_ok(weft_session_close(session));
+	start_three(&f->member.opts, &session, tensor);
+	assert_refused(weft_session_position(session, bytes, sizeof(bytes)), WEFT_INVALID,
+		       "position of 257 bytes, 256 at most");
+	assert_ok(weft_session_position(session, bytes, sizeof(bytes) - 1));
+	assert_ok(weft_session_position(session, NULL, 0));
+	assert_ok(weft_exchange(session, 1, 0));
+	assert_false(weft_session_resumed(session, &resumed)); /* it is the first job */
+	assert_ok(weft_session_close(session));
+}
+
+static void
+a_position_is_refused_where_the_first_lane_gets_no_steps(void **state)
+{
+	struct fixture *f = *state;
+	struct weft_session *session;
+	struct weft_tensor *tensor;
+	const struct weft_tensor_opts declared = {.name = "s", .rows = 4, .is_static = 1};
+	assert_ok(weft_session_open(&f->member.opts, &session));
+	assert_ok(weft_tensor_add(session, &declared, &tensor));
+	assert_ok(weft_session_seal(session));
+	assert_ok(weft_session_start(session));
+	assert_refused(weft_session_position(session, "a", 1), WEFT_UNSUPPORTED,
+		       "to which this job pushes no tensor");
+	assert_ok(weft_session_close(session));
+}
+
 /* path_retry has no field in the public struct. */
 static void
 a_setting_that_has_a_name_alone_is_used(void **state)
@@ -460,6 +500,8 @@ main(void)
 		rule(state_is_there_only_where_it_is_kept),
 		rule(a_restored_job_goes_on_with_its_momentum),
 		rule(only_trainer_0_restores),
+		rule(a_position_has_256_bytes_at_most_and_travels_with_steps),
+		rule(a_position_is_refused_where_the_first_lane_gets_no_steps),
 		rule(a_setting_that_has_a_name_alone_is_used),
 		cmocka_unit_test(an_allow_of_what_was_not_announced_is_refused),
 		cmocka_unit_test(running_out_of_memory_ends_a_job_and_leaks_nothing),
