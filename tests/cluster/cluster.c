@@ -38,6 +38,7 @@ run_pserver(struct wf_env *env, void *arg)
 	}
 	opts.session.num_gradient_servers = job->trainers;
 	opts.slot_count = job->slot_count;
+	opts.source = job->source;
 	if (job->reconnect_ns > 0) {
 		opts.session.reconnect_timeout_ns = job->reconnect_ns;
 	}
@@ -45,12 +46,25 @@ run_pserver(struct wf_env *env, void *arg)
 	return 0;
 }
 
+/* What a trainer's sink is called with. */
+struct trainer {
+	const struct cluster_opts *opts;
+	char *line; /* [CLUSTER_LINE_BYTES] the last one of a pass */
+};
+
+static void
+call_dot(void *arg)
+{
+	const struct trainer *own = arg;
+	own->opts->dot(own->opts->arg);
+}
+
 static enum weft_status
 take_line(void *arg, const char *line)
 {
-	char *out = arg;
+	const struct trainer *own = arg;
 	if (strncmp(line, "pass ", 5) == 0) {
-		(void)snprintf(out, CLUSTER_LINE_BYTES, "%s", line);
+		(void)snprintf(own->line, CLUSTER_LINE_BYTES, "%s", line);
 	}
 	return WEFT_OK;
 }
@@ -118,7 +132,11 @@ train(const struct cluster_opts *opts, uint32_t idx, struct wf_env *env, bool se
 	}
 	enum weft_status st = wf_train_command_parse(command, NULL, argc, argv);
 	if (st == WEFT_OK) {
-		const struct wf_train_sink sink = {.line = take_line, .arg = line};
+		struct trainer own = {.opts = opts, .line = line};
+		struct wf_train_sink sink = {.line = take_line, .arg = &own};
+		const bool dots = opts->dot != NULL && idx == 0 && !sequential;
+		command->opts.dot_period = dots ? 1 : command->opts.dot_period;
+		sink.dot = dots ? call_dot : NULL;
 		st = wf_train_run(&command->opts, env, &sink);
 	}
 	wf_free(env, command, sizeof(*command));

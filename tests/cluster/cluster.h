@@ -32,6 +32,9 @@ struct cluster_opts {
 	const char *more_args[3]; /* of weft train; NULL: none */
 	uint64_t until_ns;        /* virtual time by which the job must have ended */
 	uint64_t reconnect_ns;    /* time for a lost trainer to reconnect; 0: the default */
+	const struct wf_lane_source *source;   /* of the pservers; NULL: none */
+	void (*dot)(void *arg);                /* after each batch of trainer 0; NULL: nothing */
+	void *arg;                             /* for dot */
 	void (*enter)(struct wf_world *world); /* before its processes begin; NULL: nothing */
 	/* kill -9: at kill_ns; FLEET_NOBODY: none. */
 	uint32_t kill_pserver, kill_trainer;

@@ -133,7 +133,7 @@ wf_border_end(struct wf_run *job, uint64_t batch)
 uint64_t
 wf_border_first_batch(const struct wf_run *job)
 {
-	return job->pass == job->opts->start_pass ? job->opts->start_batch : 0;
+	return job->pass == job->first_pass ? job->first_batch : 0;
 }
 
 enum weft_status

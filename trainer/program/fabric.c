@@ -13,6 +13,7 @@
 #include "base/settings.h"
 #include "trainer/program/border.h"
 #include "trainer/program/remote_tables.h"
+#include "trainer/program/resume.h"
 #include "trainer/program/saving.h"
 #include "trainer/program/stragglers.h"
 #include "trainer/program/tensor_modes.h"
@@ -25,6 +26,7 @@ struct fabric {
 	struct wf_run *job;
 	struct weft_session *session;
 	bool is_watched;
+	bool is_resumed; /* the pservers had a snapshot */
 	struct weft_tensor *tensor[WF_MODEL_TENSORS_MAX];
 	float *param[WF_MODEL_TENSORS_MAX]; /* the session's arrays */
 	float *grad[WF_MODEL_TENSORS_MAX];
@@ -178,7 +180,7 @@ restore_tables(struct fabric *fabric)
 	if (job->model.table_count == 0) {
 		return WEFT_OK;
 	}
-	if (job->opts->session.trainer_id == 0) {
+	if (job->opts->session.trainer_id == 0 && !fabric->is_resumed) {
 		st = wf_run_restore_remote(job, &fabric->tables);
 	}
 	return st == WEFT_OK ? weft_barrier(fabric->session) : st;
@@ -214,6 +216,9 @@ start(struct fabric *fabric)
 		job->sink->watch->begins(fabric->session);
 	}
 	st = weft_session_start(fabric->session);
+	if (st == WEFT_OK) {
+		st = wf_run_resume(job, fabric->session, &fabric->is_resumed, &fabric->samples);
+	}
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -430,6 +435,9 @@ step_with_rows(struct fabric *fabric, struct wf_tally *tally, bool is_border)
 
 	enum weft_status st = wf_remote_batch_wait(&fabric->tables, now, &batch);
 	if (st == WEFT_OK) {
+		st = wf_run_give_position(job, fabric->session);
+	}
+	if (st == WEFT_OK) {
 		st = weft_step(fabric->session, now->rows.rows, 0.0);
 	}
 	if (st == WEFT_OK && !is_border) {
@@ -458,7 +466,10 @@ step_dense(struct fabric *fabric, struct wf_tally *tally)
 					  fabric->grad);
 	tally->cost += cost;
 	tally->samples += (double)rows->rows;
-	enum weft_status st = weft_exchange(fabric->session, rows->rows, cost);
+	enum weft_status st = wf_run_give_position(job, fabric->session);
+	if (st == WEFT_OK) {
+		st = weft_exchange(fabric->session, rows->rows, cost);
+	}
 	return st == WEFT_OK ? wf_feed_next(&fabric->feed, rows) : st;
 }
 
@@ -475,7 +486,8 @@ begin_pass(struct fabric *fabric)
 	if (st == WEFT_OK) {
 		st = begin_batch(fabric, batch);
 	}
-	if (st != WEFT_OK || job->batch == 0) {
+	/* A snapshot may have been taken behind the last batch of the pass. */
+	if (st != WEFT_OK || job->batch == 0 || fabric->is_resumed) {
 		return st;
 	}
 	double left = batch->rows.rows > 0 ? 1.0 : 0.0;
@@ -609,7 +621,7 @@ wf_run_run_fabric(struct wf_run *job)
 	if (st == WEFT_OK) {
 		wf_border_postpone(job);
 	}
-	for (job->pass = job->opts->start_pass; st == WEFT_OK && job->pass < job->opts->num_passes;
+	for (job->pass = job->first_pass; st == WEFT_OK && job->pass < job->opts->num_passes;
 	     job->pass++) {
 		st = run_pass(&fabric);
 	}

@@ -98,8 +98,10 @@ struct wf_run {
 	struct wf_run_batches batches;
 	struct wf_exam *exam; /* what testing needs: exam.c */
 
-	uint64_t pass;  /* current, from 0 */
-	uint64_t batch; /* batches done in this pass */
+	uint64_t first_pass,
+		first_batch; /* where the run begins: those of the options, or resume.c's */
+	uint64_t pass;       /* current, from 0 */
+	uint64_t batch;      /* batches done in this pass */
 	struct wf_run_border border;
 
 	struct wf_run_figures figures;
