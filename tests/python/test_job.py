@@ -239,6 +239,22 @@ class Job(support.Case):
             session.close()
         self.assertTrue(np.isfinite(w.state[0]).all())
 
+    def test_positions_travel_with_steps(self):
+        session = self.open()
+        w = session.empty(5, name="w")
+        self.refused("session: not started", session.position, b"early")
+        session.start()
+        self.assertIsNone(session.resumed)
+        self.refused("position of 257 bytes, 256 at most", session.position, bytes(257))
+        self.refused("position: 'text' is not bytes", session.position, "text")
+        for where in (b"", bytearray(b"batch 1"), bytes(256)):
+            session.position(where)
+            w.grad[:] = 0
+            session.exchange(1)
+        session.pass_end()
+        session.close()
+        self.jobs_end_well()
+
     def test_tensors_have_modes_and_the_wire_its_format(self):
         session = self.open(dense_wire="bf16", learning_rate=1, average_window=0)
         w = session.empty(5, name="w", mode="async", discard_ratio=0.5, priority=-3)

@@ -959,7 +959,34 @@ class Session:
         self._enter()
         self._wait_once("save", self._call.weft_session_save, self._handle, _path("save", folder))
 
+    def position(self, where: bytes) -> None:
+        """Give the position of this trainer's data after its share of the next step, with which it travels.
+        A session that goes on from a snapshot of the pservers has it back: `resumed`.
+
+        where  up to 256 bytes, of which only the program knows the meaning
+
+        InvalidError: before start, or they are too many; UnsupportedError: no tensor that is pushed has a
+        part on the first lane of the first pserver."""
+        self._enter()
+        if not isinstance(where, (bytes, bytearray)):
+            raise InvalidError("position: %.60r is not bytes" % (where,))
+        data = bytes(where)
+        self._done(self._call.weft_session_position(self._handle, data, len(data)))
+
     # What there is to know.
+
+    @property
+    def resumed(self) -> Optional[Dict[str, Any]]:
+        """None, or where the pservers had a snapshot with which the session has begun: "step" and "samples",
+        of all trainers, that are in it, "pass_count", the passes that had ended before it, and
+        "position", the bytes that this trainer had given, b"" if it had not. A trainer whose position is
+        of an earlier pass begins with the first batch of this one."""
+        self._enter()
+        out = self._api.structs["weft_resumed"]()
+        if not self._call.weft_session_resumed(self._handle, ctypes.byref(out)):
+            return None
+        values = {name: int(getattr(out, name)) for name in ("step", "samples", "pass_count")}
+        return dict(values, position=bytes(out.position[: out.position_bytes]))
 
     @property
     def steps(self) -> int:
