@@ -20,7 +20,7 @@ posix_openat(int folder, const char *path, int flags, mode_t mode)
 	return openat(folder, path, flags, mode);
 }
 
-/* Two names for a moment where the file system cannot rename so; then both are of the whole file. */
+/* Where the file system cannot rename so, the file, which is whole, has two names for a moment. */
 static int
 posix_claim_name(int folder, const char *from, const char *to)
 {

@@ -21,8 +21,8 @@
 #define WF_MANIFEST_FORMAT_PARTS 16u /* a snapshot of pservers: parts in place of files */
 #define WF_MANIFEST_FORMAT_ALL 31u
 #define WF_MANIFEST_BYTES_MAX (4u << 20)
-#define WF_TENSOR_HEADER_BYTES 16u /* of a parameter file */
-#define WF_MANIFEST_POSITION_BYTES_MAX 256u
+#define WF_TENSOR_HEADER_BYTES 16u          /* of a parameter file */
+#define WF_MANIFEST_POSITION_BYTES_MAX 260u /* WF_POSITION_BYTES_MAX of wire/messages.h */
 #define WF_MANIFEST_PART_NAME_BYTES 24u
 
 struct wf_manifest_tensor {

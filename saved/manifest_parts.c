@@ -163,7 +163,7 @@ parse_position(struct wf_line_cursor *cursor, const struct wf_manifest_parts *pa
 	out->trainer = (uint32_t)trainer;
 	if (!parse_hex(cursor, out) || !wf_line_at_end(cursor)) {
 		return wf_line_bad(cursor,
-				   "must end with a position of up to 256 bytes in hexadecimal, "
+				   "must end with a position of up to 260 bytes in hexadecimal, "
 				   "or with -");
 	}
 	return WEFT_OK;
