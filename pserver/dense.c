@@ -455,6 +455,7 @@ const struct wf_lane_service wf_dense_service = {
 	.next = wf_round_next,
 	.has = wf_round_has,
 	.flush = wf_answer_flush,
+	.tick = wf_features_tick,
 	.gather = gather,
 	.words = words,
 	.lines = lines,

@@ -291,6 +291,18 @@ wf_features_step_done(struct wf_lane *lane, uint64_t applied_ns)
 }
 
 void
+wf_features_tick(struct wf_lane *lane, uint64_t now_ns)
+{
+	const struct wf_features *features = features_of(lane);
+	for (uint32_t i = 0; i < features->count; i++) {
+		const struct wf_feature *feature = &features->on[i];
+		if (feature->hooks->tick != NULL) {
+			feature->hooks->tick(feature, lane, now_ns);
+		}
+	}
+}
+
+void
 wf_features_lines(struct wf_lane *lane, bool job_ends)
 {
 	const struct wf_features *features = features_of(lane);

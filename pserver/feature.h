@@ -13,7 +13,7 @@
 
 #include "pserver/service.h"
 
-#define WF_FEATURES_MAX 8u
+#define WF_FEATURES_MAX 10u
 
 struct wf_apply;
 struct wf_dense;
@@ -91,6 +91,9 @@ struct wf_feature_hooks {
 	/* All of the step is applied; `applied_ns`: when. */
 	void (*step_done)(const struct wf_feature *self, struct wf_lane *lane, uint64_t applied_ns);
 
+	/* The clock was looked at: ten times a second at least, and when wf_turn_tick_before says.
+	 */
+	void (*tick)(const struct wf_feature *self, struct wf_lane *lane, uint64_t now_ns);
 	/* Its words in a line; a blank before each. */
 	void (*words)(const struct wf_feature *self, const struct wf_lane *lane,
 		      const struct wf_report_line *line, char *out, size_t bytes);
@@ -137,6 +140,7 @@ bool wf_features_open_path(struct wf_lane *lane, struct wf_peer *peer);
 bool wf_features_flush(struct wf_lane *lane, struct wf_peer *peer);
 void wf_features_path_begins(struct wf_lane *lane, struct wf_peer *peer);
 void wf_features_path_ends(struct wf_lane *lane, struct wf_peer *peer);
+void wf_features_tick(struct wf_lane *lane, uint64_t now_ns);
 void wf_features_lines(struct wf_lane *lane, bool job_ends);
 void wf_features_report(const struct wf_lane *lane, uint32_t trainer,
 			uint64_t value[WF_REPORT_VALUES]);

@@ -96,6 +96,9 @@ struct wf_lane_service {
 	 */
 	bool (*work)(struct wf_lane *lane);
 
+	/* The clock was looked at while the job runs; NULL: nothing depends on it. */
+	void (*tick)(struct wf_lane *lane, uint64_t now_ns);
+
 	/* Updates the service's gauges; appends its fields to a line, with a blank before each; and
 	 * writes its own lines. */
 	void (*gather)(struct wf_lane *lane);
