@@ -163,4 +163,5 @@ extern const struct wf_feature_hooks wf_halves_hooks;   /* halves.c */
 extern const struct wf_feature_hooks wf_inquiry_hooks;  /* inquiry.c */
 extern const struct wf_feature_hooks wf_norm_hooks;     /* norm.c */
 extern const struct wf_feature_hooks wf_position_hooks; /* position.c */
+extern const struct wf_feature_hooks wf_snapshot_hooks; /* snapshot_dense.c */
 extern const struct wf_feature_hooks wf_straggle_hooks; /* straggle.c */

@@ -31,6 +31,7 @@ struct wf_lane_source {
 	enum weft_status (*load)(const struct wf_lane_source *source, struct wf_lane *lane,
 				 struct wf_msg_init *out);
 };
+struct wf_snapshots; /* snapshots.h */
 
 struct wf_lane_opts {
 	struct wf_env *env;
@@ -51,6 +52,7 @@ struct wf_lane_opts {
 	uint64_t max_shard_bytes;
 	uint64_t inbox_bytes; /* dense: of parked gradients; 0: a shard for each trainer */
 	const struct wf_lane_source *source; /* dense: lent until destroy; NULL: none */
+	struct wf_snapshots *snapshots;      /* of the pserver; NULL: none are taken */
 	uint64_t reconnect_timeout_ns;
 	uint64_t
 		stall_timeout_ns; /* limit of the wait for a trainer that takes no turns; 0: none */
@@ -105,6 +107,7 @@ enum wf_lane_counter {
 	WF_LANE_SLICE_HELD_COUNT,
 	WF_LANE_WAIT_ANNOUNCE_COUNT,
 	WF_LANE_WAIT_INBOX_COUNT,
+	WF_LANE_WAIT_SNAPSHOT_COUNT, /* an apply had no room for the copy of what it changes */
 	/* Where the thread's time went; together, with those of every end, all of it. */
 	WF_LANE_APPLY_TIME_NS, /* sums and the optimizer */
 	WF_LANE_PARK_TIME_NS,  /* copying aside */

@@ -32,6 +32,7 @@ static const char *const counter_name[WF_LANE_COUNTER_COUNT] = {
 	[WF_LANE_SLICE_HELD_COUNT] = "slice_held_count",
 	[WF_LANE_WAIT_ANNOUNCE_COUNT] = "wait_announce_count",
 	[WF_LANE_WAIT_INBOX_COUNT] = "wait_inbox_count",
+	[WF_LANE_WAIT_SNAPSHOT_COUNT] = "wait_snapshot_count",
 	[WF_LANE_APPLY_TIME_NS] = "apply_time_ns",
 	[WF_LANE_PARK_TIME_NS] = "park_time_ns",
 	[WF_LANE_STRAGGLER_TIME_NS] = "straggler_time_ns",

@@ -16,6 +16,7 @@
 #include "base/signals.h"
 #include "base/spin.h"
 #include "pserver/lane.h"
+#include "pserver/snapshot.h"
 #include "transport/address.h"
 #include "transport/verbs/verbs_settings.h"
 #include "wire/hello.h"
@@ -41,7 +42,8 @@ struct wf_server {
 	uint64_t incarnation;
 	struct lane_thread *lane; /* [lane_count]: dense ones, then sparse ones */
 	uint32_t lane_count;
-	uint64_t start_ns; /* when it began to serve: before any lane's thread */
+	struct wf_snapshots *snapshots; /* NULL: none are taken */
+	uint64_t start_ns;              /* when it began to serve: before any lane's thread */
 
 	/* Control. */
 	/* 1 + the signal, or 1. Any: store release; lanes: load acquire; S1. */
@@ -143,7 +145,8 @@ open_lane(struct wf_server *server, uint32_t idx)
 		.slot_bytes_max = opts->slot_bytes_max,
 		.max_shard_bytes = opts->max_shard_bytes,
 		.inbox_bytes = opts->inbox_bytes,
-		.source = opts->source,
+		.snapshots = server->snapshots,
+		.source = server->snapshots != NULL ? &wf_snapshot_lane_source : opts->source,
 		.reconnect_timeout_ns = opts->session.reconnect_timeout_ns,
 		.stall_timeout_ns = opts->session.stall_timeout_ns,
 		.connect_timeout_ns = opts->session.connect_timeout_ns,
@@ -156,6 +159,16 @@ open_lane(struct wf_server *server, uint32_t idx)
 	server->lane[idx].server = server;
 	server->lane[idx].idx = idx;
 	return wf_lane_create(&lane, &server->lane[idx].lane);
+}
+
+static enum weft_status
+open_snapshots(struct wf_server *server)
+{
+	const struct wf_snapshots_opts *opts = &server->opts.snapshots;
+	bool has_dir = opts->dir != NULL && opts->dir[0] != '\0';
+	return has_dir ? wf_snapshots_open(server->env, opts, server->lane_count,
+					   &server->snapshots)
+		       : WEFT_OK;
 }
 
 static enum weft_status
@@ -199,7 +212,8 @@ wf_server_create(const struct wf_server_opts *opts, struct wf_server **out)
 		st = wf_fail(WEFT_NOMEM, "pserver: %u lanes", server->lane_count);
 		goto fail;
 	}
-	st = plan_places(server);
+	st = open_snapshots(server);
+	st = st == WEFT_OK ? plan_places(server) : st;
 	for (uint32_t i = 0; i < server->lane_count && st == WEFT_OK; i++) {
 		st = open_lane(server, i);
 	}
@@ -223,6 +237,7 @@ wf_server_destroy(struct wf_server *server)
 		WF_ASSERT(!server->lane[i].started);
 		wf_lane_destroy(server->lane[i].lane);
 	}
+	wf_snapshots_close(server->snapshots);
 	wf_free(server->env, server->lane, server->lane_count * sizeof(*server->lane));
 	wf_pin_destroy(server->pin);
 	(void)pthread_mutex_destroy(&server->lock);

@@ -9,6 +9,7 @@
 #include "base/env.h"
 #include "base/settings.h"
 #include "base/url.h"
+#include "pserver/snapshots.h"
 
 struct wf_server;
 struct wf_lane_service; /* service.h */
@@ -42,6 +43,7 @@ struct wf_server_opts {
 	uint64_t inbox_bytes;
 	const struct wf_lane_source *source; /* a state that lanes begin with; lent until destroy;
 					      * NULL: none */
+	struct wf_snapshots_opts snapshots;  /* dir NULL: none are taken */
 };
 
 /* Settings at their defaults, but for a number of trainers that is left to the first and a stall

@@ -58,6 +58,8 @@ static const struct wf_help_group groups[] = {
 	{"Job", "num_gradient_servers max_trainers once ready_file job_name save_on_term "
 		"term_grace"},
 	{"Memory", "max_shard_bytes inbox_bytes slot_count"},
+	{"Snapshots", "snapshot_dir snapshot_period snapshot_steps snapshot_bytes snapshot_rate "
+		      "keep resume"},
 	{.title = WF_HEADING_TRANSPORT},
 	{WF_HEADING_TIME_LIMITS, "stall_timeout"},
 	{"Log", "log_level stats_period"},
@@ -221,6 +223,15 @@ server_opts(const struct command *command, struct wf_env *env, struct wf_server_
 	out->slot_count = (uint32_t)set->slot_count;
 	out->max_shard_bytes = set->max_shard_bytes;
 	out->inbox_bytes = set->inbox_bytes;
+	out->snapshots = (struct wf_snapshots_opts){
+		.dir = set->snapshot_dir,
+		.period_ns = set->snapshot_period_ns,
+		.steps = set->snapshot_steps,
+		.ring_bytes = set->snapshot_bytes,
+		.rate = set->snapshot_rate,
+		.keep = (uint32_t)set->keep,
+		.resume = set->resume,
+	};
 	return choose_address(command, &out->listen);
 }
 

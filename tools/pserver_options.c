@@ -110,6 +110,54 @@ static const struct wf_option own[] = {
 		 "trainer; the bits are the same, and each push takes one more message in "
 		 "each direction. The least is room for one slice of each trainer. 0: as "
 		 "much as they push. Tensors that are applied as they arrive need none."},
+	{.name = "snapshot_dir",
+	 .type = WF_OPTION_STRING,
+	 .offset = FIELD(snapshot_dir),
+	 .metavar = "DIR",
+	 .help = "Write snapshots of the job (parameters, the optimizer's state, the trainers' "
+		 "positions in their data) to this directory while it trains, from which it can "
+		 "go on if it is stopped: --resume. Give --snapshot_period or --snapshot_steps, "
+		 "too."},
+	{.name = "snapshot_period",
+	 .type = WF_OPTION_DURATION,
+	 .offset = FIELD(snapshot_period_ns),
+	 .initial = "0",
+	 .help = "Time between two snapshots. 0: they are not taken by time."},
+	{.name = "snapshot_steps",
+	 .type = WF_OPTION_U64,
+	 .offset = FIELD(snapshot_steps),
+	 .initial = "0",
+	 .help = "Take a snapshot after each step whose number is a multiple of this, unless "
+		 "the one before it is still being written. 0: not by steps."},
+	{.name = "snapshot_bytes",
+	 .type = WF_OPTION_BYTES,
+	 .offset = FIELD(snapshot_bytes),
+	 .initial = "0",
+	 .help = "Memory of each lane for what a snapshot has copied and the disk has not "
+		 "written yet. When it is full, a step waits for the disk, which waits_snapshot "
+		 "in the lines of --stats_period counts. 0: as much as the lane keeps, so that no "
+		 "step waits."},
+	{.name = "snapshot_rate",
+	 .type = WF_OPTION_BYTES,
+	 .offset = FIELD(snapshot_rate),
+	 .initial = "0",
+	 .help = "The most bytes per second that each lane writes to its snapshots. 0: no limit."},
+	{.name = "keep",
+	 .type = WF_OPTION_U64,
+	 .offset = FIELD(keep),
+	 .initial = "2",
+	 .min = 1,
+	 .max = 1000000,
+	 .help = "The number of newest snapshots that are kept; older ones are removed."},
+	{.name = "resume",
+	 .type = WF_OPTION_ENUM,
+	 .offset = FIELD(resume),
+	 .initial = "ask",
+	 .choices = "ask|auto|never",
+	 .help = "What to do where --snapshot_dir has snapshots of a job that did not end. auto: "
+		 "the job goes on from the newest one that is whole, so the same command line "
+		 "serves for the first start and for each restart. never: it begins anew, and they "
+		 "stay. ask: refuse to start, with their names."},
 	{.name = "stall_timeout",
 	 .type = WF_OPTION_DURATION,
 	 .offset = FIELD(session.stall_timeout_ns),

@@ -5,7 +5,7 @@
 
 #include "base/settings.h"
 
-#define WF_PSERVER_OPTION_MAX 48
+#define WF_PSERVER_OPTION_MAX 56
 
 struct wf_pserver_settings {
 	uint64_t max_trainers;
@@ -17,7 +17,12 @@ struct wf_pserver_settings {
 	uint64_t term_grace_ns;
 	uint64_t slot_count;
 	uint64_t max_shard_bytes;
-	uint64_t inbox_bytes; /* 0: all */
+	uint64_t inbox_bytes;     /* 0: all */
+	const char *snapshot_dir; /* NULL or "": none */
+	uint64_t snapshot_period_ns, snapshot_steps;
+	uint64_t snapshot_bytes, snapshot_rate;
+	uint64_t keep;
+	uint64_t resume; /* enum wf_resume */
 	enum weft_log_level log_level;
 	/* Of the settings, as far as they are options here. */
 	union {

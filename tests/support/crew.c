@@ -120,8 +120,12 @@ crew_play(struct crew *crew, struct wf_world_stats *stats)
 	};
 	WF_ASSERT(crew->pservers <= CREW_PSERVERS_MAX && crew->trainers <= CREW_TRAINERS_MAX);
 	if (crew->kills) {
-		wf_rng_init(&rng, crew->seed, KILL_STREAM);
-		fleet.kill_ns = 1 + wf_rng_below(&rng, 400 * WF_NS_PER_MS);
+		wf_rng_init(&rng, crew->seed, KILL_STREAM + crew->kill_stream);
+		fleet.kill_pserver = crew->kills_pserver ? 0 : FLEET_NOBODY;
+		fleet.kill_trainer = crew->kills_pserver ? FLEET_NOBODY : 0;
+		fleet.kill_ns =
+			1 + wf_rng_below(&rng, crew->kill_within_ns != 0 ? crew->kill_within_ns
+									 : 400 * WF_NS_PER_MS);
 	}
 	enum weft_status st = fleet_run(&fleet);
 	if (st != WEFT_OK) {

@@ -32,8 +32,11 @@ struct crew {
 	void (*look)(struct crew *crew, struct wf_server *server);
 	/* As struct fleet has it; NULL: in their order. */
 	uint64_t (*start_ns)(struct fleet *fleet, uint32_t i);
-	bool kills;      /* trainer 0 is killed at a time of chance, and pservers may end badly */
-	bool ends_badly; /* pservers may */
+	bool kills; /* trainer 0 is killed at a time of chance, and pservers may end badly */
+	bool kills_pserver;      /* pserver 0 is killed in its place */
+	uint32_t kill_stream;    /* of the seed's chances: another time for each run of a job */
+	uint64_t kill_within_ns; /* of the beginning; 0: 400 ms */
+	bool ends_badly;         /* pservers may */
 	int (*run_trainer)(struct wf_env *env, void *arg); /* arg: its struct crew_seat */
 	void *run;                                         /* the test's, for run_trainer */
 

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* snapshot: see snapshot.h. Thread: the lane's. */
+#include "pserver/snapshot.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/assert.h"
+
+enum weft_status
+wf_snapshot_lane_open(struct wf_lane *lane, uint64_t longest, uint64_t all_bytes,
+		      struct wf_snapshot_lane *out)
+{
+	struct wf_snapshots *all = lane->opts.snapshots;
+	const struct wf_snapshots_opts *set = wf_snapshots_opts(all);
+	uint64_t least = wf_outgoing_ring_bytes(longest);
+	uint64_t bytes = set->ring_bytes != 0 ? set->ring_bytes : all_bytes;
+	if (set->ring_bytes != 0 && bytes < least) {
+		return wf_fail(WEFT_INVALID,
+			       "lane %u: --snapshot_bytes=%" PRIu64
+			       " has no room for two slices with their state, which take %" PRIu64
+			       " bytes; give at least that, or a smaller --slice_bytes",
+			       lane->opts.idx, bytes, least);
+	}
+	const struct wf_outgoing_opts opts = {
+		.env = lane->env,
+		.folder = wf_snapshots_folder(all),
+		.ring_bytes = bytes < least ? least : bytes,
+		.rate = set->rate,
+		.numa_node = lane->opts.numa_node,
+	};
+	enum weft_status st = wf_outgoing_open(&opts, &out->outgoing);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	wf_turn_tick_before(&lane->turn, 0); /* a border may be due */
+	out->all = all;
+	out->seat = wf_snapshots_join(all, lane->opts.idx);
+	const struct wf_snapshot *source = NULL;
+	st = wf_snapshots_choose(all, &source);
+	if (source != NULL) {
+		(void)wf_snapshot_seat_applied(out->seat, wf_snapshot_manifest(source)->about.step);
+	}
+	return st;
+}
+
+void
+wf_snapshot_lane_close(struct wf_snapshot_lane *self)
+{
+	wf_outgoing_close(self->outgoing);
+	if (self->seat != NULL) {
+		wf_snapshots_leave(self->all, self->seat);
+	}
+	*self = (struct wf_snapshot_lane){0};
+}
+
+static void
+begin_part(struct wf_snapshot_lane *self, const struct wf_lane *lane)
+{
+	const struct wf_snapshot_id id = wf_snapshots_id(self->all, self->border);
+	const uint32_t number =
+		lane->admission.first.pserver_idx * lane->opts.lane_count + lane->opts.service_idx;
+	const struct wf_part_head head = {
+		.service = lane->service->number,
+		.lane = number,
+		.lane_count = lane->admission.first.pserver_count * lane->opts.lane_count,
+		.epoch = id.epoch,
+		.step = id.step,
+		.job_digest = lane->admission.first.job_digest,
+	};
+	char leaf[WF_MANIFEST_PART_NAME_BYTES];
+	wf_manifest_part_name((enum wf_service)lane->service->number, number, leaf);
+	wf_outgoing_begin(self->outgoing, id, leaf, &head);
+	self->is_copying = true;
+}
+
+bool
+wf_snapshot_lane_applied(struct wf_snapshot_lane *self, struct wf_lane *lane, uint64_t step)
+{
+	uint64_t border = wf_snapshot_seat_applied(self->seat, step);
+	if (border == 0 || step < border || border == self->border) {
+		return false;
+	}
+	self->border = border;
+	if (step > border) {
+		(void)wf_fail(WEFT_UNAVAILABLE,
+			      "lane %u had applied step %" PRIu64
+			      " when the snapshot of step %" PRIu64 " was ordered",
+			      lane->opts.idx, step, border);
+		wf_snapshots_report(self->all, self->seat, border, NULL);
+		return false;
+	}
+	if (wf_outgoing_state(self->outgoing) != WF_OUTGOING_IDLE) {
+		(void)wf_fail(WEFT_UNAVAILABLE,
+			      "lane %u is still writing its part of an earlier snapshot",
+			      lane->opts.idx);
+		wf_snapshots_report(self->all, self->seat, border, NULL);
+		return false;
+	}
+	begin_part(self, lane);
+	wf_turn_tick_before(&lane->turn, 0);
+	return true;
+}
+
+void
+wf_snapshot_lane_copied(struct wf_snapshot_lane *self)
+{
+	WF_ASSERT(self->is_copying);
+	self->is_copying = false;
+	wf_outgoing_end(self->outgoing);
+}
+
+void
+wf_snapshot_lane_hold(struct wf_snapshot_lane *self, struct wf_lane *lane)
+{
+	if (!self->is_holding && !self->retries) {
+		wf_stats_add(&lane->stats, WF_LANE_WAIT_SNAPSHOT_COUNT, 1);
+		wf_turn_tick_before(&lane->turn, 0);
+	}
+	self->is_holding = true;
+}
+
+/* The part has ended, well or not. */
+static void
+report(struct wf_snapshot_lane *self)
+{
+	const struct wf_part_sum *sum = NULL;
+	struct wf_part_sum durable;
+	if (wf_outgoing_state(self->outgoing) == WF_OUTGOING_DURABLE) {
+		durable = wf_outgoing_sum(self->outgoing);
+		sum = &durable;
+	} else {
+		*wf_error_record() = *wf_outgoing_failure(self->outgoing);
+	}
+	self->is_copying = false;
+	wf_outgoing_rest(self->outgoing);
+	wf_snapshots_report(self->all, self->seat, self->border, sum);
+}
+
+void
+wf_snapshot_lane_tick(struct wf_snapshot_lane *self, struct wf_lane *lane, uint64_t now_ns,
+		      void (*retry)(struct wf_lane *lane))
+{
+	uint64_t next_ns = wf_outgoing_pump(self->outgoing, now_ns);
+	enum wf_outgoing_state state = wf_outgoing_state(self->outgoing);
+	if (state == WF_OUTGOING_DURABLE || state == WF_OUTGOING_FAILED) {
+		report(self);
+	}
+	if (lane->opts.idx == 0) {
+		wf_turn_tick_before(&lane->turn, wf_snapshots_look(self->all, now_ns));
+	}
+	wf_turn_tick_before(&lane->turn, next_ns);
+	if (self->is_holding) {
+		self->is_holding = false;
+		self->retries = true;
+		retry(lane);
+		self->retries = false;
+	}
+}

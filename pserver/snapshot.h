@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* snapshot: what a lane of either service does for snapshots of its pserver (snapshots.h): where it
+ * stands, its part on the way to the disk, and what it reports. The service copies. Thread: the
+ * lane's. */
+#pragma once
+
+#include "pserver/outgoing.h"
+#include "pserver/service.h"
+#include "pserver/snapshots.h"
+
+/* Loads what a lane begins with, if its pserver has chosen a snapshot for that. */
+extern const struct wf_lane_source wf_snapshot_lane_source; /* snapshot_load.c */
+
+#define WF_SNAPSHOT_PIECE_BYTES (1u << 20) /* copied between two polls */
+
+struct wf_snapshot_lane {
+	struct wf_snapshots *all;
+	struct wf_snapshot_seat *seat;
+	struct wf_outgoing *outgoing;
+	uint64_t border; /* of the last snapshot that the lane took part in, or refused */
+	bool is_copying; /* of `border`: not everything has been copied */
+	bool is_holding; /* an apply waits for room */
+	bool retries;    /* what waits is tried again */
+};
+
+/* `longest`: bytes of the longest block; `all_bytes`: of all that the lane keeps, as far as that is
+ * known. WEFT_INVALID: the ring has no room for the longest block; WEFT_NOMEM. */
+enum weft_status wf_snapshot_lane_open(struct wf_lane *lane, uint64_t longest, uint64_t all_bytes,
+				       struct wf_snapshot_lane *out) WEFT_MUST_CHECK;
+void wf_snapshot_lane_close(struct wf_snapshot_lane *self); /* accepts zeroed */
+/* A step was applied. True: a snapshot begins here; the lane adds its first blocks now, and copies
+ * everything else before it changes. */
+bool wf_snapshot_lane_applied(struct wf_snapshot_lane *self, struct wf_lane *lane, uint64_t step);
+/* All is copied. */
+void wf_snapshot_lane_copied(struct wf_snapshot_lane *self);
+/* An apply has no room for its copy, and waits. */
+void wf_snapshot_lane_hold(struct wf_snapshot_lane *self, struct wf_lane *lane);
+/* Moves the part on, and reports it; then `retry` tries again what waits. */
+void wf_snapshot_lane_tick(struct wf_snapshot_lane *self, struct wf_lane *lane, uint64_t now_ns,
+			   void (*retry)(struct wf_lane *lane));

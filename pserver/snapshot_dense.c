@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* snapshot_dense: the part of a snapshot that a dense lane writes. When the step of the border is
+ * applied, all slices are of it. Each is copied before it is applied again, or in the lane's next
+ * turns, whichever comes first: values and arrays of state in one block. Numbers of optimizers that
+ * trainers have changed go first, because those of the next step come before it. Thread: the
+ * lane's. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "pserver/dense.h"
+#include "pserver/snapshot.h"
+#include "pserver/snapshot_dense.h"
+#include "saved/names.h"
+
+struct snapshot {
+	struct wf_snapshot_lane lane;
+	uint32_t *item;   /* [tensor_count] numbers of tensors in the manifest */
+	uint64_t *copied; /* [stored_count] the border for which the slice was copied last */
+	uint32_t next;    /* slice that is looked at next */
+};
+
+static uint64_t
+snapshot_bytes(const struct wf_lane *lane)
+{
+	const struct wf_dense *dense = lane->own;
+	if (lane->opts.snapshots == NULL) {
+		return 0;
+	}
+	return sizeof(struct snapshot) + dense->job.tensor_count * sizeof(uint32_t) +
+	       dense->store.stored_count * sizeof(uint64_t);
+}
+
+/* The arrays of a slice. */
+static unsigned
+sections_of(const struct wf_store *store, const struct wf_stored *stored)
+{
+	return 1 + (stored->has_state ? store->state_count : 0);
+}
+
+static uint64_t
+payload_bytes(const struct wf_store *store, const struct wf_stored *stored)
+{
+	return stored->count * sizeof(float) * sections_of(store, stored);
+}
+
+/* Whether snapshots are possible in this job. */
+static enum weft_status
+check_job(const struct wf_lane *lane)
+{
+	const struct wf_dense *dense = lane->own;
+	const char *what = NULL;
+	if (dense->async.count > 0) {
+		what = "tensors are applied as their pushes arrive";
+	} else if (wf_session_has_local_steps(&dense->job.set)) {
+		what = "trainers make local steps, whose optimizer is their own";
+	} else if (lane->admission.first.pserver_count > 1) {
+		what = "it has several pservers";
+	} else if (lane->opts.has_tables) {
+		what = "it has sparse lanes";
+	}
+	return what == NULL ? WEFT_OK
+			    : wf_fail(WEFT_UNSUPPORTED,
+				      "lane %u: --snapshot_dir is not possible with this job: %s",
+				      lane->opts.idx, what);
+}
+
+static enum weft_status
+alloc(struct snapshot *self, struct wf_lane *lane)
+{
+	const struct wf_dense *dense = lane->own;
+	self->item = wf_zalloc_array(lane->env, dense->job.tensor_count, sizeof(*self->item));
+	self->copied =
+		wf_zalloc_array(lane->env, dense->store.stored_count + 1u, sizeof(*self->copied));
+	if ((self->item == NULL && dense->job.tensor_count > 0) || self->copied == NULL) {
+		return wf_fail(WEFT_NOMEM, "lane %u: no memory for snapshots of %u slices",
+			       lane->opts.idx, dense->store.stored_count);
+	}
+	return wf_snapshot_items(lane->env, &dense->job, self->item);
+}
+
+static enum weft_status
+open_lane(struct snapshot *self, struct wf_lane *lane)
+{
+	const struct wf_dense *dense = lane->own;
+	const struct wf_store *store = &dense->store;
+	uint64_t longest = sizeof(struct wf_numbers);
+	uint64_t all = 0;
+	for (uint32_t i = 0; i < store->stored_count; i++) {
+		uint64_t bytes = payload_bytes(store, &store->stored[i]);
+		longest = bytes > longest ? bytes : longest;
+		all += wf_outgoing_ring_bytes(bytes) / 2;
+	}
+	return wf_snapshot_lane_open(lane, longest, all + longest, &self->lane);
+}
+
+static enum weft_status
+open_snapshot(struct wf_feature *feature, struct wf_lane *lane)
+{
+	struct snapshot *self = wf_zalloc(lane->env, sizeof(*self));
+	feature->state = self;
+	if (self == NULL) {
+		return wf_fail(WEFT_NOMEM, "lane %u: no memory for snapshots", lane->opts.idx);
+	}
+	enum weft_status st = check_job(lane);
+	st = st == WEFT_OK ? alloc(self, lane) : st;
+	st = st == WEFT_OK ? open_lane(self, lane) : st;
+	return st == WEFT_OK && lane->opts.idx == 0 ? wf_snapshot_begin_job(lane, self->item) : st;
+}
+
+static void
+close_snapshot(struct wf_feature *feature, struct wf_lane *lane)
+{
+	const struct wf_dense *dense = lane->own;
+	struct snapshot *self = feature->state;
+	if (self == NULL) {
+		return;
+	}
+	if (lane->opts.idx == 0 && self->lane.seat != NULL) {
+		wf_snapshots_end_job(lane->opts.snapshots, lane->state == WF_LANE_FINISHED);
+	}
+	wf_snapshot_lane_close(&self->lane);
+	wf_free(lane->env, self->item, dense->job.tensor_count * sizeof(*self->item));
+	wf_free(lane->env, self->copied, (dense->store.stored_count + 1u) * sizeof(*self->copied));
+	wf_free(lane->env, self, sizeof(*self));
+}
+
+/* Copies a slice. False: there is no room yet. */
+static bool
+copy_slice(struct snapshot *self, struct wf_lane *lane, uint32_t ordinal)
+{
+	const struct wf_dense *dense = lane->own;
+	const struct wf_store *store = &dense->store;
+	const struct wf_stored *stored = &store->stored[ordinal];
+	const struct wf_part_block block = {
+		.kind = WF_PART_SLICE,
+		.item = self->item[stored->tensor_idx],
+		.first = dense->placement.slice[stored->slice].first,
+		.count = stored->count,
+		.bytes = payload_bytes(store, stored),
+	};
+	char *to = wf_outgoing_claim(self->lane.outgoing, &block);
+	if (to == NULL) {
+		return false;
+	}
+	const size_t bytes = stored->count * sizeof(float);
+	memcpy(to, wf_store_param(store, stored), bytes);
+	for (unsigned i = 1; i < sections_of(store, stored); i++) {
+		memcpy(to + i * bytes, wf_store_state(store, stored, i - 1), bytes);
+	}
+	wf_outgoing_add(self->lane.outgoing);
+	self->copied[ordinal] = self->lane.border;
+	return true;
+}
+
+/* Whether the slice may change: it is copied, or needs no copy. */
+static bool
+may_apply(const struct wf_feature *feature, struct wf_lane *lane, uint32_t ordinal, double *divisor)
+{
+	struct snapshot *self = feature->state;
+	(void)divisor;
+	if (!self->lane.is_copying || self->copied[ordinal] == self->lane.border ||
+	    copy_slice(self, lane, ordinal)) {
+		return true;
+	}
+	wf_snapshot_lane_hold(&self->lane, lane);
+	return false;
+}
+
+/* Copies the numbers that trainers have changed: room for them was left free at the beginning. */
+static bool
+copy_numbers(struct snapshot *self, const struct wf_dense *dense)
+{
+	for (uint32_t i = 0; dense->store.numbers != NULL && i < dense->job.tensor_count; i++) {
+		const struct wf_numbers *numbers = &dense->store.numbers[i];
+		const struct wf_part_block block = {
+			.kind = WF_PART_NUMBERS,
+			.item = self->item[i],
+			.bytes = WF_SNAPSHOT_NUMBERS_BYTES,
+		};
+		if (numbers->given == 0) {
+			continue;
+		}
+		uint8_t *to = wf_outgoing_claim(self->lane.outgoing, &block);
+		if (to == NULL) {
+			return false;
+		}
+		wf_snapshot_numbers_put(numbers, to);
+		wf_outgoing_add(self->lane.outgoing);
+	}
+	return true;
+}
+
+static void
+step_done(const struct wf_feature *feature, struct wf_lane *lane, uint64_t applied_ns)
+{
+	struct snapshot *self = feature->state;
+	const struct wf_dense *dense = lane->own;
+	(void)applied_ns;
+	if (!wf_snapshot_lane_applied(&self->lane, lane, lane->order.sum.step)) {
+		return;
+	}
+	self->next = 0;
+	if (!copy_numbers(self, dense)) {
+		wf_outgoing_give_up(self->lane.outgoing);
+		self->lane.is_copying = false;
+		return;
+	}
+	if (lane->opts.idx == 0) {
+		wf_snapshot_note_border(lane);
+	}
+}
+
+/* Copies some of the slices that have not changed. */
+static void
+copy_some(struct snapshot *self, struct wf_lane *lane)
+{
+	const struct wf_dense *dense = lane->own;
+	const struct wf_store *store = &dense->store;
+	uint64_t copied = 0;
+	while (self->next < store->stored_count && copied < WF_SNAPSHOT_PIECE_BYTES) {
+		uint32_t ordinal = self->next;
+		if (self->copied[ordinal] != self->lane.border &&
+		    !wf_slice_is_piece(dense, ordinal)) {
+			if (!copy_slice(self, lane, ordinal)) {
+				return;
+			}
+			copied += payload_bytes(store, &store->stored[ordinal]);
+		}
+		self->next++;
+	}
+	if (self->next == store->stored_count) {
+		wf_snapshot_lane_copied(&self->lane);
+	}
+}
+
+static void
+tick(const struct wf_feature *feature, struct wf_lane *lane, uint64_t now_ns)
+{
+	struct snapshot *self = feature->state;
+	if (self->lane.is_copying) {
+		uint32_t before = self->next;
+		copy_some(self, lane);
+		if (self->next > before) {
+			wf_turn_tick_before(&lane->turn, 0);
+		}
+	}
+	wf_snapshot_lane_tick(&self->lane, lane, now_ns, wf_round_try_all);
+}
+
+static void
+words(const struct wf_feature *feature, const struct wf_lane *lane,
+      const struct wf_report_line *line, char *out, size_t bytes)
+{
+	(void)feature;
+	(void)lane;
+	(void)snprintf(out, bytes, " waits_snapshot %" PRIu64,
+		       line->since[WF_LANE_WAIT_SNAPSHOT_COUNT]);
+}
+
+const struct wf_feature_hooks wf_snapshot_hooks = {
+	.name = "snapshots",
+	.bytes = snapshot_bytes,
+	.open = open_snapshot,
+	.close = close_snapshot,
+	.may_apply = may_apply,
+	.step_done = step_done,
+	.tick = tick,
+	.words = words,
+};

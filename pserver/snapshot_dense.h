@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* snapshot_dense: what the files about snapshots of dense lanes share. Thread: the lane's. */
+#pragma once
+
+#include "kernels/numbers.h"
+#include "pserver/dense.h"
+#include "pserver/snapshots.h"
+
+/* The numbers of tensors in the manifest, where names ascend and pieces are not. `item` is
+ * [job->tensor_count]. WEFT_INVALID: two names are one as names of files; WEFT_NOMEM. */
+enum weft_status wf_snapshot_items(struct wf_env *env, const struct wf_job *job,
+				   uint32_t *item) WEFT_MUST_CHECK;
+/* Lane 0: describes its job, and makes the record of its epoch. */
+enum weft_status wf_snapshot_begin_job(const struct wf_lane *lane,
+				       const uint32_t *item) WEFT_MUST_CHECK;
+/* Lane 0 has come to the border. */
+void wf_snapshot_note_border(const struct wf_lane *lane);
+
+/* The payload of a block WF_PART_NUMBERS, little-endian: u32 given, u32 0, u64 updates_step, u64
+ * assigned_step, then f64 x WF_NUMBER_COUNT. */
+#define WF_SNAPSHOT_NUMBERS_BYTES (24u + 8u * WF_NUMBER_COUNT)
+void wf_snapshot_numbers_put(const struct wf_numbers *numbers, uint8_t *out);
+/* WEFT_DATA: it is none. */
+enum weft_status wf_snapshot_numbers_get(const uint8_t *payload,
+					 struct wf_numbers *out) WEFT_MUST_CHECK;

@@ -1,0 +1,639 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs whose pserver takes snapshots, and which are killed again and again: a trainer or the
+ * pserver, at a time of chance, under seeded delays, cuts and stalls. All of the job is started
+ * again, with another number of lanes and other slices, and the last run ends with the bits of one
+ * that was never disturbed. Numbers of the optimizer change on the way, the ring for copies is
+ * small and the disk slow in some jobs. Between two runs the newest snapshot may be damaged, and be
+ * whole again before the run after that: by then the job stands on another one, and must not go
+ * back to it. Each run has to begin with the snapshot that this test finds by itself in the
+ * directory. Usage: test_snapshot [FIRST COUNT]; WEFT_SEED=S runs one seed, WEFT_LONG ten times as
+ * many, and WEFT_CLUSTER_LOG=1 shows the log lines of all processes. Thread: one. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/rng.h"
+#include "base/settings.h"
+#include "pserver/lane.h"
+#include "tests/support/crew.h"
+#include "tests/support/sweep.h"
+#include "weft/restart.h"
+#include "weft/weft.h"
+
+#define TRAINERS_MAX CREW_TRAINERS_MAX
+#define PASSES 2u
+#define STEPS_MAX 12u
+#define TENSORS_MAX 5u
+#define SLICE_FLOATS 64u
+#define SLICE_BYTES (SLICE_FLOATS * sizeof(float))
+#define RUNS_MAX 5u /* of a job, of which the last is not killed */
+#define SNAPSHOTS_MAX 64u
+
+struct run {
+	struct crew crew;
+	char dir[64];
+	enum weft_dense_wire wire;
+	double clip_norm;
+	bool averages;
+	uint32_t tensors;
+	uint32_t count[TENSORS_MAX]; /* elements */
+	uint32_t steps[PASSES][TRAINERS_MAX];
+	uint32_t change_step; /* of trainer 0's steps: the rate changes; 0: never */
+	uint64_t snapshot_steps, ring_bytes, rate;
+	uint32_t keep;
+	uint64_t slice_bytes; /* of this run */
+	uint32_t stop_after;  /* steps, after which a trainer gives up; 0: it does not */
+
+	/* What happens. */
+	uint64_t digest[TRAINERS_MAX];
+	uint64_t resumed;  /* trainers that began with a snapshot */
+	uint64_t expected; /* the step that they have to begin with; 0: none */
+	uint64_t damaged;  /* runs that found the newest snapshot damaged */
+	uint64_t waits;
+};
+
+/* A snapshot that has a manifest. */
+struct found {
+	uint64_t epoch, step;
+};
+
+/* What the test knows of the job's history. */
+struct history {
+	struct found base[RUNS_MAX + 1]; /* [epoch]: what it began with; step 0: nothing */
+	uint64_t epoch;                  /* the newest */
+	struct found hurt;               /* was damaged; step 0: none */
+};
+
+/* Where a trainer is in its data. */
+struct place {
+	uint32_t pass;
+	uint32_t step; /* of the pass */
+};
+
+struct member {
+	struct run *run;
+	uint32_t idx;
+	struct weft_session *session;
+	struct weft_tensor *tensor[TENSORS_MAX];
+	struct place at;
+};
+
+static void
+fill_server(const struct crew *crew, struct wf_server_opts *out)
+{
+	const struct run *run = crew->run;
+	out->slot_bytes_max = 1u << 20;
+	if (run->dir[0] != '\0') {
+		out->snapshots = (struct wf_snapshots_opts){
+			.dir = run->dir,
+			.steps = run->snapshot_steps,
+			.ring_bytes = run->ring_bytes,
+			.rate = run->rate,
+			.keep = run->keep,
+			.resume = WF_RESUME_AUTO,
+		};
+	}
+}
+
+static void
+add_counts(struct crew *crew, struct wf_server *server)
+{
+	struct run *run = crew->run;
+	for (uint32_t i = 0; i < wf_server_lane_count(server); i++) {
+		run->waits += wf_stats_get(wf_server_stats(server, i), WF_LANE_WAIT_SNAPSHOT_COUNT);
+	}
+}
+
+static enum weft_status
+open_session(struct member *m, struct wf_env *env)
+{
+	const struct run *run = m->run;
+	struct weft_session_opts opts;
+	crew_fill_opts(&run->crew, m->idx, &opts);
+	opts.slice_bytes = run->slice_bytes;
+	opts.dense_wire = run->wire;
+	opts.optimizer.method = "adam";
+	opts.optimizer.learning_rate = 0.01;
+	opts.optimizer.schedule = "poly";
+	opts.optimizer.schedule_a = 0.05;
+	opts.optimizer.schedule_b = 0.5;
+	opts.optimizer.clip_norm = run->clip_norm;
+	opts.optimizer.average_window = run->averages ? 0.5 : 0;
+	opts.optimizer.max_average_window = run->averages ? 8 : 0;
+	enum weft_status st = wf_session_open_in(env, &opts, &m->session);
+	for (uint32_t i = 0; i < run->tensors && st == WEFT_OK; i++) {
+		char name[8];
+		(void)snprintf(name, sizeof(name), "t%u", i);
+		const struct weft_tensor_opts tensor = {.name = name, .rows = run->count[i]};
+		st = weft_tensor_add(m->session, &tensor, &m->tensor[i]);
+	}
+	if (st == WEFT_OK) {
+		st = weft_session_seal(m->session);
+	}
+	for (uint32_t t = 0; t < run->tensors && st == WEFT_OK; t++) {
+		for (uint32_t i = 0; i < run->count[t]; i++) {
+			weft_tensor_param(m->tensor[t])[i] = (float)(i % 7) - (float)m->idx;
+		}
+	}
+	return st == WEFT_OK ? weft_session_start(m->session) : st;
+}
+
+/* Steps of the passes before this place, of this trainer. */
+static uint32_t
+steps_before(const struct member *m)
+{
+	uint32_t steps = m->at.step;
+	for (uint32_t pass = 0; pass < m->at.pass; pass++) {
+		steps += m->run->steps[pass][m->idx];
+	}
+	return steps;
+}
+
+/* Gradients that no other trainer, step or element has, and whose sums depend on their order. */
+static void
+fill_gradients(struct member *m)
+{
+	struct wf_rng rng;
+	wf_rng_init(&rng, m->run->crew.seed, 1000 * (m->idx + 1) + steps_before(m));
+	for (uint32_t t = 0; t < m->run->tensors; t++) {
+		float *grad = weft_tensor_grad(m->tensor[t]);
+		for (uint32_t i = 0; i < m->run->count[t]; i++) {
+			grad[i] = (float)(wf_rng_f64(&rng) - 0.5);
+		}
+	}
+}
+
+/* All trainers change the rate before the same step, in which all of them take part. */
+static enum weft_status
+change(struct member *m)
+{
+	bool is_due = m->at.pass == 0 && m->at.step + 1 == m->run->change_step;
+	return is_due ? weft_tensor_change(m->tensor[0], "learning_rate", 0.003) : WEFT_OK;
+}
+
+static enum weft_status
+step(struct member *m)
+{
+	fill_gradients(m);
+	enum weft_status st = change(m);
+	if (m->run->stop_after != 0 && steps_before(m) == m->run->stop_after) {
+		return WEFT_CLOSED;
+	}
+	m->at.step++;
+	st = st == WEFT_OK ? weft_session_position(m->session, &m->at, sizeof(m->at)) : st;
+	st = st == WEFT_OK ? weft_step(m->session, 1 + m->idx, 0) : st;
+	for (uint32_t t = 0; t < m->run->tensors && st == WEFT_OK; t++) {
+		st = weft_push(m->tensor[t]);
+	}
+	return st == WEFT_OK ? weft_wait_all(m->session) : st;
+}
+
+static uint64_t
+digest_of(const struct member *m)
+{
+	uint64_t digest = 0xcbf29ce484222325;
+	for (uint32_t t = 0; t < m->run->tensors; t++) {
+		const float *value = weft_tensor_param(m->tensor[t]);
+		for (uint32_t i = 0; i < m->run->count[t]; i++) {
+			uint32_t bits;
+			memcpy(&bits, &value[i], sizeof(bits));
+			digest = (digest ^ bits) * 0x100000001b3;
+		}
+	}
+	return digest;
+}
+
+/* Where the trainer goes on. One whose position is of an earlier pass has no data in this one. */
+static void
+find_place(struct member *m)
+{
+	struct weft_resumed resumed;
+	bool is_resumed = weft_session_resumed(m->session, &resumed);
+	if ((is_resumed ? resumed.step : 0) != m->run->expected) {
+		(void)snprintf(m->run->crew.why, sizeof(m->run->crew.why),
+			       "trainer %u began after step %" PRIu64 ", not %" PRIu64, m->idx,
+			       is_resumed ? resumed.step : 0, m->run->expected);
+	}
+	if (!is_resumed) {
+		return;
+	}
+	m->run->resumed++;
+	if (resumed.position_bytes == sizeof(m->at)) {
+		memcpy(&m->at, resumed.position, sizeof(m->at));
+	}
+	if (m->at.pass < resumed.pass_count) {
+		m->at.pass = (uint32_t)resumed.pass_count;
+		m->at.step = m->run->steps[m->at.pass][m->idx];
+	}
+}
+
+static enum weft_status
+train(struct member *m)
+{
+	enum weft_status st = WEFT_OK;
+	find_place(m);
+	while (m->at.pass < PASSES && st == WEFT_OK) {
+		while (m->at.step < m->run->steps[m->at.pass][m->idx] && st == WEFT_OK) {
+			st = step(m);
+		}
+		st = st == WEFT_OK ? weft_pass_end(m->session) : st;
+		m->at.pass++;
+		m->at.step = 0;
+	}
+	m->run->digest[m->idx] = digest_of(m);
+	return st;
+}
+
+static int
+run_trainer(struct wf_env *env, void *arg)
+{
+	const struct crew_seat *seat = arg;
+	struct member member = {.run = seat->crew->run, .idx = seat->idx};
+	struct member *m = &member;
+	enum weft_status st = open_session(m, env);
+	if (st == WEFT_OK) {
+		st = train(m);
+	}
+	if (st == WEFT_OK) {
+		st = weft_session_close(m->session);
+	} else {
+		if (!seat->crew->kills) {
+			crew_complain(seat->crew, "trainer", m->idx);
+		}
+		weft_session_abort(m->session, st, "failed");
+	}
+	seat->crew->ended += st == WEFT_OK ? 1 : 0;
+	return 0;
+}
+
+static void
+draw(uint64_t seed, struct run *run)
+{
+	struct wf_rng rng;
+	wf_rng_init(&rng, seed, 71);
+	bool calm = wf_rng_below(&rng, 4) == 0;
+	*run = (struct run){
+		.crew.seed = seed,
+		.crew.pservers = 1,
+		.crew.lanes = 1 + (uint32_t)wf_rng_below(&rng, 3),
+		.crew.trainers = 1 + (uint32_t)wf_rng_below(&rng, TRAINERS_MAX),
+		.crew.slot_count = 1u << wf_rng_below(&rng, 3),
+		.crew.transport = wf_rng_below(&rng, 2) == 0 ? "sim" : "sim-auto",
+		.crew.run_trainer = run_trainer,
+		.crew.fill_server = fill_server,
+		.crew.look = add_counts,
+		.tensors = 1 + (uint32_t)wf_rng_below(&rng, TENSORS_MAX),
+		.snapshot_steps = 1 + wf_rng_below(&rng, 5),
+		.keep = 1 + (uint32_t)wf_rng_below(&rng, 3),
+		.slice_bytes = SLICE_BYTES,
+	};
+	for (uint32_t i = 0; i < run->tensors; i++) {
+		run->count[i] = (i == 0 ? 2 * SLICE_FLOATS : 1) +
+				(uint32_t)wf_rng_below(&rng, 6 * SLICE_FLOATS);
+	}
+	for (uint32_t i = 0; i < PASSES * run->crew.trainers; i++) {
+		uint32_t steps = 1 + (uint32_t)wf_rng_below(&rng, STEPS_MAX);
+		bool idle = wf_rng_below(&rng, 8) == 0 && i >= run->crew.trainers;
+		run->steps[i / run->crew.trainers][i % run->crew.trainers] = idle ? 0 : steps;
+	}
+	uint64_t kind = wf_rng_below(&rng, 6);
+	run->wire = kind == 0 ? WEFT_WIRE_BF16 : WEFT_WIRE_F32;
+	run->clip_norm = kind == 1 ? 0.5 : 0;
+	run->averages = kind == 2;
+	run->change_step = kind == 3 ? 1 : 0; /* all trainers have a first step */
+	/* Three arrays of state with room for two slices, or for all. */
+	run->ring_bytes = wf_rng_below(&rng, 3) == 0 ? 0 : 14 * SLICE_BYTES;
+	static const uint64_t rates[] = {0, 0, 10000, 30000};
+	run->rate = rates[wf_rng_below(&rng, WF_ARRAY_COUNT(rates))];
+	run->crew.kill_within_ns =
+		(20 + wf_rng_below(&rng, run->rate == 0 ? 200 : 2000)) * WF_NS_PER_MS;
+	crew_draw_world(&rng, calm, 3000, 100, &run->crew);
+}
+
+/* Plays the job once. Returns whether it has ended well. */
+static bool
+play(struct run *run, uint64_t *cuts)
+{
+	struct wf_world_stats stats = {0};
+	run->crew.run = run;
+	run->crew.ended = 0;
+	enum weft_status st = crew_play(&run->crew, &stats);
+	*cuts += stats.cuts;
+	return st == WEFT_OK && run->crew.ended == run->crew.trainers && run->crew.why[0] == '\0';
+}
+
+static int
+remove_entry(const char *path, const struct stat *info, int kind, struct FTW *walk)
+{
+	(void)info;
+	(void)kind;
+	(void)walk;
+	return remove(path);
+}
+
+/* The snapshots in the directory that have a manifest. */
+static uint32_t
+find_all(const struct run *run, struct found out[SNAPSHOTS_MAX])
+{
+	uint32_t count = 0;
+	DIR *dir = opendir(run->dir);
+	WF_ASSERT(dir != NULL);
+	for (const struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
+		char path[400];
+		struct found *found = &out[count];
+		(void)snprintf(path, sizeof(path), "%s/%s/manifest", run->dir, entry->d_name);
+		if (sscanf(entry->d_name, "epoch-%" SCNu64 "-step-%" SCNu64, &found->epoch,
+			   &found->step) == 2 &&
+		    access(path, F_OK) == 0) {
+			WF_ASSERT(count + 1 < SNAPSHOTS_MAX);
+			count++;
+		}
+	}
+	(void)closedir(dir);
+	return count;
+}
+
+/* Is it of the history that remains? Each epoch stands on what it began with. */
+static bool
+is_of_history(const struct history *history, const struct found *found)
+{
+	for (uint64_t epoch = history->epoch; epoch > 0; epoch = history->base[epoch].epoch) {
+		uint64_t last = epoch == history->epoch ? UINT64_MAX : 0;
+		for (uint64_t e = history->epoch; e > epoch; e = history->base[e].epoch) {
+			last = history->base[e].step; /* of the epoch that stands on this one */
+		}
+		if (found->epoch == epoch) {
+			return found->step <= last;
+		}
+	}
+	return false;
+}
+
+/* What the next run has to begin with; step 0: nothing. */
+static struct found
+find_newest(const struct run *run, const struct history *history)
+{
+	struct found all[SNAPSHOTS_MAX];
+	struct found newest = {0};
+	uint32_t count = find_all(run, all);
+	for (uint32_t i = 0; i < count; i++) {
+		bool hurt = history->hurt.step != 0 && all[i].epoch == history->hurt.epoch &&
+			    all[i].step == history->hurt.step;
+		bool newer = all[i].epoch > newest.epoch ||
+			     (all[i].epoch == newest.epoch && all[i].step > newest.step);
+		newest = newer && !hurt && is_of_history(history, &all[i]) ? all[i] : newest;
+	}
+	return newest;
+}
+
+/* Flips a bit in the middle of a part; once more, and it is whole. */
+static void
+damage(const struct run *run, const struct found *found)
+{
+	char path[160];
+	uint8_t byte = 0;
+	(void)snprintf(path, sizeof(path), "%s/epoch-%05" PRIu64 "-step-%010" PRIu64 "/dense-0",
+		       run->dir, found->epoch, found->step);
+	int fd = open(path, O_RDWR);
+	off_t at = lseek(fd, 0, SEEK_END) / 2;
+	WF_ASSERT(fd >= 0 && pread(fd, &byte, 1, at) == 1);
+	byte ^= 4;
+	WF_ASSERT(pwrite(fd, &byte, 1, at) == 1);
+	(void)close(fd);
+}
+
+/* The epochs that have begun. */
+static uint64_t
+count_records(const struct run *run)
+{
+	char path[160];
+	uint64_t count = 0;
+	do {
+		(void)snprintf(path, sizeof(path), "%s/record-%05" PRIu64, run->dir, count + 1);
+	} while (access(path, F_OK) == 0 && ++count > 0);
+	return count;
+}
+
+/* Before the run `runs`: what it has to begin with, and sometimes damage. */
+static void
+prepare(struct run *run, struct history *history, uint32_t runs)
+{
+	if (history->hurt.step != 0) {
+		damage(run, &history->hurt); /* it is whole again */
+		history->hurt = (struct found){0};
+	}
+	history->epoch = count_records(run);
+	struct found newest = find_newest(run, history);
+	if (newest.step != 0 && (run->crew.seed + runs) % 3 == 0) {
+		history->hurt = newest;
+		struct found older = find_newest(run, history);
+		history->hurt = older.step != 0 ? newest : (struct found){0};
+		if (older.step != 0) {
+			damage(run, &newest);
+			newest = older;
+			run->damaged++;
+		}
+	}
+	run->expected = newest.step;
+	history->base[history->epoch + 1] = newest; /* if it lives to make its record */
+}
+
+static bool
+check_kept(struct run *run, const struct history *history)
+{
+	struct found all[SNAPSHOTS_MAX];
+	uint32_t count = find_all(run, all);
+	uint32_t of_history = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		of_history += is_of_history(history, &all[i]) ? 1 : 0;
+	}
+	/* One more may be there between the manifest and the removal. */
+	if (of_history > run->keep + (run->crew.kills_pserver ? 1 : 0)) {
+		(void)snprintf(run->crew.why, sizeof(run->crew.why),
+			       "%u snapshots are kept, not %u", of_history, run->keep);
+	}
+	return run->crew.why[0] == '\0';
+}
+
+static bool
+compare(struct run *run, const struct run *plain)
+{
+	for (uint32_t t = 0; t < run->crew.trainers; t++) {
+		if (run->digest[t] != plain->digest[t]) {
+			(void)snprintf(run->crew.why, sizeof(run->crew.why),
+				       "digest of trainer %u is %016" PRIx64 ", not %016" PRIx64, t,
+				       run->digest[t], plain->digest[t]);
+			return false;
+		}
+	}
+	return true;
+}
+
+/* Kills the job again and again, and lets it end. Afterwards the same begins anew. */
+static bool
+play_with_kills(struct run *run, const struct run *plain, uint64_t *cuts, uint64_t *killed)
+{
+	struct history history = {0};
+	uint32_t runs = 0;
+	bool ended = false;
+	while (!ended && runs < RUNS_MAX && run->crew.why[0] == '\0') {
+		static const uint64_t floats[] = {SLICE_FLOATS, 48, 96, 256};
+		run->slice_bytes = sizeof(float) * floats[(run->crew.seed + runs) % 4];
+		run->ring_bytes = run->ring_bytes != 0 ? 14 * run->slice_bytes : 0;
+		run->crew.lanes = 1 + (uint32_t)((run->crew.seed + runs) % 3);
+		run->crew.kills = runs + 1 < RUNS_MAX;
+		run->crew.kills_pserver = (run->crew.seed + runs) % 2 == 0;
+		run->crew.kill_stream = runs;
+		run->crew.world.seed = run->crew.seed * 16 + runs;
+		prepare(run, &history, runs);
+		ended = play(run, cuts) && check_kept(run, &history);
+		*killed += ended ? 0 : 1;
+		runs++;
+	}
+	if (!ended || !compare(run, plain)) {
+		return false;
+	}
+	if (run->crew.kills && run->crew.kills_pserver) {
+		return true; /* it may have died before it had recorded the end */
+	}
+	run->expected = 0;
+	run->crew.kills = false;
+	return play(run, cuts) && compare(run, plain);
+}
+
+static bool
+make_dir(struct run *run)
+{
+	const char *root = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+	(void)snprintf(run->dir, sizeof(run->dir), "%s/weft-snapshot-XXXXXX", root);
+	return mkdtemp(run->dir) != NULL;
+}
+
+/* The first run of a job, which stops after some steps. `expected` is what the second has to begin
+ * with. */
+static bool
+play_once(struct run *run, uint64_t *cuts)
+{
+	const struct history history = {.epoch = 1};
+	run->crew.kills = true;                        /* it may end badly, */
+	run->crew.kill_within_ns = 3600 * WF_NS_PER_S; /* and nobody is killed */
+	run->stop_after = 18;
+	bool ended = play(run, cuts);
+	run->stop_after = 0;
+	run->crew.kills = false;
+	run->expected = find_newest(run, &history).step;
+	return !ended && run->expected > 0;
+}
+
+/* Two trainers with 20 steps, without faults, and a snapshot of each step. */
+static bool
+prepare_two(struct run *run)
+{
+	draw(1, run);
+	run->crew.trainers = 2;
+	run->crew.lanes = 1;
+	run->crew.world =
+		(struct wf_world_opts){.seed = 1,
+				       .delay_min_ns = WF_NS_PER_MS,
+				       .delay_max_ns = 3 * WF_NS_PER_MS,
+				       .log_level = WF_LOG_INFO,
+				       .log_fd = getenv("WEFT_CLUSTER_LOG") != NULL ? 2 : -1};
+	run->wire = WEFT_WIRE_F32;
+	run->averages = false;
+	run->clip_norm = 0;
+	run->change_step = 0;
+	run->rate = 0;
+	run->ring_bytes = 0;
+	run->snapshot_steps = 1;
+	run->tensors = 1;
+	for (uint32_t t = 0; t < 2; t++) {
+		run->steps[0][t] = 20;
+		run->steps[1][t] = 1;
+	}
+	return make_dir(run);
+}
+
+/* As many as are to be kept are. */
+static bool
+check_keep(uint32_t keep, uint64_t *cuts)
+{
+	struct run run;
+	struct found all[SNAPSHOTS_MAX];
+	bool ok = prepare_two(&run);
+	run.keep = keep;
+	ok = ok && play_once(&run, cuts);
+	uint32_t count = ok ? find_all(&run, all) : 0;
+	ok = ok && count == keep && run.expected >= 15;
+	(void)nftw(run.dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+	if (!ok) {
+		(void)printf("FAILED: with keep %u there are %u, the newest of step %" PRIu64 "\n",
+			     keep, count, run.expected);
+	}
+	return ok;
+}
+
+/* A tensor of one long slice, saved by one lane, is loaded by three in short ones. */
+static bool
+check_long(uint64_t *cuts)
+{
+	struct run run, plain;
+	bool ok = prepare_two(&run);
+	run.count[0] = 50000;
+	run.slice_bytes = 1u << 20;
+	plain = run;
+	plain.dir[0] = '\0';
+	ok = ok && play(&plain, cuts) && play_once(&run, cuts);
+	run.slice_bytes = 4096;
+	run.crew.lanes = 3;
+	ok = ok && play(&run, cuts) && compare(&run, &plain) && run.resumed == 2;
+	(void)nftw(run.dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+	if (!ok) {
+		(void)printf("FAILED: one long slice: %s%s\n", plain.crew.why, run.crew.why);
+	}
+	return ok;
+}
+
+int
+main(int argc, char **argv)
+{
+	const struct wf_sweep sweep = wf_sweep_of(argc, argv, 100, 10);
+	uint64_t failed = 0, cuts = 0, killed = 0, resumed = 0, damaged = 0, waits = 0;
+	for (uint64_t seed = sweep.first; seed < sweep.first + sweep.count; seed++) {
+		struct run run, plain;
+		draw(seed, &run);
+		plain = run;
+		if (!make_dir(&run) || !play(&plain, &cuts) ||
+		    !play_with_kills(&run, &plain, &cuts, &killed)) {
+			failed++;
+			(void)printf("FAILED seed %" PRIu64
+				     " (%u lanes, %u trainers, %u tensors, wire %d, ring %" PRIu64
+				     "): %s%s; repeat: WEFT_SEED=%" PRIu64 " test_snapshot\n",
+				     seed, run.crew.lanes, run.crew.trainers, run.tensors,
+				     (int)run.wire, run.ring_bytes, plain.crew.why, run.crew.why,
+				     seed);
+		}
+		(void)nftw(run.dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+		resumed += run.resumed;
+		damaged += run.damaged;
+		waits += run.waits;
+	}
+	for (uint32_t keep = 1; keep <= 3; keep++) {
+		failed += check_keep(keep, &cuts) ? 0 : 1;
+	}
+	failed += check_long(&cuts) ? 0 : 1;
+	(void)printf("%" PRIu64 " seeds, %" PRIu64 " failed, %" PRIu64 " cuts, %" PRIu64
+		     " runs killed, %" PRIu64 " trainers began with a snapshot, %" PRIu64
+		     " times the newest was damaged, %" PRIu64 " applies waited for room\n",
+		     sweep.count, failed, cuts, killed, resumed, damaged, waits);
+	/* A sweep that injected nothing proves nothing. */
+	bool enough = sweep.is_part || sweep.count < 20 ||
+		      (cuts > 0 && killed > sweep.count / 2 && resumed > sweep.count / 2 &&
+		       damaged > 0 && waits > 0);
+	return failed == 0 && enough ? 0 : 1;
+}
