@@ -39,7 +39,7 @@ DATA_PATH = ("base", "exchange", "kernels", "pserver", "sparse", "trainer", "tra
 # models and readers of the trainer are beside the path.
 BESIDE = re.compile(
     r"^(base/(?!(crc32c|env_helper|ring|settings|spin)\.c)"
-    r"|(transport/verbs|trainer/(program|models|readers|saved))/)"
+    r"|(transport/verbs|trainer/(program|models|readers))/)"
 )
 # Folder of a source (the longest that fits) to the folders of its tests, nearest first.
 NEAR = {
