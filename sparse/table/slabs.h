@@ -74,6 +74,19 @@ wf_slabs_nth(const struct wf_slabs *slabs, uint32_t n)
 	return (bits - slabs->small_shift) << slabs->slab_shift | within;
 }
 
+/* n, of the nth row's number. */
+static inline uint32_t
+wf_slabs_rank(const struct wf_slabs *slabs, uint32_t number)
+{
+	const uint32_t slab = number >> slabs->slab_shift;
+	const uint32_t within = number & (((uint32_t)1 << slabs->slab_shift) - 1);
+	const uint32_t full = slab < slabs->small_count ? 0 : slab - slabs->small_count;
+	const uint32_t shift =
+		slab < slabs->small_count ? slabs->small_shift + slab : slabs->slab_shift;
+
+	return ((full + 1) << shift) - ((uint32_t)1 << slabs->small_shift) + within;
+}
+
 /* Where the row of that number begins. */
 static inline char *
 wf_slabs_at(const struct wf_slabs *slabs, uint32_t row)

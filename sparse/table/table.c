@@ -280,6 +280,7 @@ wf_table_destroy(struct wf_table *t)
 	if (t == NULL) {
 		return;
 	}
+	WF_ASSERT(t->capture == NULL);
 	wf_admit_fini(&t->admit);
 	wf_index_fini(&t->index);
 	give_scratch(t);
@@ -324,6 +325,9 @@ read_missing(struct wf_table *t, uint64_t key, bool create, float *out)
 	uint32_t row = wf_table_find(t, key);
 	struct wf_row_head *head = NULL;
 
+	if (create && t->capture != NULL) {
+		create = wf_capture_may_remove(t->capture, WF_CAPTURE_GONE_OF_KEY);
+	}
 	if (row != WF_ROW_NONE) {
 		head = wf_row_at(&t->rows, row);
 		if (!t->evict.can_expire || !wf_table_is_expired(t, head)) {

@@ -19,6 +19,9 @@ remove_row(struct wf_table *t, uint32_t row)
 
 	WF_ASSERT(head->born != 0);
 	WF_ASSERT(!wf_table_is_fixed(t));
+	if (t->capture != NULL) {
+		wf_capture_remove(t->capture, row);
+	}
 	wf_index_remove(&t->index, hash, row);
 	wf_rows_give(&t->rows, row);
 }
@@ -42,6 +45,9 @@ wf_table_tend(struct wf_table *t, uint32_t rows)
 		uint32_t row = wf_rows_nth(&t->rows, t->tend_at);
 		struct wf_row_head *head = wf_row_at(&t->rows, row);
 		if (head->born != 0 && wf_table_is_expired(t, head)) {
+			if (t->capture != NULL && !wf_capture_may_remove(t->capture, 1)) {
+				break; /* another time */
+			}
 			wf_table_expire(t, row);
 		}
 		t->tend_at++;

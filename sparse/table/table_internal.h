@@ -4,6 +4,7 @@
 
 #include "sparse/table/admit.h"
 #include "sparse/table/budget.h"
+#include "sparse/table/capture.h"
 #include "sparse/table/evict.h"
 #include "sparse/table/groups.h"
 #include "sparse/table/index.h"
@@ -34,6 +35,8 @@ struct wf_table {
 	float *moved; /* [wide_floats] a row as of the last step, for saving */
 
 	struct wf_rest rest;
+
+	struct wf_capture *capture; /* under way (capture.h); NULL: none */
 
 	/* Scratch of a lookup. */
 	float *zero;             /* [dim] */

@@ -620,6 +620,7 @@ wf_table_push(struct wf_table *t, const struct wf_table_push *push)
 	if (st != WEFT_OK) {
 		return st;
 	}
+	WF_ASSERT(t->capture == NULL || wf_capture_is_ready(t->capture, push->step));
 	size_t entries = count_entries(push);
 	struct merge merge;
 	bool simple = is_simple(t, push, &merge);

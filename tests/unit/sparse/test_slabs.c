@@ -44,6 +44,7 @@ check_rows(void)
 		assert_memory_equal(at, &n, sizeof(n));
 		assert_memory_equal(at + slabs.row_bytes - sizeof(n), &n, sizeof(n));
 		assert_true(n == 0 || row > wf_slabs_nth(&slabs, n - 1));
+		assert_int_equal(wf_slabs_rank(&slabs, row), n);
 	}
 }
 
