@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "pserver/snapshot_dense.h"
 
 static enum weft_status
 alloc_peer_memory(struct wf_lane *lane, struct wf_peer *peer)
@@ -456,6 +457,7 @@ const struct wf_lane_service wf_dense_service = {
 	.has = wf_round_has,
 	.flush = wf_answer_flush,
 	.tick = wf_features_tick,
+	.load = wf_snapshot_load_dense,
 	.gather = gather,
 	.words = words,
 	.lines = lines,

@@ -41,6 +41,7 @@
 #define WF_OPS_PER_POST 16
 
 struct wf_peer;
+struct wf_snapshot; /* saved/snapshot.h */
 
 /* How much of what is due to one peer a service has sent. */
 enum wf_flush {
@@ -96,6 +97,9 @@ struct wf_lane_service {
 	 */
 	bool (*work)(struct wf_lane *lane);
 
+	/* Of a pserver that takes snapshots: what the lane has of this one goes into its memory,
+	 * which is allocated. The caller sets the step. */
+	enum weft_status (*load)(struct wf_lane *lane, const struct wf_snapshot *from);
 	/* The clock was looked at while the job runs; NULL: nothing depends on it. */
 	void (*tick)(struct wf_lane *lane, uint64_t now_ns);
 

@@ -18,7 +18,7 @@ wf_snapshot_lane_open(struct wf_lane *lane, uint64_t longest, uint64_t all_bytes
 	if (set->ring_bytes != 0 && bytes < least) {
 		return wf_fail(WEFT_INVALID,
 			       "lane %u: --snapshot_bytes=%" PRIu64
-			       " has no room for two slices with their state, which take %" PRIu64
+			       " has no room for two slices, or blocks of rows, which take %" PRIu64
 			       " bytes; give at least that, or a smaller --slice_bytes",
 			       lane->opts.idx, bytes, least);
 	}

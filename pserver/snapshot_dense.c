@@ -57,8 +57,6 @@ check_job(const struct wf_lane *lane)
 		what = "trainers make local steps, whose optimizer is their own";
 	} else if (lane->admission.first.pserver_count > 1) {
 		what = "it has several pservers";
-	} else if (lane->opts.has_tables) {
-		what = "it has sparse lanes";
 	}
 	return what == NULL ? WEFT_OK
 			    : wf_fail(WEFT_UNSUPPORTED,

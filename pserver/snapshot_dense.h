@@ -13,6 +13,9 @@ enum weft_status wf_snapshot_items(struct wf_env *env, const struct wf_job *job,
 /* Lane 0: describes its job, and makes the record of its epoch. */
 enum weft_status wf_snapshot_begin_job(const struct wf_lane *lane,
 				       const uint32_t *item) WEFT_MUST_CHECK;
+/* snapshot_load.c: the dense service's `load`. */
+enum weft_status wf_snapshot_load_dense(struct wf_lane *lane,
+					const struct wf_snapshot *from) WEFT_MUST_CHECK;
 /* Lane 0 has come to the border. */
 void wf_snapshot_note_border(const struct wf_lane *lane);
 

@@ -94,21 +94,23 @@ describe_tensors(const struct wf_lane *lane, const uint32_t *item, struct wf_man
 static enum weft_status
 describe_members(const struct wf_lane *lane, struct wf_manifest_parts *parts)
 {
+	const uint32_t lanes = wf_snapshots_lane_count(lane->opts.snapshots);
 	parts->dense_lanes = lane->opts.lane_count;
+	parts->sparse_lanes = lanes - parts->dense_lanes;
 	parts->pserver_count = lane->admission.first.pserver_count;
 	parts->trainer_count = lane->peers.count;
-	parts->part = wf_zalloc_array(lane->env, parts->dense_lanes, sizeof(*parts->part));
+	parts->part = wf_zalloc_array(lane->env, lanes, sizeof(*parts->part));
 	parts->position =
 		wf_zalloc_array(lane->env, parts->trainer_count, sizeof(*parts->position));
 	if (parts->part != NULL) {
-		parts->part_count = parts->dense_lanes;
+		parts->part_count = lanes;
 	}
 	if (parts->position != NULL) {
 		parts->position_count = parts->trainer_count;
 	}
 	if (parts->part == NULL || parts->position == NULL) {
 		return wf_fail(WEFT_NOMEM, "no memory to describe %u lanes and %u trainers",
-			       parts->dense_lanes, parts->trainer_count);
+			       lanes, parts->trainer_count);
 	}
 	for (uint32_t i = 0; i < parts->part_count; i++) {
 		wf_manifest_part_at(parts, i, &parts->part[i]);

@@ -279,8 +279,8 @@ load_all(struct loading *loading)
 	return st == WEFT_OK ? check_all_loaded(loading) : st;
 }
 
-static enum weft_status
-load_dense(struct wf_lane *lane, const struct wf_snapshot *from)
+enum weft_status
+wf_snapshot_load_dense(struct wf_lane *lane, const struct wf_snapshot *from)
 {
 	const struct wf_dense *dense = lane->own;
 	const size_t items = dense->job.tensor_count + 1u;
@@ -329,7 +329,7 @@ load(const struct wf_lane_source *source, struct wf_lane *lane, struct wf_msg_in
 		return st != WEFT_OK ? st : WEFT_CLOSED;
 	}
 	const struct wf_manifest *manifest = wf_snapshot_manifest(from);
-	st = load_dense(lane, from);
+	st = lane->service->load(lane, from);
 	if (st == WEFT_OK && lane->opts.idx == 0) {
 		st = load_positions(lane, manifest);
 	}

@@ -18,6 +18,7 @@
 #include "saved/epochs.h"
 
 #define START_NS (10 * WF_NS_PER_MS) /* the same until all lanes have a job */
+#define MISSING_NS (5 * WF_NS_PER_S) /* until it is said that they have not */
 #define LOOK_NS WF_NS_PER_MS         /* between two looks of lane 0 while a snapshot is under way */
 #define LEAD_MIN 2u
 #define LEAD_MAX 4096u
@@ -57,7 +58,8 @@ struct wf_snapshots {
 	uint32_t lead;               /* steps by which a border is named ahead */
 	uint64_t due_ns, due_step;   /* of the next one */
 	uint64_t begin_ns;           /* of the one under way */
-	bool is_noted;               /* lane 0 has come to the border */
+	uint64_t missing_ns; /* since when a snapshot is due, and a lane has no job; 0: none */
+	bool is_noted;       /* lane 0 has come to the border */
 	struct last_task last;
 };
 
@@ -230,6 +232,12 @@ wf_snapshots_opts(const struct wf_snapshots *snapshots)
 	return &snapshots->opts;
 }
 
+uint32_t
+wf_snapshots_lane_count(const struct wf_snapshots *snapshots)
+{
+	return snapshots->lane_count;
+}
+
 struct wf_saved_folder *
 wf_snapshots_folder(const struct wf_snapshots *snapshots)
 {
@@ -256,10 +264,20 @@ wf_snapshots_join(struct wf_snapshots *self, uint32_t lane)
 }
 
 void
+wf_snapshots_set_tables(struct wf_snapshots *self, struct wf_snapshot_seat *seat,
+			const struct wf_snapshot_tables *tables)
+{
+	(void)pthread_mutex_lock(&self->lock);
+	seat->tables = *tables;
+	(void)pthread_mutex_unlock(&self->lock);
+}
+
+void
 wf_snapshots_leave(struct wf_snapshots *self, struct wf_snapshot_seat *seat)
 {
 	(void)pthread_mutex_lock(&self->lock);
 	seat->is_taken = false;
+	seat->tables = (struct wf_snapshot_tables){0};
 	if (--self->taken_count == 0) {
 		wf_snapshot_close(self->source);
 		self->source = NULL;
@@ -320,6 +338,7 @@ wf_snapshots_begin_job(struct wf_snapshots *self, const struct wf_manifest *abou
 	self->epoch = self->epochs.count;
 	self->manifest.parts.epoch = self->epoch;
 	self->has_job = true;
+	self->missing_ns = 0;
 	self->due_ns = wf_now_ns(self->env) + self->opts.period_ns;
 	return WEFT_OK;
 }
@@ -372,6 +391,20 @@ find_highest(struct wf_snapshots *self, uint64_t *out)
 	return all;
 }
 
+/* Sparse lanes of a job without tables stay without one, and a snapshot needs all lanes. */
+static void
+warn_missing(struct wf_snapshots *self, uint64_t now_ns)
+{
+	if (self->missing_ns == 0) {
+		self->missing_ns = now_ns;
+	} else if (self->missing_ns != WF_NEVER && now_ns - self->missing_ns >= MISSING_NS) {
+		self->missing_ns = WF_NEVER;
+		wf_log(self->env, WF_LOG_WARN,
+		       "no snapshot is taken, because some lanes of this pserver have no job; give "
+		       "--ports_num_for_sparse=0 if the job has no tables");
+	}
+}
+
 /* Names a border ahead, if a snapshot is due. Returns when it wants to be called again. */
 static uint64_t
 name_border(struct wf_snapshots *self, uint64_t now_ns)
@@ -383,7 +416,8 @@ name_border(struct wf_snapshots *self, uint64_t now_ns)
 		return WF_NEVER;
 	}
 	if (!find_highest(self, &highest)) {
-		return now_ns + START_NS;
+		warn_missing(self, now_ns);
+		return self->missing_ns == WF_NEVER ? WF_NEVER : now_ns + START_NS;
 	}
 	uint64_t border = highest + self->lead;
 	if (!by_time) {
@@ -431,6 +465,35 @@ run_last(struct wf_task *task)
 	}
 }
 
+/* Under the lock: the tables of the job, with the rows of all lanes. */
+static enum weft_status
+gather_tables(struct wf_snapshots *self)
+{
+	struct wf_manifest *manifest = &self->manifest;
+	for (uint32_t t = 0; t < manifest->table_count; t++) {
+		manifest->table[t].rows = 0;
+	}
+	for (uint32_t i = 0; i < self->lane_count; i++) {
+		const struct wf_snapshot_tables *tables = &self->seat[i].tables;
+		if (tables->count > 0 && manifest->table_count == 0) {
+			manifest->table =
+				wf_zalloc_array(self->env, tables->count, sizeof(*manifest->table));
+			if (manifest->table == NULL) {
+				return wf_fail(WEFT_NOMEM, "no memory to describe %u tables",
+					       tables->count);
+			}
+			manifest->table_count = tables->count;
+			memcpy(manifest->table, tables->table,
+			       tables->count * sizeof(*manifest->table));
+		}
+		WF_ASSERT(tables->count == 0 || tables->count == manifest->table_count);
+		for (uint32_t t = 0; t < tables->count; t++) {
+			manifest->table[t].rows += tables->rows[t];
+		}
+	}
+	return WEFT_OK;
+}
+
 /* The lanes' parts, or the first failure; false: some lane has not reported. */
 static bool
 gather_parts(struct wf_snapshots *self, uint64_t border)
@@ -446,6 +509,10 @@ gather_parts(struct wf_snapshots *self, uint64_t border)
 		}
 		self->manifest.parts.part[i].bytes = seat->sum.bytes;
 		self->manifest.parts.part[i].crc = seat->sum.crc;
+	}
+	if (all && gather_tables(self) != WEFT_OK && !self->last.has_failed_lane) {
+		self->last.has_failed_lane = true;
+		self->last.reason = *wf_error_record();
 	}
 	(void)pthread_mutex_unlock(&self->lock);
 	return all;

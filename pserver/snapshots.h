@@ -38,6 +38,13 @@ struct wf_snapshots_opts {
 
 struct wf_snapshots;
 
+/* What a sparse lane has. */
+struct wf_snapshot_tables {
+	const struct wf_manifest_table *table; /* [count], names ascending; their rows count not */
+	const uint64_t *rows; /* [count] of the lane's last part, written before its report */
+	uint32_t count;
+};
+
 /* One lane's place, by which it knows of the border. */
 struct wf_snapshot_seat {
 	/* The last step that the lane has applied. Lane: store relaxed; lane 0: load relaxed;
@@ -51,6 +58,7 @@ struct wf_snapshot_seat {
 	uint64_t reported;
 	struct wf_part_sum sum; /* unless it failed: */
 	struct wf_error error;
+	struct wf_snapshot_tables tables; /* of a sparse lane */
 };
 
 /**
@@ -63,10 +71,15 @@ enum weft_status wf_snapshots_open(struct wf_env *env, const struct wf_snapshots
 /* All lanes are gone. Waits for the helper thread. Accepts NULL. */
 void wf_snapshots_close(struct wf_snapshots *snapshots);
 const struct wf_snapshots_opts *wf_snapshots_opts(const struct wf_snapshots *snapshots);
+/* Of the pserver: dense ones, then sparse ones. */
+uint32_t wf_snapshots_lane_count(const struct wf_snapshots *snapshots);
 struct wf_saved_folder *wf_snapshots_folder(const struct wf_snapshots *snapshots);
 
 /* The lane has a job. */
 struct wf_snapshot_seat *wf_snapshots_join(struct wf_snapshots *snapshots, uint32_t lane);
+/* A sparse lane's tables, the same on all of them; lent until it leaves. */
+void wf_snapshots_set_tables(struct wf_snapshots *snapshots, struct wf_snapshot_seat *seat,
+			     const struct wf_snapshot_tables *tables);
 /* The lane's job has ended, and nothing of its part is under way. */
 void wf_snapshots_leave(struct wf_snapshots *snapshots, struct wf_snapshot_seat *seat);
 /* The lane has applied the step. Returns the border that is wanted, which the lane may have passed;
