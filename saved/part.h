@@ -17,9 +17,9 @@
 enum wf_part_kind {
 	WF_PART_SLICE = 1,    /* values and state of a slice of a tensor */
 	WF_PART_NUMBERS = 2,  /* what belongs to a slice besides: steps, counts */
-	WF_PART_ROWS = 3,     /* rows of a partition of a table */
+	WF_PART_ROWS = 3,     /* rows of a table */
 	WF_PART_COUNTERS = 4, /* admission counters of a partition */
-	WF_PART_LANE = 5,     /* what the lane has besides */
+	WF_PART_LANE = 5,     /* what describes a table, or what the lane has besides */
 };
 
 struct wf_part_head {
@@ -32,8 +32,8 @@ struct wf_part_head {
 struct wf_part_block {
 	uint32_t kind;  /* enum wf_part_kind */
 	uint32_t item;  /* number of the tensor or table in the job */
-	uint64_t first; /* element of the tensor, or partition */
-	uint64_t count; /* elements, or rows */
+	uint64_t first; /* element of the tensor, or partition, or number of a block of rows */
+	uint64_t count; /* elements, rows or counters */
 	uint64_t bytes; /* of the payload, at most WF_PART_BLOCK_BYTES_MAX */
 };
 

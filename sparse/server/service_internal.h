@@ -8,6 +8,8 @@
  * service_pull.c    pulls: keys, rows gathered for answers
  * service_view.c    asynchronous modes: how old the rows of a push are
  * service_save.c    rows with their state, fetched and put back
+ * service_load.c    tables out of the parts of a snapshot
+ * service_snapshot.c   the lane's part of one
  * service_send.c    everything it sends
  * service_report.c  its log lines
  *
@@ -20,6 +22,9 @@
 #include "sparse/table/table.h"
 #include "wire/sparse_messages.h"
 #include "wire/tables.h"
+
+struct wf_snapshot;        /* saved/snapshot.h */
+struct wf_sparse_snapshot; /* service_snapshot.c */
 
 #define WF_PULLS_MAX 16u /* unanswered pulls of one trainer */
 #define WF_VIEWS_MAX 4u  /* steps of a trainer whose reads are remembered */
@@ -178,6 +183,7 @@ struct wf_served {
 	const struct wf_row_half *half;
 	uint32_t rows_max;            /* that one trainer may push in a step */
 	bool tends;                   /* rows can expire */
+	uint32_t item;                /* its number in the manifest of a snapshot */
 	struct wf_table_batch *batch; /* [deal.next[idx]] of the step being applied */
 };
 
@@ -247,6 +253,7 @@ struct wf_sparse {
 	uint32_t due_pulls; /* not gathered to the end; no step is applied while there are any */
 	struct wf_deal deal;
 	struct wf_save save;
+	struct wf_sparse_snapshot *snapshot; /* service_snapshot.c owns it; NULL: none are taken */
 	struct wf_tending tend;
 	uint64_t *key_scratch;      /* [size.slot_bytes / WF_KEY_BYTES] keys of a pull's part */
 	float wide[WF_WIDE_FLOATS]; /* rows before they are rounded for an answer */
@@ -355,6 +362,37 @@ enum weft_status wf_save_restore_part(struct wf_lane *lane, struct wf_peer *peer
 				      const void *data) WEFT_MUST_CHECK;
 void wf_save_path_ends(struct wf_lane *lane, struct wf_peer *peer);
 void wf_save_release(struct wf_sparse *sparse);
+
+/* service_snapshot.c */
+/* What the rows and counters of a table have in common. Payload of a block WF_PART_LANE,
+ * little-endian: u64 vocabulary, u32 dim, u32 state_floats, u32 has_score, u32 counter_count, u32
+ * rest, u32 0. */
+#define WF_SPARSE_SHAPE_BYTES 32u
+struct wf_sparse_shape {
+	struct wf_row_shape row;
+	uint64_t vocabulary;
+	uint32_t counter_count; /* of admission, in each partition */
+	uint32_t rest;          /* enum weft_value_format */
+};
+struct wf_sparse_shape wf_sparse_shape_of(const struct wf_sparse *sparse, uint32_t idx);
+/* WEFT_DATA: it is none. */
+enum weft_status wf_sparse_shape_get(const uint8_t *payload,
+				     struct wf_sparse_shape *out) WEFT_MUST_CHECK;
+/* The tables are there, and the pserver takes snapshots: opens what they need. WEFT_UNSUPPORTED:
+ * not with this job; WEFT_INVALID; WEFT_NOMEM. */
+enum weft_status wf_sparse_snapshot_open(struct wf_lane *lane) WEFT_MUST_CHECK;
+void wf_sparse_snapshot_close(struct wf_lane *lane);
+/* Whether the step may be applied, whose pushes are dealt to their tables: what they change has
+ * been copied. False: it is tried again when there is room. */
+bool wf_sparse_snapshot_may_apply(struct wf_lane *lane, uint64_t step);
+void wf_sparse_snapshot_applied(struct wf_lane *lane, uint64_t step);
+void wf_sparse_snapshot_tick(struct wf_lane *lane, uint64_t now_ns);
+
+/* service_load.c */
+/* Before the first step. WEFT_MISMATCH: it is not of these tables; WEFT_DATA; WEFT_IO; WEFT_NOMEM.
+ */
+enum weft_status wf_sparse_load(struct wf_lane *lane,
+				const struct wf_snapshot *from) WEFT_MUST_CHECK;
 
 /* service_send.c */
 enum wf_flush wf_sparse_flush(struct wf_lane *lane, struct wf_peer *peer);

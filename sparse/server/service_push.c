@@ -390,7 +390,21 @@ apply_step(struct wf_lane *lane)
 		}
 	}
 	wf_step_is_done(lane, applied_ns);
+	if (lane->opts.snapshots != NULL) {
+		wf_sparse_snapshot_applied(lane, step);
+	}
 	wf_pull_step_is_applied(lane, step);
+}
+
+/* Whether nothing has to be copied before the step changes it. */
+static bool
+may_apply(struct wf_lane *lane)
+{
+	if (lane->opts.snapshots == NULL) {
+		return true;
+	}
+	gather_batches(lane, NULL);
+	return wf_sparse_snapshot_may_apply(lane, lane->order.sum.step);
 }
 
 void
@@ -400,7 +414,7 @@ wf_push_try_apply(struct wf_lane *lane)
 	const struct wf_step_sum *sum = &lane->order.sum;
 	uint32_t members = wf_order_taking_part(&lane->order);
 	if (lane->state == WF_LANE_RUNNING && sum->heard > 0 && sum->heard == members &&
-	    sparse->due_pulls == 0) {
+	    sparse->due_pulls == 0 && may_apply(lane)) {
 		apply_step(lane);
 	}
 }

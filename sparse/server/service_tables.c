@@ -254,6 +254,26 @@ alloc_memory(struct wf_lane *lane)
 	return st;
 }
 
+/* What depends on snapshots, of a pserver that takes them: a job may begin with one. */
+static enum weft_status
+begin_snapshots(struct wf_lane *lane)
+{
+	struct wf_sparse *sparse = lane->own;
+	const struct wf_lane_source *source = lane->opts.source;
+	struct wf_msg_init init = {0};
+	enum weft_status st = wf_sparse_snapshot_open(lane);
+	if (st != WEFT_OK || source == NULL) {
+		return st;
+	}
+	st = source->load(source, lane, &init);
+	if (st == WEFT_OK) {
+		wf_order_begin(&lane->order, init.step, init.samples);
+		sparse->version = init.step;
+		sparse->save.version = WF_STEP_NONE; /* rows that no scan has listed */
+	}
+	return st == WEFT_CLOSED ? WEFT_OK : st;
+}
+
 /* All descriptions are here: checks them against the HELLO, then allocates the memory they need. */
 static enum weft_status
 accept_tables(struct wf_lane *lane)
@@ -288,7 +308,7 @@ accept_tables(struct wf_lane *lane)
 	sparse->async.terms = wf_order_add_terms(&lane->order, sparse->tables.discard_ratio,
 						 sparse->tables.mode == WEFT_SPARSE_BOUNDED,
 						 sparse->tables.staleness);
-	return st;
+	return st == WEFT_OK && lane->opts.snapshots != NULL ? begin_snapshots(lane) : st;
 }
 
 static void
@@ -400,6 +420,7 @@ wf_sparse_release(struct wf_lane *lane)
 	wf_staging_close(&sparse->answers, lane->env, lane->turn.transport);
 	wf_save_release(sparse);
 	wf_sparse_log_gone(lane);
+	wf_sparse_snapshot_close(lane);
 	for (uint32_t i = 0; sparse->served != NULL && i < sparse->desc_count; i++) {
 		wf_table_destroy(sparse->served[i].table);
 	}

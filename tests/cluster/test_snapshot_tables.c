@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs with a tensor and tables whose pserver takes snapshots, and which are killed again and
+ * again, a trainer or the pserver, under seeded delays, cuts and stalls. All of the job is started
+ * again, with another number of sparse lanes, and the last run ends with the bits of one that was
+ * never disturbed, in all rows. Usage: test_snapshot_tables [FIRST COUNT]; WEFT_SEED=S runs one
+ * seed, WEFT_LONG ten times as many. Thread: one. */
+#include <ftw.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/rng.h"
+#include "pserver/lane.h"
+#include "sparse/server/service.h"
+#include "tests/support/crew.h"
+#include "tests/support/sweep.h"
+#include "weft/restart.h"
+#include "weft/sparse.h"
+#include "weft/weft.h"
+
+#define TRAINERS_MAX CREW_TRAINERS_MAX
+#define STEPS_MAX 24u
+#define TABLES 2u
+#define KEYS 1000u
+#define BATCH_MAX 60u
+#define DIM_MAX 6u
+#define RUNS_MAX 4u /* of a job, of which the last is not killed */
+
+struct run {
+	struct crew crew;
+	char dir[64];
+	uint64_t snapshot_steps, ring_bytes, rate;
+	struct weft_table_opts table[TABLES];
+	uint32_t steps[TRAINERS_MAX];
+
+	/* What happens. */
+	uint64_t digest[TRAINERS_MAX];
+	uint64_t resumed; /* trainers that began with a snapshot */
+	uint64_t waits;
+};
+
+struct member {
+	struct run *run;
+	uint32_t idx;
+	uint32_t step; /* that it has made */
+	struct weft_session *session;
+	struct weft_tensor *tensor;
+	struct weft_table *table[TABLES];
+};
+
+static void
+fill_server(const struct crew *crew, struct wf_server_opts *out)
+{
+	const struct run *run = crew->run;
+	if (run->dir[0] != '\0') {
+		out->snapshots = (struct wf_snapshots_opts){
+			.dir = run->dir,
+			.steps = run->snapshot_steps,
+			.ring_bytes = run->ring_bytes,
+			.rate = run->rate,
+			.keep = 2,
+			.resume = WF_RESUME_AUTO,
+		};
+	}
+}
+
+static void
+add_counts(struct crew *crew, struct wf_server *server)
+{
+	struct run *run = crew->run;
+	for (uint32_t i = 1; i < wf_server_lane_count(server); i++) { /* sparse ones */
+		run->waits += wf_stats_get(wf_server_stats(server, i), WF_LANE_WAIT_SNAPSHOT_COUNT);
+	}
+}
+
+static enum weft_status
+open_session(struct member *m, struct wf_env *env)
+{
+	const struct run *run = m->run;
+	const struct weft_tensor_opts tensor = {.name = "w", .rows = 1};
+	struct weft_session_opts opts;
+	crew_fill_opts(&run->crew, m->idx, &opts);
+	opts.slice_bytes = 256;
+	opts.optimizer.learning_rate = 0.1;
+	enum weft_status st = wf_session_open_in(env, &opts, &m->session);
+	st = st == WEFT_OK ? weft_tensor_add(m->session, &tensor, &m->tensor) : st;
+	for (uint32_t i = 0; i < TABLES && st == WEFT_OK; i++) {
+		st = weft_table_add(m->session, &run->table[i], &m->table[i]);
+	}
+	st = st == WEFT_OK ? weft_session_seal(m->session) : st;
+	return st == WEFT_OK ? weft_session_start(m->session) : st;
+}
+
+/* Keys and factors that depend on the job, the trainer and the step alone. */
+static uint32_t
+draw_batch(const struct member *m, uint32_t table, uint64_t *key, float *factor)
+{
+	struct wf_rng rng;
+	wf_rng_init(&rng, m->run->crew.seed, 100000 * (table + 1) + 1000 * (m->idx + 1) + m->step);
+	uint32_t count = (uint32_t)wf_rng_below(&rng, BATCH_MAX + 1);
+	for (uint32_t i = 0; i < count; i++) {
+		key[i] = wf_rng_below(&rng, KEYS);
+	}
+	*factor = (float)(wf_rng_f64(&rng) - 0.5);
+	return count;
+}
+
+/* Gradients that depend on the rows, so that one wrong bit spreads. */
+static enum weft_status
+push_rows(struct member *m, uint32_t table, struct weft_rows **batch)
+{
+	static float grad[BATCH_MAX * DIM_MAX], show[BATCH_MAX];
+	const uint32_t dim = m->run->table[table].dim;
+	uint64_t key[BATCH_MAX];
+	float factor = 0;
+	uint32_t count = draw_batch(m, table, key, &factor);
+	struct weft_rows *rows = *batch;
+	const float *value = weft_rows_values(rows);
+	*batch = NULL;
+	for (uint32_t i = 0; i < count; i++) {
+		const float *row = value + (size_t)weft_rows_place(rows)[i] * dim;
+		for (uint32_t d = 0; d < dim; d++) {
+			grad[i * dim + d] = 0.1f * row[d] + factor;
+		}
+		show[i] = 1.0f;
+	}
+	return weft_rows_push(rows, grad, show, NULL);
+}
+
+static enum weft_status
+pull_rows(struct member *m, uint32_t table, struct weft_rows **out)
+{
+	uint64_t key[BATCH_MAX];
+	float factor = 0;
+	uint32_t count = draw_batch(m, table, key, &factor);
+	enum weft_status st = weft_rows_pull(m->table[table], key, count, WEFT_ROWS_CREATE, out);
+	return st == WEFT_OK ? weft_rows_wait(*out) : st;
+}
+
+static enum weft_status
+step(struct member *m)
+{
+	struct weft_rows *rows[TABLES] = {0};
+	enum weft_status st = WEFT_OK;
+	for (uint32_t i = 0; i < TABLES && st == WEFT_OK; i++) {
+		st = pull_rows(m, i, &rows[i]);
+	}
+	const uint32_t after = m->step + 1;
+	st = st == WEFT_OK ? weft_session_position(m->session, &after, sizeof(after)) : st;
+	st = st == WEFT_OK ? weft_step(m->session, 1 + m->idx, 0) : st;
+	for (uint32_t i = 0; i < TABLES && st == WEFT_OK; i++) {
+		st = push_rows(m, i, &rows[i]);
+	}
+	if (st == WEFT_OK) {
+		*weft_tensor_grad(m->tensor) = 0.3f * *weft_tensor_param(m->tensor) - 1.0f;
+		st = weft_push(m->tensor);
+	}
+	m->step = after;
+	return st == WEFT_OK ? weft_wait_all(m->session) : st;
+}
+
+static void
+add_bits(uint64_t *digest, const float *value, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		uint32_t bits;
+		memcpy(&bits, &value[i], sizeof(bits));
+		*digest = (*digest ^ bits) * 0x100000001b3;
+	}
+}
+
+/* The values of all keys, in pieces, and the tensor. */
+static enum weft_status
+read_all(struct member *m)
+{
+	uint64_t *digest = &m->run->digest[m->idx];
+	enum weft_status st = WEFT_OK;
+	*digest = 0xcbf29ce484222325;
+	add_bits(digest, weft_tensor_param(m->tensor), 1);
+	for (uint32_t i = 0; i < TABLES; i++) {
+		for (uint64_t at = 0; at < KEYS && st == WEFT_OK; at += 50) {
+			static float value[50 * DIM_MAX];
+			uint64_t key[50];
+			struct weft_rows *rows = NULL;
+			for (uint32_t k = 0; k < 50; k++) {
+				key[k] = at + k;
+			}
+			st = weft_rows_pull(m->table[i], key, 50, 0, &rows);
+			st = st == WEFT_OK ? weft_rows_wait(rows) : st;
+			st = st == WEFT_OK ? weft_rows_gather(rows, value) : st;
+			weft_rows_free(rows);
+			add_bits(digest, value, (size_t)50 * m->run->table[i].dim);
+		}
+	}
+	return st;
+}
+
+static enum weft_status
+train(struct member *m)
+{
+	struct weft_resumed resumed;
+	enum weft_status st = WEFT_OK;
+	if (weft_session_resumed(m->session, &resumed)) {
+		m->run->resumed++;
+		if (resumed.position_bytes == sizeof(m->step)) {
+			memcpy(&m->step, resumed.position, sizeof(m->step));
+		}
+	}
+	while (m->step < m->run->steps[m->idx] && st == WEFT_OK) {
+		st = step(m);
+	}
+	st = st == WEFT_OK ? weft_pass_end(m->session) : st;
+	return st == WEFT_OK ? read_all(m) : st;
+}
+
+static int
+run_trainer(struct wf_env *env, void *arg)
+{
+	const struct crew_seat *seat = arg;
+	struct member member = {.run = seat->crew->run, .idx = seat->idx};
+	enum weft_status st = open_session(&member, env);
+	st = st == WEFT_OK ? train(&member) : st;
+	if (st == WEFT_OK) {
+		st = weft_session_close(member.session);
+	} else {
+		if (!seat->crew->kills) {
+			crew_complain(seat->crew, "trainer", member.idx);
+		}
+		weft_session_abort(member.session, st, "failed");
+	}
+	seat->crew->ended += st == WEFT_OK ? 1 : 0;
+	return 0;
+}
+
+static void
+draw_table(struct wf_rng *rng, uint32_t idx, struct weft_table_opts *out)
+{
+	static const char *const method[] = {"sgd", "adagrad", "adam", "ftrl", "rmsprop"};
+	weft_table_opts_init(out);
+	out->name = idx == 0 ? "words" : "items"; /* not in the order of a manifest */
+	out->dim = 1 + (uint32_t)wf_rng_below(rng, DIM_MAX);
+	out->batch_keys_max = BATCH_MAX;
+	out->optimizer.method = method[wf_rng_below(rng, WF_ARRAY_COUNT(method))];
+	out->optimizer.learning_rate = 0.05;
+	if (wf_rng_below(rng, 2) == 0) { /* by the samples of all steps so far */
+		out->optimizer.schedule = "poly";
+		out->optimizer.schedule_a = 0.1;
+		out->optimizer.schedule_b = 0.5;
+	}
+	out->init = "uniform";
+	out->init_a = -0.5;
+	out->init_b = 0.5;
+	out->rest = (enum weft_value_format)wf_rng_below(rng, 3);
+	if (wf_rng_below(rng, 4) == 0) {
+		out->vocabulary = KEYS;
+		return;
+	}
+	if (wf_rng_below(rng, 2) == 0) {
+		out->admit_count = 2;
+		/* 32 KiB of counters, or 4 MiB, which is more than small rings. */
+		out->admit_slots = wf_rng_below(rng, 2) == 0 ? 16 : 2048;
+	}
+	if (wf_rng_below(rng, 2) == 0) {
+		out->evict_age_steps = 2 + wf_rng_below(rng, 4);
+	}
+	if (wf_rng_below(rng, 3) == 0) {
+		out->evict_score_least = 0.2;
+		out->evict_fade = 0.7;
+		out->evict_fade_steps = 2;
+	}
+}
+
+static void
+draw(uint64_t seed, struct run *run)
+{
+	struct wf_rng rng;
+	wf_rng_init(&rng, seed, 72);
+	bool calm = wf_rng_below(&rng, 4) == 0;
+	*run = (struct run){
+		.crew.seed = seed,
+		.crew.pservers = 1,
+		.crew.lanes = 1 + (uint32_t)wf_rng_below(&rng, 3),
+		.crew.sparse = &wf_sparse_service,
+		.crew.trainers = 1 + (uint32_t)wf_rng_below(&rng, TRAINERS_MAX),
+		.crew.slot_count = 1u << wf_rng_below(&rng, 3),
+		.crew.transport = wf_rng_below(&rng, 2) == 0 ? "sim" : "sim-auto",
+		.crew.run_trainer = run_trainer,
+		.crew.fill_server = fill_server,
+		.crew.look = add_counts,
+		.snapshot_steps = 1 + wf_rng_below(&rng, 5),
+		/* Of two blocks of rows, or of the default. */
+		.ring_bytes = wf_rng_below(&rng, 3) == 0 ? 0 : 600000,
+	};
+	for (uint32_t i = 0; i < TABLES; i++) {
+		draw_table(&rng, i, &run->table[i]);
+	}
+	for (uint32_t i = 0; i < run->crew.trainers; i++) {
+		run->steps[i] = 1 + (uint32_t)wf_rng_below(&rng, STEPS_MAX);
+	}
+	static const uint64_t rates[] = {0, 1000000, 4000000, 40000000};
+	run->rate = rates[wf_rng_below(&rng, WF_ARRAY_COUNT(rates))];
+	if (run->table[0].admit_slots > 16 && run->crew.lanes == 1) { /* steps wait for room */
+		run->ring_bytes = 600000;
+		run->rate = 4000000;
+	}
+	crew_draw_world(&rng, calm, 3000, 100, &run->crew);
+}
+
+/* Plays the job once. Returns whether it has ended well. */
+static bool
+play(struct run *run, uint64_t *cuts)
+{
+	struct wf_world_stats stats = {0};
+	run->crew.run = run;
+	run->crew.ended = 0;
+	enum weft_status st = crew_play(&run->crew, &stats);
+	*cuts += stats.cuts;
+	return st == WEFT_OK && run->crew.ended == run->crew.trainers && run->crew.why[0] == '\0';
+}
+
+/* Kills the job again and again, and lets it end. */
+static bool
+play_with_kills(struct run *run, const struct run *plain, uint64_t *cuts, uint64_t *killed)
+{
+	uint32_t runs = 0;
+	bool ended = false;
+	while (!ended && runs < RUNS_MAX && run->crew.why[0] == '\0') {
+		run->crew.lanes = 1 + (uint32_t)((run->crew.seed + runs) % 3);
+		run->crew.kills = runs + 1 < RUNS_MAX;
+		run->crew.kills_pserver = (run->crew.seed + runs) % 2 == 0;
+		run->crew.kill_stream = runs;
+		run->crew.world.seed = run->crew.seed * 16 + runs;
+		ended = play(run, cuts);
+		*killed += ended ? 0 : 1;
+		runs++;
+	}
+	for (uint32_t t = 0; t < run->crew.trainers && ended; t++) {
+		if (run->digest[t] != plain->digest[t]) {
+			(void)snprintf(run->crew.why, sizeof(run->crew.why),
+				       "digest of trainer %u is %016" PRIx64 ", not %016" PRIx64, t,
+				       run->digest[t], plain->digest[t]);
+			ended = false;
+		}
+	}
+	return ended;
+}
+
+static int
+remove_entry(const char *path, const struct stat *info, int kind, struct FTW *walk)
+{
+	(void)info;
+	(void)kind;
+	(void)walk;
+	return remove(path);
+}
+
+static bool
+make_dir(struct run *run)
+{
+	const char *root = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+	(void)snprintf(run->dir, sizeof(run->dir), "%s/weft-snapshot-XXXXXX", root);
+	return mkdtemp(run->dir) != NULL;
+}
+
+int
+main(int argc, char **argv)
+{
+	const struct wf_sweep sweep = wf_sweep_of(argc, argv, 60, 10);
+	uint64_t failed = 0, cuts = 0, killed = 0, resumed = 0, waits = 0;
+	for (uint64_t seed = sweep.first; seed < sweep.first + sweep.count; seed++) {
+		struct run run, plain;
+		draw(seed, &run);
+		plain = run;
+		if (!make_dir(&run) || !play(&plain, &cuts) ||
+		    !play_with_kills(&run, &plain, &cuts, &killed)) {
+			failed++;
+			(void)printf("FAILED seed %" PRIu64 " (%u trainers): %s%s; repeat: "
+				     "WEFT_SEED=%" PRIu64 " test_snapshot_tables\n",
+				     seed, run.crew.trainers, plain.crew.why, run.crew.why, seed);
+		}
+		(void)nftw(run.dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+		resumed += run.resumed;
+		waits += run.waits;
+	}
+	(void)printf("%" PRIu64 " seeds, %" PRIu64 " failed, %" PRIu64 " cuts, %" PRIu64
+		     " runs killed, %" PRIu64 " trainers began with a snapshot, %" PRIu64
+		     " applies of rows waited for room\n",
+		     sweep.count, failed, cuts, killed, resumed, waits);
+	/* A sweep that injected nothing proves nothing. */
+	bool enough =
+		sweep.is_part || sweep.count < 20 ||
+		(cuts > 0 && killed > sweep.count / 2 && resumed > sweep.count / 2 && waits > 0);
+	return failed == 0 && enough ? 0 : 1;
+}
