@@ -342,6 +342,13 @@ has_aside(const struct wf_saved_calls *calls, const char *dir, uint64_t pass)
 enum weft_status
 wf_saved_find_last(const struct wf_saved_calls *calls, const char *dir, uint64_t *out)
 {
+	return wf_saved_find_before(calls, dir, UINT64_MAX, out);
+}
+
+enum weft_status
+wf_saved_find_before(const struct wf_saved_calls *calls, const char *dir, uint64_t end,
+		     uint64_t *out)
+{
 	const int fd = calls->openat(AT_FDCWD, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	DIR *names = fd < 0 ? NULL : wf_saved_names(calls, fd);
 	bool is_found = false;
@@ -356,7 +363,7 @@ wf_saved_find_last(const struct wf_saved_calls *calls, const char *dir, uint64_t
 	}
 	for (struct dirent *e = readdir(names); e != NULL; e = readdir(names)) {
 		if ((pass_of(e->d_name, &pass) || hidden_pass_of(e->d_name, ASIDE, &pass, NULL)) &&
-		    (!is_found || pass > *out)) {
+		    pass < end && (!is_found || pass > *out)) {
 			*out = pass;
 			is_found = true;
 		}

@@ -120,6 +120,10 @@ enum weft_status wf_saved_remove_older(struct wf_saved_folder *folder,
 enum weft_status wf_saved_find_last(const struct wf_saved_calls *calls, const char *dir,
 				    uint64_t *out) WEFT_MUST_CHECK;
 
+/* The last one before pass `end`. As above. */
+enum weft_status wf_saved_find_before(const struct wf_saved_calls *calls, const char *dir,
+				      uint64_t end, uint64_t *out) WEFT_MUST_CHECK;
+
 struct wf_saved;
 
 /**

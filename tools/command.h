@@ -14,6 +14,7 @@ struct wf_command {
 	int (*run)(int argc, char **argv);
 };
 
+int wf_cmd_ckpt(int argc, char **argv);
 int wf_cmd_data(int argc, char **argv);
 int wf_cmd_demo(int argc, char **argv);
 int wf_cmd_env(int argc, char **argv);
