@@ -109,8 +109,8 @@ describe_members(const struct wf_lane *lane, struct wf_manifest_parts *parts)
 		parts->position_count = parts->trainer_count;
 	}
 	if (parts->part == NULL || parts->position == NULL) {
-		return wf_fail(WEFT_NOMEM, "no memory to describe %u lanes and %u trainers",
-			       lanes, parts->trainer_count);
+		return wf_fail(WEFT_NOMEM, "no memory to describe %u lanes and %u trainers", lanes,
+			       parts->trainer_count);
 	}
 	for (uint32_t i = 0; i < parts->part_count; i++) {
 		wf_manifest_part_at(parts, i, &parts->part[i]);
@@ -118,14 +118,28 @@ describe_members(const struct wf_lane *lane, struct wf_manifest_parts *parts)
 	return WEFT_OK;
 }
 
+/* The settings as a trainer has them, whose texts do not travel, and of which 0 stands for a value.
+ */
+static void
+describe_settings(const struct wf_job *job, struct wf_saved_about *about)
+{
+	struct wf_session_values values = job->values;
+	struct weft_optimizer_opts *optimizer = &values.opts.optimizer;
+	optimizer->method = wf_optimizer_name(job->method.kind);
+	optimizer->schedule = wf_schedule_name(job->method.schedule);
+	optimizer->max_average_window =
+		optimizer->max_average_window == UINT64_MAX ? 0 : optimizer->max_average_window;
+	wf_saved_describe(&values, about);
+	(void)snprintf(about->version, sizeof(about->version), "%d.%d.%d", WEFT_VERSION_MAJOR,
+		       WEFT_VERSION_MINOR, WEFT_VERSION_PATCH);
+}
+
 enum weft_status
 wf_snapshot_begin_job(const struct wf_lane *lane, const uint32_t *item)
 {
 	const struct wf_dense *dense = lane->own;
 	struct wf_manifest about = {0};
-	(void)snprintf(about.about.version, sizeof(about.about.version), "%d.%d.%d",
-		       WEFT_VERSION_MAJOR, WEFT_VERSION_MINOR, WEFT_VERSION_PATCH);
-	wf_saved_describe(&dense->job.values, &about.about);
+	describe_settings(&dense->job, &about.about);
 	enum weft_status st = describe_tensors(lane, item, &about);
 	st = st == WEFT_OK ? describe_members(lane, &about.parts) : st;
 	if (st != WEFT_OK) {
@@ -160,7 +174,7 @@ wf_snapshot_note_border(const struct wf_lane *lane)
 	struct wf_manifest_position *position = wf_snapshots_note(
 		lane->opts.snapshots, sum->step,
 		&(struct wf_snapshot_moment){.samples = sum->samples_before + sum->samples,
-					     .pass = sum->pass});
+					     .pass = sum->pass > 0 ? sum->pass - 1 : 0});
 	gather_positions(lane, position);
 }
 
