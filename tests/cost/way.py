@@ -7,8 +7,8 @@ usage: way.py [--renew] BUILD
 
 Compares them with way.txt, where each line is an end, a file and a function. None of the files of
 FEATURES may be among them: a job without a feature does not run its code. BUILD has to be built
-without optimisation (meson setup --buildtype=debug), so that each function is one. --renew writes
-the list, after a change that is meant.
+without optimisation (meson setup --buildtype=debug -Dslow_asserts=true), so that each function is
+one. --renew writes the list, after a change that is meant.
 
 Exits 0 where they agree, 1 where not, 77 where a tool or the right build is missing."""
 
@@ -34,9 +34,11 @@ CALLS_MIN = 0.5
 FEATURES = {
     "pserver/announce.c", "pserver/async.c", "pserver/averages.c", "pserver/change.c",
     "pserver/feature.c", "pserver/halves.c", "pserver/inquiry.c", "pserver/norm.c",
-    "pserver/straggle.c", "trainer/session/announce.c", "trainer/session/change_send.c",
-    "trainer/session/feature.c", "trainer/session/halves.c", "trainer/session/norm.c",
-    "trainer/session/others.c",
+    "pserver/outgoing.c", "pserver/position.c", "pserver/snapshot.c",
+    "pserver/snapshot_dense.c", "pserver/snapshots.c", "pserver/straggle.c",
+    "trainer/session/announce.c", "trainer/session/change_send.c", "trainer/session/feature.c",
+    "trainer/session/halves.c", "trainer/session/norm.c", "trainer/session/others.c",
+    "trainer/session/position.c", "trainer/session/position_send.c",
 }
 
 

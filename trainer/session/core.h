@@ -228,6 +228,8 @@ struct wf_core {
 	struct wf_session_reduce reduce;
 
 	struct wf_session_others others;
+	/* The newest step that has changes or a position, sent before its STEP; 0: none. */
+	uint64_t preceded_step;
 	struct wf_session_changes changes;
 	struct wf_session_position position;
 

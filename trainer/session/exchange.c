@@ -99,6 +99,7 @@ begin_step(struct weft_session *session, uint64_t samples, double cost)
 	session->step++;
 	if (session->core.changes.count > 0 && session->core.changes.step == 0) {
 		session->core.changes.step = session->step;
+		session->core.preceded_step = session->step;
 	}
 	if (session->position_given) {
 		wf_position_begin_step(session);

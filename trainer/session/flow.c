@@ -524,6 +524,14 @@ flush_pulls(struct wf_dense_link *dense)
 	dense->pull_sent += end - first;
 }
 
+/* What comes before the STEP that is to be sent, which is nothing in most steps. */
+static bool
+flush_before_step(struct wf_dense_link *dense)
+{
+	return (!wf_change_is_due(dense) || wf_change_flush(dense)) &&
+	       (!wf_position_is_due(dense) || wf_position_flush(dense));
+}
+
 bool
 wf_flow_flush(struct wf_link *link)
 {
@@ -531,10 +539,9 @@ wf_flow_flush(struct wf_link *link)
 	if (dense->init_due && !send_init(dense)) {
 		return true;
 	}
-	if (dense->link.to_send.step && wf_change_is_due(dense) && !wf_change_flush(dense)) {
-		return true;
-	}
-	if (dense->link.to_send.step && wf_position_is_due(dense) && !wf_position_flush(dense)) {
+	const struct wf_core *core = wf_core_of(link);
+	if (link->to_send.step && core->preceded_step == core->step.number &&
+	    !flush_before_step(dense)) {
 		return true;
 	}
 	flush_pushes(dense);

@@ -47,6 +47,7 @@ wf_position_begin_step(struct weft_session *session)
 	wf_store_u32(session->position.bytes, pass);
 	session->core.position.own = session->position;
 	session->core.position.own.step = session->step;
+	session->core.preceded_step = session->step;
 	session->position_given = false;
 }
 
