@@ -257,6 +257,7 @@ wf_snapshots_join(struct wf_snapshots *self, uint32_t lane)
 	seat->lane = lane;
 	seat->reported = 0;
 	seat->is_taken = true;
+	seat->is_late = false;
 	self->taken_count++;
 	atomic_store_explicit(&seat->step, 0, memory_order_relaxed);
 	(void)pthread_mutex_unlock(&self->lock);
@@ -320,6 +321,19 @@ wf_snapshots_report(struct wf_snapshots *self, struct wf_snapshot_seat *seat, ui
 
 /* ---- lane 0 ---- */
 
+/* No lane of a job has applied a step when lane 0 gets the job: what has, has an older one. */
+static void
+note_late_lanes(struct wf_snapshots *self, uint64_t begins)
+{
+	(void)pthread_mutex_lock(&self->lock);
+	for (uint32_t i = 0; i < self->lane_count; i++) {
+		struct wf_snapshot_seat *seat = &self->seat[i];
+		uint64_t step = atomic_load_explicit(&seat->step, memory_order_relaxed);
+		seat->is_late = seat->is_taken && step > 0 && step != begins;
+	}
+	(void)pthread_mutex_unlock(&self->lock);
+}
+
 enum weft_status
 wf_snapshots_begin_job(struct wf_snapshots *self, const struct wf_manifest *about)
 {
@@ -335,6 +349,7 @@ wf_snapshots_begin_job(struct wf_snapshots *self, const struct wf_manifest *abou
 	if (st != WEFT_OK) {
 		return st;
 	}
+	note_late_lanes(self, record.base.step);
 	self->epoch = self->epochs.count;
 	self->manifest.parts.epoch = self->epoch;
 	self->has_job = true;
@@ -385,7 +400,7 @@ find_highest(struct wf_snapshots *self, uint64_t *out)
 		const struct wf_snapshot_seat *seat = &self->seat[i];
 		uint64_t step = atomic_load_explicit(&seat->step, memory_order_relaxed);
 		*out = step > *out ? step : *out;
-		all = all && seat->is_taken;
+		all = all && seat->is_taken && !seat->is_late;
 	}
 	(void)pthread_mutex_unlock(&self->lock);
 	return all;

@@ -54,6 +54,7 @@ struct wf_snapshot_seat {
 	const _Atomic uint64_t *border;
 	uint32_t lane; /* within the pserver */
 	bool is_taken; /* by a job; under the lock, like the rest */
+	bool is_late;  /* the job before is not over on this lane, and lane 0 has the next one */
 	/* What has become of the part of this border; 0: nothing. */
 	uint64_t reported;
 	struct wf_part_sum sum; /* unless it failed: */
