@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "sparse/table/ahead.h"
+#include "base/ahead.h"
 #include "sparse/table/budget.h"
 
 #define WF_PIECE_BYTES ((size_t)32 << 10)

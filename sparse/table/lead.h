@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "sparse/table/ahead.h"
+#include "base/ahead.h"
 #include "sparse/table/slabs.h"
 
 struct wf_lead {

@@ -3,7 +3,7 @@
 #include "sparse/table/slabs.h"
 
 #include "base/assert.h"
-#include "sparse/table/ahead.h"
+#include "base/ahead.h"
 
 #define SLABS_AT_FIRST 16u
 #define HUGE_BYTES ((size_t)2 << 20)

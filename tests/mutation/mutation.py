@@ -38,7 +38,7 @@ DATA_PATH = ("base", "exchange", "kernels", "pserver", "sparse", "trainer", "tra
 # Of base only what every exchange goes through. The tests of verbs run in the guest; the programs,
 # models and readers of the trainer are beside the path.
 BESIDE = re.compile(
-    r"^(base/(?!(crc32c|env_helper|ring|settings|spin)\.c)"
+    r"^(base/(?!(ahead|crc32c|env_helper|ring|settings|spin)\.c)"
     r"|(transport/verbs|trainer/(program|models|readers))/)"
 )
 # Folder of a source (the longest that fits) to the folders of its tests, nearest first.

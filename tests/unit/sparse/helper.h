@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "base/assert.h"
-#include "sparse/table/ahead.h"
+#include "base/ahead.h"
 #include "tests/support/failing_env.h"
 
 enum helper {

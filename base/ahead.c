@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ahead: see ahead.h. Thread: the lane's, but `run`, which is the helper's. */
-#include "sparse/table/ahead.h"
+#include "base/ahead.h"
 
 #include <stdatomic.h>
 #include <sys/mman.h>
