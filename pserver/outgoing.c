@@ -9,11 +9,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/ahead.h"
 #include "base/assert.h"
 
 #define ALIGN 64u
-#define RETRY_NS WF_NS_PER_MS       /* between two looks at the helper thread */
-#define AHEAD_NS (WF_NS_PER_S / 10) /* the rate is held over this time */
+#define READY_BYTES ((uint64_t)16 << 20) /* of the ring, in one task */
+#define READY_NS (10 * WF_NS_PER_MS)     /* between two looks whether it is over */
+#define RETRY_NS WF_NS_PER_MS            /* between two looks at the helper thread */
+#define AHEAD_NS (WF_NS_PER_S / 10)      /* the rate is held over this time */
 
 /* In front of each payload. */
 struct record {
@@ -27,6 +30,8 @@ struct wf_outgoing {
 	struct wf_task task; /* first: run is called with it */
 	struct wf_outgoing_opts opts;
 	struct wf_slab slab;
+	struct wf_ahead ahead;        /* makes the ring present before the first part: */
+	uint64_t ready_bytes;         /* requested so far */
 	enum wf_outgoing_state state; /* the lane's view */
 
 	/* The part, fixed from begin to rest. */
@@ -157,6 +162,7 @@ wf_outgoing_open(const struct wf_outgoing_opts *opts, struct wf_outgoing **out)
 		wf_free(opts->env, outgoing, sizeof(*outgoing));
 		return st;
 	}
+	wf_ahead_init(&outgoing->ahead, opts->env);
 	*out = outgoing;
 	return WEFT_OK;
 }
@@ -185,6 +191,7 @@ wf_outgoing_close(struct wf_outgoing *outgoing)
 	if (outgoing->is_open) {
 		close_part(outgoing, wf_fail(WEFT_CLOSED, "the job has ended"));
 	}
+	wf_ahead_fini(&outgoing->ahead);
 	wf_slab_release(env, &outgoing->slab, false);
 	wf_free(env, outgoing, sizeof(*outgoing));
 }
@@ -297,11 +304,28 @@ submit(struct wf_outgoing *out)
 	}
 }
 
+/* Requests the next stretch of the ring. In a step that copies all slices the lane would otherwise
+ * wait while the system finds and clears its pages. */
+static uint64_t
+make_ready(struct wf_outgoing *out, uint64_t now_ns)
+{
+	const uint64_t left = out->opts.ring_bytes - out->ready_bytes;
+	if (left == 0 || out->ahead.ended) {
+		return WF_NEVER;
+	}
+	if (wf_ahead_is_free(&out->ahead)) {
+		const uint64_t bytes = left < READY_BYTES ? left : READY_BYTES;
+		wf_ahead_begin(&out->ahead, (char *)out->slab.base + out->ready_bytes, bytes);
+		out->ready_bytes += bytes;
+	}
+	return now_ns + READY_NS;
+}
+
 uint64_t
 wf_outgoing_pump(struct wf_outgoing *outgoing, uint64_t now_ns)
 {
 	if (outgoing->state != WF_OUTGOING_OPEN && outgoing->state != WF_OUTGOING_ENDING) {
-		return WF_NEVER;
+		return make_ready(outgoing, now_ns);
 	}
 	uint64_t limit = limit_at(outgoing, now_ns);
 	atomic_store_explicit(&outgoing->limit, limit, memory_order_relaxed);

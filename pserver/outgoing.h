@@ -59,8 +59,8 @@ void wf_outgoing_end(struct wf_outgoing *outgoing);
 /* OPEN or ENDING: the snapshot is given up, and the state becomes FAILED when the helper thread has
  * removed what it wrote. */
 void wf_outgoing_give_up(struct wf_outgoing *outgoing);
-/* Lets the helper thread write what is there and what the rate allows. Returns until when it should
- * be called again: WF_NEVER if nothing is under way. */
+/* Lets the helper thread write what is there and what the rate allows, or make memory of the ring
+ * ready. Returns until when it should be called again: WF_NEVER if nothing is under way. */
 uint64_t wf_outgoing_pump(struct wf_outgoing *outgoing, uint64_t now_ns);
 /* DURABLE: what was written. */
 struct wf_part_sum wf_outgoing_sum(const struct wf_outgoing *outgoing);
