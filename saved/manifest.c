@@ -191,21 +191,32 @@ parse_shape(struct wf_line_cursor *cursor, struct wf_manifest_tensor *out)
 	return WEFT_OK;
 }
 
+/* The next line, which begins with `key` and a name; names ascend. `out` is [WF_SAVED_NAME_BYTES].
+ */
 static enum weft_status
-parse_tensor(struct wf_line_cursor *cursor, const char *before, struct wf_manifest_tensor *out)
+parse_named(struct wf_line_cursor *cursor, const char *key, const char *before, char *out)
 {
-	uint64_t states = 0;
-	enum weft_status st = wf_line_parse(cursor, "tensor");
+	enum weft_status st = wf_line_parse(cursor, key);
 
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (wf_line_parse_word(cursor, out->name, sizeof(out->name)) == NULL ||
-	    !wf_saved_name_is_file(out->name)) {
+	if (wf_line_parse_word(cursor, out, WF_SAVED_NAME_BYTES) == NULL ||
+	    !wf_saved_name_is_file(out)) {
 		return wf_line_bad(cursor, "must have a name that a file can have");
 	}
-	if (strcmp(before, out->name) >= 0) {
-		return wf_line_bad(cursor, "names must be in ascending order");
+	return strcmp(before, out) < 0 ? WEFT_OK
+				       : wf_line_bad(cursor, "names must be in ascending order");
+}
+
+static enum weft_status
+parse_tensor(struct wf_line_cursor *cursor, const char *before, struct wf_manifest_tensor *out)
+{
+	uint64_t states = 0;
+	enum weft_status st = parse_named(cursor, "tensor", before, out->name);
+
+	if (st != WEFT_OK) {
+		return st;
 	}
 	if (!wf_line_parse_u64(cursor, &out->rows) || !wf_line_parse_u64(cursor, &out->cols) ||
 	    wf_manifest_file_bytes(out->rows, out->cols) == 0) {
@@ -343,17 +354,10 @@ parse_table(struct wf_line_cursor *cursor, const char *before, struct wf_manifes
 	char wanted[WF_MANIFEST_NAME_BYTES];
 	char name[WF_MANIFEST_NAME_BYTES];
 	uint64_t dim = 0;
-	enum weft_status st = wf_line_parse(cursor, "table");
+	enum weft_status st = parse_named(cursor, "table", before, out->name);
 
 	if (st != WEFT_OK) {
 		return st;
-	}
-	if (wf_line_parse_word(cursor, out->name, sizeof(out->name)) == NULL ||
-	    !wf_saved_name_is_file(out->name)) {
-		return wf_line_bad(cursor, "must have a name that a file can have");
-	}
-	if (strcmp(before, out->name) >= 0) {
-		return wf_line_bad(cursor, "names must be in ascending order");
 	}
 	if (wf_line_parse_word(cursor, out->optimizer, sizeof(out->optimizer)) == NULL ||
 	    !wf_line_parse_u64(cursor, &dim) || dim == 0 || dim > WF_ROW_RECORD_DIM_MAX ||
@@ -410,17 +414,10 @@ parse_aside(struct wf_line_cursor *cursor, const char *before, struct wf_manifes
 {
 	char word[WF_MANIFEST_NAME_BYTES];
 	uint64_t bytes = 0;
-	enum weft_status st = wf_line_parse(cursor, "aside");
+	enum weft_status st = parse_named(cursor, "aside", before, out->name);
 
 	if (st != WEFT_OK) {
 		return st;
-	}
-	if (wf_line_parse_word(cursor, out->name, sizeof(out->name)) == NULL ||
-	    !wf_saved_name_is_file(out->name)) {
-		return wf_line_bad(cursor, "must have a name that a file can have");
-	}
-	if (strcmp(before, out->name) >= 0) {
-		return wf_line_bad(cursor, "names must be in ascending order");
 	}
 	if (wf_line_parse_word(cursor, word, sizeof(word)) == NULL ||
 	    !wf_array_type_by_name(word, &out->type) ||
