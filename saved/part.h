@@ -16,7 +16,7 @@
 
 enum wf_part_kind {
 	WF_PART_SLICE = 1,    /* values and state of a slice of a tensor */
-	WF_PART_NUMBERS = 2,  /* what belongs to a slice besides: steps, counts */
+	WF_PART_NUMBERS = 2,  /* what trainers have changed of a tensor's optimizer */
 	WF_PART_ROWS = 3,     /* rows of a table */
 	WF_PART_COUNTERS = 4, /* admission counters of a partition */
 	WF_PART_LANE = 5,     /* what describes a table, or what the lane has besides */
@@ -31,7 +31,7 @@ struct wf_part_head {
 
 struct wf_part_block {
 	uint32_t kind;  /* enum wf_part_kind */
-	uint32_t item;  /* number of the tensor or table in the job */
+	uint32_t item;  /* number of the tensor or table in the manifest */
 	uint64_t first; /* element of the tensor, or partition, or number of a block of rows */
 	uint64_t count; /* elements, rows or counters */
 	uint64_t bytes; /* of the payload, at most WF_PART_BLOCK_BYTES_MAX */
