@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* snapshots: see snapshots.h. Under the lock: places, what is noted of the border, and the state of
- * the helper thread's task, which lane 0 reads when the task is done.
+/* snapshots: see snapshots.h. The lock guards the places and what the job begins with; everything
+ * else is lane 0's, or the helper thread's while its task runs. Lane 0 goes through these states:
  *
  *     IDLE     | no snapshot is under way                | lane 0 names a border when one is due
  *     PARTS    | lanes come to the border, copy, write   | all have reported
@@ -56,7 +56,7 @@ struct wf_snapshots {
 	uint64_t epoch;
 	struct wf_manifest manifest; /* of the job; parts and positions are the snapshot's */
 	uint32_t lead;               /* steps by which a border is named ahead */
-	uint64_t due_ns, due_step;   /* of the next one */
+	uint64_t due_ns;             /* of the next one by time */
 	uint64_t begin_ns;           /* of the one under way */
 	uint64_t missing_ns; /* since when a snapshot is due, and a lane has no job; 0: none */
 	bool is_noted;       /* lane 0 has come to the border */
@@ -193,6 +193,12 @@ wf_snapshots_open(struct wf_env *env, const struct wf_snapshots_opts *opts, uint
 	}
 	st = st == WEFT_OK ? open_folder(self) : st;
 	st = st == WEFT_OK ? resume(self) : st;
+	if (st == WEFT_OK && opts->period_ns == 0 && opts->steps == 0) {
+		wf_log(env, WF_LOG_WARN,
+		       "no snapshots are taken to %s: give --snapshot_period=60s, or "
+		       "--snapshot_steps",
+		       self->dir);
+	}
 	if (st != WEFT_OK) {
 		wf_snapshots_close(self);
 		return st;
@@ -254,7 +260,6 @@ wf_snapshots_join(struct wf_snapshots *self, uint32_t lane)
 	(void)pthread_mutex_lock(&self->lock);
 	WF_ASSERT(!seat->is_taken);
 	seat->border = &self->border;
-	seat->lane = lane;
 	seat->reported = 0;
 	seat->is_taken = true;
 	seat->is_late = false;

@@ -52,7 +52,6 @@ struct wf_snapshot_seat {
 	_Alignas(64) _Atomic uint64_t step;
 	/* The border that is wanted; 0: none. Lane 0: store release; lanes: load acquire; B1. */
 	const _Atomic uint64_t *border;
-	uint32_t lane; /* within the pserver */
 	bool is_taken; /* by a job; under the lock, like the rest */
 	bool is_late;  /* the job before is not over on this lane, and lane 0 has the next one */
 	/* What has become of the part of this border; 0: nothing. */
