@@ -254,7 +254,7 @@ welcome(struct wf_lane *lane, struct wf_peer *peer, struct wf_conn *conn,
 {
 	bool returns = peer->state != WF_PEER_ABSENT;
 	bool gone = peer->state == WF_PEER_GONE;
-	bool send_job = !lane->job.is_ready;
+	bool send_job = !lane->job.is_here;
 	struct wf_welcome yes = {
 		.version = WF_WIRE_VERSION,
 		.flags = send_job ? WF_WELCOME_SEND_JOB : 0,
@@ -374,7 +374,7 @@ consider(struct wf_lane *lane, struct wf_conn *conn, const struct wf_hello *hell
 		return;
 	}
 	bool loader = lane->peers.all[hello->trainer_id].loading.is_due;
-	if (!lane->job.is_ready && wf_peers_is_loading(&lane->peers) && !loader) {
+	if (!lane->job.is_here && wf_peers_is_loading(&lane->peers) && !loader) {
 		hold(lane, conn, hello);
 		return;
 	}
@@ -519,18 +519,17 @@ wf_admit_down(struct wf_lane *lane, const struct wf_event *event)
 void
 wf_admit_job_is_here(struct wf_lane *lane, struct wf_peer *peer, enum weft_status st)
 {
-	WF_ASSERT(peer->loading.is_due && !lane->job.is_ready);
+	WF_ASSERT(peer->loading.is_due && !lane->job.is_here);
 	peer->loading.is_due = false;
 	if (st != WEFT_OK) {
 		wf_lane_fail(lane, st, 0, "%.200s", weft_last_error());
 		return; /* by ABORT */
 	}
-	lane->job.is_ready = true;
-	if (lane->order.sum.step == 0) { /* else the lane has begun with a state that it had */
-		lane->order.sum.step = 1;
+	lane->job.is_here = true;
+	wf_start_look(lane);
+	if (lane->state == WF_LANE_RUNNING) {
+		reconsider_held(lane);
 	}
-	wf_path_begins(lane, peer);
-	reconsider_held(lane);
 }
 
 void

@@ -143,11 +143,14 @@ wf_control_flush(struct wf_lane *lane, struct wf_peer *peer)
 	if (lane->state == WF_LANE_FAILED) {
 		return peer->abort_due && !flush_abort(lane, peer);
 	}
-	if (!lane->job.is_ready) {
+	if (!lane->job.is_here) {
 		return false;
 	}
 	if (wf_beat_speaks(&peer->beat) && !wf_peer_beat_flush(lane, peer)) {
 		return true;
+	}
+	if (!lane->job.is_ready) {
+		return false;
 	}
 	if (wf_path_is_due(peer) && !wf_path_flush(lane, peer)) {
 		return true;

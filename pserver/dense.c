@@ -186,19 +186,6 @@ longest_lane(const struct wf_placement *placement)
 	return most;
 }
 
-/* A lane that has a state for the job begins with it, and otherwise with trainer 0's values. */
-static enum weft_status
-load_state(struct wf_lane *lane)
-{
-	const struct wf_lane_source *source = lane->opts.source;
-	struct wf_msg_init init = {0};
-	enum weft_status st = source == NULL ? WEFT_CLOSED : source->load(source, lane, &init);
-	if (st == WEFT_CLOSED) {
-		return WEFT_OK;
-	}
-	return st == WEFT_OK ? wf_round_begin_loaded(lane, &init) : st;
-}
-
 /* The whole description is here: check it against the hello, then take the memory it needs. */
 static enum weft_status
 accept_job(struct wf_lane *lane)
@@ -251,8 +238,7 @@ accept_job(struct wf_lane *lane)
 	}
 	wf_async_count(lane);
 	dense->pieces.count = dense->store.piece_count;
-	st = alloc_memory(lane);
-	return st == WEFT_OK ? load_state(lane) : st;
+	return alloc_memory(lane);
 }
 
 static void
@@ -291,6 +277,16 @@ describe_job(struct wf_lane *lane)
 	       wf_optimizer_name(store->optimizer.method.kind), store->kernels->name);
 }
 
+static enum weft_status
+begin(struct wf_lane *lane, const struct wf_msg_init *init)
+{
+	enum weft_status st = init != NULL ? wf_round_begin_loaded(lane, init) : WEFT_OK;
+	if (st == WEFT_OK) {
+		describe_job(lane);
+	}
+	return st;
+}
+
 /* Room for the description, while it comes. */
 static enum weft_status
 alloc_description(struct wf_lane *lane)
@@ -325,9 +321,6 @@ on_job(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_job *msg)
 			return WEFT_OK;
 		}
 		st = accept_job(lane);
-	}
-	if (st == WEFT_OK) {
-		describe_job(lane);
 	}
 	wf_admit_job_is_here(lane, peer, st);
 	return WEFT_OK;
@@ -458,6 +451,7 @@ const struct wf_lane_service wf_dense_service = {
 	.flush = wf_answer_flush,
 	.tick = wf_features_tick,
 	.load = wf_snapshot_load_dense,
+	.begin = begin,
 	.gather = gather,
 	.words = words,
 	.lines = lines,

@@ -330,6 +330,9 @@ tick(void *end, uint64_t now)
 	if (lane->state == WF_LANE_RUNNING) {
 		check_running(lane, now);
 	}
+	if (lane->state == WF_LANE_RUNNING) {
+		wf_start_look(lane);
+	}
 	if (lane->state == WF_LANE_RUNNING && lane->service->tick != NULL) {
 		lane->service->tick(lane, now);
 	}

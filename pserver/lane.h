@@ -18,7 +18,7 @@ struct wf_lane_service;   /* service.h */
 struct wf_session_values; /* base/settings.h */
 struct wf_msg_init;       /* wire/messages.h */
 
-/* A state that lanes have before a job comes. Embedded in what the loader needs. */
+/* A state that lanes may have before a job comes. Embedded in what the loader needs. */
 struct wf_lane_source {
 	/* Called for each job, when its description was accepted and all of its memory is
 	 * allocated. Fills what wf_store_param and wf_store_state give for every slice of the lane
@@ -26,8 +26,9 @@ struct wf_lane_source {
 	 * trainers had changed (wf_change_load) and their positions (wf_position_set), and writes
 	 * the step after which all of this holds, 1 or above, and the samples of the steps up to
 	 * it. The lane then begins there: nobody sends initial values. WEFT_CLOSED: there is no
-	 * state, nothing was written, and the job begins as any other. Other failures end the job.
-	 */
+	 * state, nothing was written, and the job begins as any other. WEFT_AGAIN: it is not known
+	 * yet whether there is one, nothing was written, and the lane asks again. Other failures
+	 * end the job. */
 	enum weft_status (*load)(const struct wf_lane_source *source, struct wf_lane *lane,
 				 struct wf_msg_init *out);
 };
@@ -51,7 +52,7 @@ struct wf_lane_opts {
 	uint64_t slot_bytes_max;
 	uint64_t max_shard_bytes;
 	uint64_t inbox_bytes; /* dense: of parked gradients; 0: a shard for each trainer */
-	const struct wf_lane_source *source; /* dense: lent until destroy; NULL: none */
+	const struct wf_lane_source *source; /* lent until destroy; NULL: none */
 	struct wf_snapshots *snapshots;      /* of the pserver; NULL: none are taken */
 	uint64_t reconnect_timeout_ns;
 	uint64_t

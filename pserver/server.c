@@ -122,6 +122,16 @@ check_opts(const struct wf_server_opts *opts)
 	return WEFT_OK;
 }
 
+/* Where a lane looks for a state to begin with. */
+static const struct wf_lane_source *
+source_of(const struct wf_server *server, bool sparse)
+{
+	if (server->snapshots != NULL) {
+		return &wf_snapshot_lane_source;
+	}
+	return sparse ? NULL : server->opts.source; /* of tensors */
+}
+
 static enum weft_status
 open_lane(struct wf_server *server, uint32_t idx)
 {
@@ -146,7 +156,7 @@ open_lane(struct wf_server *server, uint32_t idx)
 		.max_shard_bytes = opts->max_shard_bytes,
 		.inbox_bytes = opts->inbox_bytes,
 		.snapshots = server->snapshots,
-		.source = server->snapshots != NULL ? &wf_snapshot_lane_source : opts->source,
+		.source = source_of(server, sparse),
 		.reconnect_timeout_ns = opts->session.reconnect_timeout_ns,
 		.stall_timeout_ns = opts->session.stall_timeout_ns,
 		.connect_timeout_ns = opts->session.connect_timeout_ns,

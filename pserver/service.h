@@ -6,6 +6,7 @@
  * lane.c    the turn: events, deadlines
  * end.c     how a path and the job end, and for which cause
  * admit.c   who may come in, coming back
+ * start.c   with what a job begins, and when
  * peers.c   the trainers of the job: their memory, and who they are
  * absent.c  who has not come in, and why, and who is silent: told to the others
  * step.c    steps counted and measured
@@ -98,8 +99,12 @@ struct wf_lane_service {
 	bool (*work)(struct wf_lane *lane);
 
 	/* Of a pserver that takes snapshots: what the lane has of this one goes into its memory,
-	 * which is allocated. The caller sets the step. */
+	 * which is allocated. begin follows. */
 	enum weft_status (*load)(struct wf_lane *lane, const struct wf_snapshot *from);
+	/* The job begins: after the step of `init`, whose state is in the lane's memory, or, with
+	 * NULL, with what trainer 0 sends. Sets what follows from that, and logs what the lane has.
+	 * A failure ends the job. */
+	enum weft_status (*begin)(struct wf_lane *lane, const struct wf_msg_init *init);
 	/* The clock was looked at while the job runs; NULL: nothing depends on it. */
 	void (*tick)(struct wf_lane *lane, uint64_t now_ns);
 
@@ -273,8 +278,9 @@ struct wf_newcomers {
 /* The job as the service has it from its description. */
 struct wf_described {
 	uint64_t received_bytes; /* of the description, of first.job_bytes */
-	bool is_ready;           /* all of it is here, and the memory is allocated */
-	/* Set by the service when the job is ready. */
+	bool is_here;            /* all of it, and the memory is allocated */
+	bool is_ready;           /* and it is known with what the job begins: paths may begin */
+	/* Set by the service when the job is here. */
 	bool has_steps; /* trainers send steps to this lane */
 	/* No step of the job ends without every trainer, and no reduce. */
 	bool needs_all;
@@ -409,6 +415,10 @@ wf_admit_peer_of(const struct wf_lane *lane, const struct wf_conn *conn)
 	WF_ASSERT(peer == NULL || peer->lane == lane);
 	return peer;
 }
+
+/* start.c */
+/* The description is here, or the clock was read: begins the job if it is known with what. */
+void wf_start_look(struct wf_lane *lane);
 
 /* absent.c and admit.c: of one trainer, refused by one lane and gone from the others, so much
  * earlier ends the former, and the refusal is why the job ends. */

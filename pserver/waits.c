@@ -150,7 +150,9 @@ start_waits_for(const struct wf_lane *lane, char *out, size_t bytes)
 		}
 		return;
 	}
-	const char *owed = lane->job.is_ready ? lane->job.owed : "its description";
+	const char *owed = !lane->job.is_here    ? "its description"
+			   : !lane->job.is_ready ? "the state with which it begins"
+						 : lane->job.owed;
 	(void)snprintf(out, bytes, "the job waits for %s", owed);
 }
 

@@ -259,6 +259,7 @@ const struct wf_lane_service wf_sparse_service = {
 	.work = work,
 	.tick = wf_sparse_snapshot_tick,
 	.load = wf_sparse_load,
+	.begin = wf_sparse_begin,
 	.gather = wf_sparse_gather,
 	.words = wf_sparse_words,
 	.lines = wf_sparse_lines,

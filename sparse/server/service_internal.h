@@ -290,6 +290,9 @@ enum weft_status wf_sparse_fail_table(const struct wf_sparse *sparse, uint32_t i
 enum weft_status wf_sparse_on_table(struct wf_lane *lane, struct wf_peer *peer,
 				    const struct wf_head *head,
 				    const struct wf_sparse_table *msg) WEFT_MUST_CHECK;
+/* The service's `begin`. */
+enum weft_status wf_sparse_begin(struct wf_lane *lane,
+				 const struct wf_msg_init *init) WEFT_MUST_CHECK;
 /* Frees what a job has allocated, all of it or half. */
 void wf_sparse_release(struct wf_lane *lane);
 

@@ -254,26 +254,6 @@ alloc_memory(struct wf_lane *lane)
 	return st;
 }
 
-/* What depends on snapshots, of a pserver that takes them: a job may begin with one. */
-static enum weft_status
-begin_snapshots(struct wf_lane *lane)
-{
-	struct wf_sparse *sparse = lane->own;
-	const struct wf_lane_source *source = lane->opts.source;
-	struct wf_msg_init init = {0};
-	enum weft_status st = wf_sparse_snapshot_open(lane);
-	if (st != WEFT_OK || source == NULL) {
-		return st;
-	}
-	st = source->load(source, lane, &init);
-	if (st == WEFT_OK) {
-		wf_order_begin(&lane->order, init.step, init.samples);
-		sparse->version = init.step;
-		sparse->save.version = WF_STEP_NONE; /* rows that no scan has listed */
-	}
-	return st == WEFT_CLOSED ? WEFT_OK : st;
-}
-
 /* All descriptions are here: checks them against the HELLO, then allocates the memory they need. */
 static enum weft_status
 accept_tables(struct wf_lane *lane)
@@ -308,7 +288,7 @@ accept_tables(struct wf_lane *lane)
 	sparse->async.terms = wf_order_add_terms(&lane->order, sparse->tables.discard_ratio,
 						 sparse->tables.mode == WEFT_SPARSE_BOUNDED,
 						 sparse->tables.staleness);
-	return st == WEFT_OK && lane->opts.snapshots != NULL ? begin_snapshots(lane) : st;
+	return st == WEFT_OK && lane->opts.snapshots != NULL ? wf_sparse_snapshot_open(lane) : st;
 }
 
 static void
@@ -326,6 +306,19 @@ describe_job(const struct wf_lane *lane)
 		       wf_row_optimizer_name(served->row.kind), lane->peers.count,
 		       served->rows_max);
 	}
+}
+
+enum weft_status
+wf_sparse_begin(struct wf_lane *lane, const struct wf_msg_init *init)
+{
+	struct wf_sparse *sparse = lane->own;
+	if (init != NULL) {
+		wf_order_begin(&lane->order, init->step, init->samples);
+		sparse->version = init->step;
+		sparse->save.version = WF_STEP_NONE; /* rows that no scan has listed */
+	}
+	describe_job(lane);
+	return WEFT_OK;
 }
 
 static enum weft_status
@@ -384,11 +377,7 @@ wf_sparse_on_table(struct wf_lane *lane, struct wf_peer *peer, const struct wf_h
 	if (sparse->desc_received < sparse->desc_count) {
 		return WEFT_OK;
 	}
-	st = accept_tables(lane);
-	if (st == WEFT_OK) {
-		describe_job(lane);
-	}
-	wf_admit_job_is_here(lane, peer, st);
+	wf_admit_job_is_here(lane, peer, accept_tables(lane));
 	return WEFT_OK;
 }
 

@@ -20,6 +20,7 @@
 struct kept {
 	struct wf_lane_source source; /* first: cast back */
 	enum weft_status fails;
+	const bool *is_known; /* false: it is not known yet what the job begins with; NULL: it is */
 	uint64_t step, samples;
 	const char *position[2]; /* of each trainer, with its pass; NULL: none */
 	double rate;             /* that trainers had changed that of w to; 0: they had not */
@@ -49,6 +50,9 @@ load(const struct wf_lane_source *source, struct wf_lane *lane, struct wf_msg_in
 {
 	const struct kept *kept = (const struct kept *)source;
 	const struct wf_store *store = &stage_dense(lane)->store;
+	if (kept->is_known != NULL && !*kept->is_known) {
+		return WEFT_AGAIN;
+	}
 	if (kept->fails != WEFT_OK) {
 		return wf_fail(kept->fails, "the part of lane 0 is damaged");
 	}
@@ -207,6 +211,63 @@ a_lane_without_a_state_begins_with_the_values_of_trainer_0(void **state)
 	(void)state;
 	stage_play(&(struct stage_opts){.trainers = 2, .source = &kept.source}, begin_as_ever,
 		   NULL);
+}
+
+/* The trainers are connected before the state is known, and nothing begins. */
+static void
+begin_later(struct stage *stage)
+{
+	bool *const *is_known = stage->arg;
+	struct puppet *zero = puppet_add(stage, 0, 0);
+	struct puppet *one = puppet_add(stage, 1, 0);
+	expect_kept(stage);
+	puppet_connect(zero);
+	stage_settle(stage);
+	puppet_send_job(zero);
+	puppet_connect(one);
+	stage_settle(stage);
+	wf_transport_disconnect(one->peer.conn, WF_DISCONNECT_NOW);
+	stage_settle(stage);
+	puppet_connect(one);
+	stage_settle(stage);
+	CHECK(stage, (one->peer.welcome.flags & WF_WELCOME_SEND_JOB) == 0);
+	CHECK(stage, !zero->peer.granted && !zero->peer.resumed && zero->inits == 0);
+	CHECK(stage, !one->peer.granted && !one->peer.resumed && one->inits == 0);
+	stage_check_waits(stage, WF_LANE_AWAITS_START,
+			  "the job waits for the state with which it begins");
+	**is_known = true;
+	stage_run(stage, WF_NS_PER_S);
+	CHECK(stage, !zero->peer.down && !one->peer.down);
+	for (uint32_t t = 0; t < 2; t++) {
+		puppet_grant(&stage->puppet[t], 0);
+		puppet_have(&stage->puppet[t]);
+	}
+	stage_settle(stage);
+	CHECK(stage, began_well(zero, 1) && began_well(one, 1));
+	pull_all(zero);
+	pull_all(one);
+	CHECK(stage, puppet_values_are_right(zero) && puppet_values_are_right(one));
+	puppet_continue(zero, STEP + 1);
+	puppet_continue(one, STEP + 1);
+	stage_settle(stage);
+	stage_expect_step(stage, STEP + 1);
+	CHECK(stage, puppet_values_are_right(zero) && puppet_values_are_right(one));
+}
+
+static void
+trainers_are_connected_while_the_state_is_not_known(void **state)
+{
+	bool is_known = false;
+	bool *const known = &is_known;
+	const struct kept kept = {.source.load = load,
+				  .is_known = &is_known,
+				  .step = STEP,
+				  .samples = SAMPLES,
+				  .position = {"\3\0\0\0abc", NULL}};
+	const struct stage_opts opts = {
+		.trainers = 2, .optimizer = WF_MOMENTUM, .source = &kept.source};
+	(void)state;
+	stage_play(&opts, begin_later, &known);
 }
 
 static void
@@ -379,6 +440,7 @@ main(void)
 		cmocka_unit_test(a_lane_that_has_a_state_begins_with_it_and_nobody_sends_values),
 		cmocka_unit_test(numbers_that_trainers_had_changed_stay_in_force),
 		cmocka_unit_test(a_lane_without_a_state_begins_with_the_values_of_trainer_0),
+		cmocka_unit_test(trainers_are_connected_while_the_state_is_not_known),
 		cmocka_unit_test(a_state_that_cannot_be_ends_the_job_by_name),
 		cmocka_unit_test(the_positions_of_the_two_newest_steps_are_kept),
 		cmocka_unit_test(positions_are_of_each_trainers_own_steps_in_the_asynchronous_mode),
