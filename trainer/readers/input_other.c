@@ -51,6 +51,7 @@ other_open(struct wf_input *input)
 {
 	const struct packer *packer = find_packer(input->chunk, wf_input_have(input));
 
+	WF_ASSERT(packer != NULL); /* it was recognised */
 	return wf_fail(WEFT_DATA,
 		       "%s: is packed with %s, which is not read; gzip and zstd are: pack it anew, "
 		       "with %s FILE | zstd > NEW.zst",
