@@ -37,10 +37,11 @@
 
 enum wf_service {
 	WF_SERVICE_TRANSPORT = 0, /* frames of a transport itself; never delivered as MSG */
-	WF_SERVICE_CONTROL =
-		1,            /* for every lane: GRANT, CREDIT, RESUME, HAVE, GOODBYE, ABORT, ... */
-	WF_SERVICE_DENSE = 2, /* JOB, STEP, PULL, ... */
-	WF_SERVICE_SPARSE = 3, /* TABLE, PUSH, PULL, ... */
+	/* For every lane: GRANT, CREDIT, RESUME, HAVE, GOODBYE, ABORT, ... */
+	WF_SERVICE_CONTROL = 1,
+	WF_SERVICE_DENSE = 2,    /* JOB, STEP, PULL, ... */
+	WF_SERVICE_SPARSE = 3,   /* TABLE, PUSH, PULL, ... */
+	WF_SERVICE_REGISTRY = 4, /* between pservers: JOIN, LOAD, SNAPSHOT, PART, ... */
 };
 
 enum wf_head_flag {

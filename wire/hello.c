@@ -158,8 +158,29 @@ check_counts(const struct wf_hello *hello)
 	if (hello->trainer_id >= hello->trainer_count) {
 		return wf_fail(WEFT_PROTOCOL,
 			       HELLO ": trainer_id is %" PRIu32
-				     ", must be below num_gradient_servers, which is %" PRIu32,
-			       hello->trainer_id, hello->trainer_count);
+				     ", must be below %s, which is %" PRIu32,
+			       hello->trainer_id,
+			       hello->service == WF_SERVICE_REGISTRY ? "trainer_count"
+								     : "num_gradient_servers",
+			       hello->trainer_count);
+	}
+	return WEFT_OK;
+}
+
+/* Checks what differs in the HELLO of a pserver: it means the registrar, which is lane 0 of pserver
+ * 0, and counts pservers where a trainer counts trainers. */
+static enum weft_status
+check_registry(const struct wf_hello *hello)
+{
+	if (hello->pserver_idx != 0) {
+		return wf_refuse(HELLO, "pserver_idx", hello->pserver_idx, "0 for the registry");
+	}
+	if (hello->lane_idx != 0) {
+		return wf_refuse(HELLO, "lane_idx", hello->lane_idx, "0 for the registry");
+	}
+	if (hello->trainer_count != hello->pserver_count) {
+		return wf_refuse(HELLO, "trainer_count", hello->trainer_count,
+				 "pserver_count for the registry");
 	}
 	return WEFT_OK;
 }
@@ -167,10 +188,14 @@ check_counts(const struct wf_hello *hello)
 static enum weft_status
 check_hello(const struct wf_hello *hello)
 {
-	if (hello->service != WF_SERVICE_DENSE && hello->service != WF_SERVICE_SPARSE) {
-		return wf_refuse(HELLO, "service", hello->service, "2 (dense) or 3 (sparse)");
+	if (hello->service < WF_SERVICE_DENSE || hello->service > WF_SERVICE_REGISTRY) {
+		return wf_refuse(HELLO, "service", hello->service,
+				 "2 (dense), 3 (sparse) or 4 (registry)");
 	}
 	enum weft_status st = check_counts(hello);
+	if (st == WEFT_OK && hello->service == WF_SERVICE_REGISTRY) {
+		st = check_registry(hello);
+	}
 	if (st != WEFT_OK) {
 		return st;
 	}

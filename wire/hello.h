@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hello: the first message of a trainer on a connection (HELLO), and the lane's verdict on it
- * (WELCOME). Transports carry both as opaque bytes; wf_hello_decode and wf_hello_match are the
- * rules of admission that do not depend on other connections. Layouts: wire/protocol.md. */
+/* hello: the first message of a trainer on a connection (HELLO), or of a pserver on its connection
+ * to the registrar, and the lane's verdict on it (WELCOME). Transports carry both as opaque bytes;
+ * wf_hello_decode and wf_hello_match are the rules of admission that do not depend on other
+ * connections. Layouts: wire/protocol.md. */
 #pragma once
 
 #include <stdbool.h>
@@ -28,14 +29,16 @@ struct wf_auth {
 struct wf_hello {
 	uint16_t version_min; /* wire versions the sender speaks */
 	uint16_t version_max;
-	uint8_t service;      /* WF_SERVICE_DENSE or WF_SERVICE_SPARSE */
-	uint32_t pserver_idx; /* the pserver that the sender means to reach */
-	uint32_t lane_idx;    /* within that pserver, among the lanes of the service */
+	/* WF_SERVICE_DENSE, WF_SERVICE_SPARSE, or WF_SERVICE_REGISTRY: the sender is a pserver. */
+	uint8_t service;
+	uint32_t pserver_idx; /* the pserver that the sender means to reach; registry: 0 */
+	/* Within that pserver, among the lanes of the service; registry: 0. */
+	uint32_t lane_idx;
 	uint32_t pserver_count;
-	uint32_t lane_count; /* of each pserver, of the service */
-	uint32_t trainer_id;
-	uint32_t trainer_count; /* num_gradient_servers */
-	uint64_t incarnation;   /* of the trainer process; never 0 */
+	uint32_t lane_count;    /* of each pserver, of the service */
+	uint32_t trainer_id;    /* registry: which pserver the sender is */
+	uint32_t trainer_count; /* num_gradient_servers; registry: pserver_count */
+	uint64_t incarnation;   /* of the sender's process; never 0 */
 	uint32_t path;          /* generation of this connection within the incarnation, from 1 */
 	uint64_t epoch;         /* membership epoch; 0 at the start */
 	uint64_t job_digest;    /* digest of the job's options */
@@ -87,7 +90,8 @@ size_t wf_hello_encode(const struct wf_hello *hello, uint8_t *out);
 size_t wf_welcome_encode(const struct wf_welcome *welcome, uint8_t *out);
 /* WEFT_PROTOCOL names the field. Strings are checked to be printable, auth to be zero, version_min
  * <= version_max, trainer_id < trainer_count <= 65,536, indices below their counts, limits and
- * incarnation and path not to be 0. WEFT_MISMATCH: no wire version in common, names both ranges. */
+ * incarnation and path not to be 0; for the registry, indices to be those of the registrar.
+ * WEFT_MISMATCH: no wire version in common, names both ranges. */
 enum weft_status wf_hello_decode(const uint8_t *in, size_t bytes,
 				 struct wf_hello *out) WEFT_MUST_CHECK;
 enum weft_status wf_welcome_decode(const uint8_t *in, size_t bytes,

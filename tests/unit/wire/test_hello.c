@@ -191,7 +191,7 @@ each_wrong_field_of_a_hello_is_named(void **state)
 		{0, 2, 0, "version_min is 0"},
 		{2, 2, 0, "version_min is 2, above version_max 0"},
 		{4, 1, 1, "service is 1"},
-		{4, 1, 4, "service is 4"},
+		{4, 1, 5, "service is 5, must be 2 (dense), 3 (sparse) or 4 (registry)"},
 		{5, 4, 3, "pserver_idx is 3"},
 		{9, 4, 4, "lane_idx is 4"},
 		{13, 4, 0, "pserver_count is 0"},
@@ -223,6 +223,54 @@ each_wrong_field_of_a_hello_is_named(void **state)
 	for (size_t i = 0; i < sizeof(patch) / sizeof(patch[0]); i++) {
 		uint8_t bytes[WF_HELLO_MAX];
 		struct wf_hello in = sample();
+		struct wf_hello out;
+		size_t count = wf_hello_encode(&in, bytes);
+		patch_apply(&patch[i], bytes);
+		assert_refused(wf_hello_decode(bytes, count, &out), WEFT_PROTOCOL, patch[i].text);
+	}
+}
+
+/* A pserver says hello to the registrar. */
+static struct wf_hello
+sample_registry(void)
+{
+	struct wf_hello hello = sample();
+	hello.service = WF_SERVICE_REGISTRY;
+	hello.pserver_idx = 0;
+	hello.lane_idx = 0;
+	hello.trainer_id = 2;
+	hello.trainer_count = hello.pserver_count;
+	return hello;
+}
+
+static void
+a_hello_of_a_pserver_comes_back(void **state)
+{
+	uint8_t bytes[WF_HELLO_MAX];
+	struct wf_hello in = sample_registry();
+	struct wf_hello out;
+
+	assert_int_equal(wf_hello_decode(bytes, wf_hello_encode(&in, bytes), &out), WEFT_OK);
+	assert_same_hello(&in, &out);
+	assert_true(out.service == WF_SERVICE_REGISTRY && out.pserver_idx == 0);
+	assert_true(out.trainer_id == 2 && out.trainer_count == 3 && out.pserver_count == 3);
+}
+
+static void
+each_wrong_field_of_a_hello_of_a_pserver_is_named(void **state)
+{
+	const struct patch patch[] = {
+		{5, 4, 1, "pserver_idx is 1, must be 0 for the registry"},
+		{9, 4, 1, "lane_idx is 1, must be 0 for the registry"},
+		{9, 4, 4, "lane_idx is 4, must be below lane_count"},
+		{21, 4, 3, "trainer_id is 3, must be below trainer_count, which is 3"},
+		{25, 4, 6, "trainer_count is 6, must be pserver_count for the registry"},
+		{13, 4, 2, "trainer_count is 3, must be pserver_count for the registry"},
+		{29, 8, 0, "incarnation is 0"},
+	};
+	for (size_t i = 0; i < sizeof(patch) / sizeof(patch[0]); i++) {
+		uint8_t bytes[WF_HELLO_MAX];
+		struct wf_hello in = sample_registry();
 		struct wf_hello out;
 		size_t count = wf_hello_encode(&in, bytes);
 		patch_apply(&patch[i], bytes);
@@ -510,6 +558,8 @@ main(void)
 		cmocka_unit_test(extreme_values_come_back),
 		cmocka_unit_test(no_other_length_is_taken),
 		cmocka_unit_test(each_wrong_field_of_a_hello_is_named),
+		cmocka_unit_test(a_hello_of_a_pserver_comes_back),
+		cmocka_unit_test(each_wrong_field_of_a_hello_of_a_pserver_is_named),
 		cmocka_unit_test(a_peer_without_a_common_version_is_told_both_ranges),
 		cmocka_unit_test(each_wrong_field_of_a_welcome_is_named),
 		cmocka_unit_test(members_of_one_job_match),
