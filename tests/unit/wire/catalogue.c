@@ -19,6 +19,7 @@
 	}
 #define CODERS(message, member) CODERS_OF(wf_msg_##message, message, member)
 #define SPARSE_CODERS(message, member) CODERS_OF(wf_sparse_##message, sparse_##message, member)
+#define REGISTRY_CODERS(message) CODERS_OF(wf_registry_##message, registry_##message, message)
 
 CODERS(job, job)
 CODERS(resume, steps)
@@ -50,6 +51,14 @@ SPARSE_CODERS(nack, sparse_nack)
 SPARSE_CODERS(fetch, fetch)
 SPARSE_CODERS(restore, restore)
 SPARSE_CODERS(restored, restored)
+REGISTRY_CODERS(join)
+REGISTRY_CODERS(load)
+REGISTRY_CODERS(loaded)
+REGISTRY_CODERS(bad)
+REGISTRY_CODERS(run)
+REGISTRY_CODERS(snapshot)
+REGISTRY_CODERS(part)
+REGISTRY_CODERS(failed)
 
 static void
 sample_job(union any_message *out)
@@ -401,6 +410,96 @@ sample_sparse_restored(union any_message *out)
 	out->restored = (struct wf_sparse_restored){.request_id = 0x32, .rows = 0x0102};
 }
 
+static void
+sample_registry_join(union any_message *out)
+{
+	out->join = (struct wf_registry_join){
+		.serves = 0x0102030405060708,
+		.loaded_epoch = 0x1112131415161718,
+		.loaded = {.epoch = 0x1112131415161717, .step = 0x2122232425262728},
+		.dense_lanes = 0x0100,
+		.sparse_lanes = 3,
+	};
+}
+
+static void
+sample_registry_load(union any_message *out)
+{
+	out->load = (struct wf_registry_load){
+		.epoch = 0x0102030405060708,
+		.base = {.epoch = 0x0102030405060707, .step = 0x1112131415161718},
+		.crc = 0xa1a2a3a4,
+	};
+}
+
+static void
+sample_registry_loaded(union any_message *out)
+{
+	out->loaded = (struct wf_registry_loaded){
+		.epoch = 3,
+		.base = {.epoch = 2, .step = 0x1112131415161718},
+	};
+}
+
+static void
+sample_registry_bad(union any_message *out)
+{
+	out->bad.epoch = 3;
+	out->bad.base = (struct wf_registry_id){.epoch = 1, .step = 500};
+	snprintf(out->bad.reason, sizeof(out->bad.reason), "dense-1: block 7 is damaged");
+}
+
+static void
+sample_registry_run(union any_message *out)
+{
+	out->run = (struct wf_registry_run){
+		.epoch = 3,
+		.base = {.epoch = 2, .step = 500},
+		.samples = 0x0102030405060708,
+	};
+}
+
+static void
+sample_registry_snapshot(union any_message *out)
+{
+	out->snapshot = (struct wf_registry_snapshot){.epoch = 3, .border = 0x0102030405060708};
+}
+
+static void
+sample_registry_part(union any_message *out)
+{
+	out->part.epoch = 3;
+	out->part.border = 0x0102030405060708;
+	out->part.service = WF_SERVICE_SPARSE;
+	out->part.lane = 0xfffe;
+	out->part.bytes = 0x1112131415161718;
+	out->part.crc = 0xa1a2a3a4;
+	out->part.table_count = 0x0203;
+	out->part.first = 0x0201;
+	out->part.count = 2;
+	out->part.rows[0] = 0x010203040506;
+	out->part.rows[1] = 0;
+}
+
+static void
+sample_registry_part_dense(union any_message *out)
+{
+	out->part.epoch = 1;
+	out->part.border = 20;
+	out->part.service = WF_SERVICE_DENSE;
+	out->part.lane = 1;
+	out->part.bytes = 4096;
+	out->part.crc = 7;
+}
+
+static void
+sample_registry_failed(union any_message *out)
+{
+	out->failed.epoch = 3;
+	out->failed.border = 0x0102030405060708;
+	snprintf(out->failed.reason, sizeof(out->failed.reason), "lane 1 has passed step 9");
+}
+
 #define ENTRY(in_service, in_type, message, in_sample)                                             \
 	{                                                                                          \
 		.name = #message, .service = in_service, .type = in_type, .sample = in_sample,     \
@@ -409,6 +508,7 @@ sample_sparse_restored(union any_message *out)
 #define DENSE(type, message) ENTRY(WF_SERVICE_DENSE, type, message, sample_##message)
 #define CONTROL(type, message) ENTRY(WF_SERVICE_CONTROL, type, message, sample_##message)
 #define SPARSE(type, message) ENTRY(WF_SERVICE_SPARSE, type, message, sample_##message)
+#define REGISTRY(type, message) ENTRY(WF_SERVICE_REGISTRY, type, message, sample_##message)
 
 const struct catalogue_entry catalogue[] = {
 	DENSE(WF_MSG_JOB, job),
@@ -457,6 +557,22 @@ const struct catalogue_entry catalogue[] = {
 	SPARSE(WF_SPARSE_FETCH, sparse_fetch),
 	SPARSE(WF_SPARSE_RESTORE, sparse_restore),
 	SPARSE(WF_SPARSE_RESTORED, sparse_restored),
+	REGISTRY(WF_REGISTRY_JOIN, registry_join),
+	REGISTRY(WF_REGISTRY_LOAD, registry_load),
+	REGISTRY(WF_REGISTRY_LOADED, registry_loaded),
+	REGISTRY(WF_REGISTRY_BAD, registry_bad),
+	REGISTRY(WF_REGISTRY_RUN, registry_run),
+	REGISTRY(WF_REGISTRY_SNAPSHOT, registry_snapshot),
+	REGISTRY(WF_REGISTRY_PART, registry_part),
+	{
+		.name = "registry_part_dense",
+		.service = WF_SERVICE_REGISTRY,
+		.type = WF_REGISTRY_PART,
+		.sample = sample_registry_part_dense,
+		.encode = encode_registry_part,
+		.decode = decode_registry_part,
+	},
+	REGISTRY(WF_REGISTRY_FAILED, registry_failed),
 };
 
 const size_t catalogue_count = WF_ARRAY_COUNT(catalogue);

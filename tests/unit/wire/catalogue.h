@@ -4,6 +4,7 @@
 #pragma once
 
 #include "wire/messages.h"
+#include "wire/registry_messages.h"
 #include "wire/sparse_messages.h"
 
 /* Room for any message's struct. */
@@ -34,6 +35,14 @@ union any_message {
 	struct wf_sparse_fetch fetch;
 	struct wf_sparse_restore restore;
 	struct wf_sparse_restored restored;
+	struct wf_registry_join join;
+	struct wf_registry_load load;
+	struct wf_registry_loaded loaded;
+	struct wf_registry_bad bad;
+	struct wf_registry_run run;
+	struct wf_registry_snapshot snapshot;
+	struct wf_registry_part part;
+	struct wf_registry_failed failed;
 };
 
 struct catalogue_entry {
