@@ -379,6 +379,21 @@ wf_snapshot_manifest(const struct wf_snapshot *snapshot)
 }
 
 enum weft_status
+wf_snapshot_crc(const struct wf_snapshot *snapshot, uint32_t *out)
+{
+	const size_t bytes = wf_manifest_encode(&snapshot->manifest, NULL, 0);
+	char *text = wf_zalloc(snapshot->env, bytes + 1);
+
+	if (text == NULL) {
+		return wf_fail(WEFT_NOMEM, "%s: %zu bytes of its manifest", snapshot->path, bytes);
+	}
+	(void)wf_manifest_encode(&snapshot->manifest, text, bytes + 1);
+	*out = wf_crc32c(0, text, bytes);
+	wf_free(snapshot->env, text, bytes + 1);
+	return WEFT_OK;
+}
+
+enum weft_status
 wf_snapshot_part_path(const struct wf_snapshot *snapshot, uint32_t idx, char *out)
 {
 	WF_ASSERT(idx < snapshot->manifest.parts.part_count);

@@ -79,6 +79,8 @@ enum weft_status wf_snapshot_open(struct wf_env *env, const struct wf_saved_call
 				  struct wf_snapshot **out) WEFT_MUST_CHECK;
 void wf_snapshot_close(struct wf_snapshot *snapshot); /* accepts NULL */
 const struct wf_manifest *wf_snapshot_manifest(const struct wf_snapshot *snapshot);
+/* CRC32C of the manifest's text. WEFT_NOMEM */
+enum weft_status wf_snapshot_crc(const struct wf_snapshot *snapshot, uint32_t *out) WEFT_MUST_CHECK;
 /* The path of part `idx` of the manifest, for wf_part_open. `out` is [WF_SAVED_PATH_BYTES]. */
 enum weft_status wf_snapshot_part_path(const struct wf_snapshot *snapshot, uint32_t idx,
 				       char *out) WEFT_MUST_CHECK;
