@@ -12,7 +12,7 @@
 /* For the job's description to arrive; less than a held trainer's attempt to connect may take. */
 #define LOADING_TIMEOUT_NS (4 * WF_NS_PER_S)
 
-/* Refuses with the recorded failure. `job_is_over`: it is the first cause of the job's end. */
+/* `job_is_over`: the recorded failure is the first cause of the job's end. */
 static void
 refuse(struct wf_lane *lane, struct wf_conn *conn, bool job_is_over)
 {
@@ -33,6 +33,12 @@ refuse(struct wf_lane *lane, struct wf_conn *conn, bool job_is_over)
 	if (wf_transport_answer(conn, false, bytes, used) != WEFT_OK) {
 		wf_transport_disconnect(conn, WF_DISCONNECT_NOW);
 	}
+}
+
+void
+wf_admit_refuse(struct wf_lane *lane, struct wf_conn *conn)
+{
+	refuse(lane, conn, false);
 }
 
 static const char *
@@ -384,10 +390,17 @@ consider(struct wf_lane *lane, struct wf_conn *conn, const struct wf_hello *hell
 void
 wf_admit_up(struct wf_lane *lane, const struct wf_event *event)
 {
-	WF_ASSERT(event->up.incoming);
 	struct wf_hello hello;
+	if (!event->up.incoming) {
+		wf_lane_registry(lane, event, NULL);
+		return;
+	}
 	if (wf_hello_decode(event->up.blob, event->up.blob_bytes, &hello) != WEFT_OK) {
 		refuse(lane, event->conn, false);
+		return;
+	}
+	if (hello.service == WF_SERVICE_REGISTRY && lane->service->registry != NULL) {
+		wf_lane_registry(lane, event, &hello);
 		return;
 	}
 	consider(lane, event->conn, &hello);
@@ -501,6 +514,7 @@ wf_admit_down(struct wf_lane *lane, const struct wf_event *event)
 	}
 	struct wf_peer *peer = wf_admit_peer_of(lane, event->conn);
 	if (peer == NULL) {
+		wf_lane_registry(lane, event, NULL);
 		return;
 	}
 	bool was_loading = peer->loading.is_due;

@@ -452,6 +452,7 @@ const struct wf_lane_service wf_dense_service = {
 	.tick = wf_features_tick,
 	.load = wf_snapshot_load_dense,
 	.begin = begin,
+	.registry = wf_snapshot_registry,
 	.gather = gather,
 	.words = words,
 	.lines = lines,

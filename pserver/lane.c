@@ -23,6 +23,7 @@ conn_max(const struct wf_lane_opts *opts)
 	uint32_t trainers = opts->num_gradient_servers;
 	trainers = trainers > 0 ? trainers : opts->max_trainers;
 	uint64_t most = 3 * (uint64_t)trainers + WF_HELD_MAX + WF_TURN_EVENTS;
+	most += opts->snapshots != NULL ? WF_REGISTRY_CONNS_MAX : 0;
 	return most < WF_CONN_MAX_LIMIT ? (uint32_t)most : WF_CONN_MAX_LIMIT;
 }
 
@@ -206,7 +207,11 @@ handle_event(void *end, const struct wf_event *event)
 		handle_done(lane, peer, event);
 		return;
 	}
-	if (peer == NULL || peer->closing || lane->state == WF_LANE_FAILED) {
+	if (peer == NULL) {
+		wf_lane_registry(lane, event, NULL);
+		return;
+	}
+	if (peer->closing || lane->state == WF_LANE_FAILED) {
 		return;
 	}
 	peer->beat.heard = true;

@@ -31,6 +31,9 @@ struct wf_lane_source {
 	 * end the job. */
 	enum weft_status (*load)(const struct wf_lane_source *source, struct wf_lane *lane,
 				 struct wf_msg_init *out);
+	/* After WEFT_AGAIN: what is waited for, as "pserver 1 to come"; NULL: it cannot say. */
+	void (*waits_for)(const struct wf_lane_source *source, const struct wf_lane *lane,
+			  char *out, size_t bytes);
 };
 struct wf_snapshots; /* snapshots.h */
 

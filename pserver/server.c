@@ -16,6 +16,7 @@
 #include "base/signals.h"
 #include "base/spin.h"
 #include "pserver/lane.h"
+#include "pserver/registrar.h"
 #include "pserver/snapshot.h"
 #include "transport/address.h"
 #include "transport/verbs/verbs_settings.h"
@@ -176,9 +177,12 @@ open_snapshots(struct wf_server *server)
 {
 	const struct wf_snapshots_opts *opts = &server->opts.snapshots;
 	bool has_dir = opts->dir != NULL && opts->dir[0] != '\0';
-	return has_dir ? wf_snapshots_open(server->env, opts, server->lane_count,
-					   &server->snapshots)
-		       : WEFT_OK;
+	if (!has_dir) {
+		return WEFT_OK;
+	}
+	enum weft_status st =
+		wf_snapshots_open(server->env, opts, server->lane_count, &server->snapshots);
+	return st == WEFT_OK ? wf_registrar_check_start(server->env, server->snapshots) : st;
 }
 
 static enum weft_status

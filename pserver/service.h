@@ -40,6 +40,7 @@
 
 #define WF_HELD_MAX 256 /* hellos that wait for the job's description, one of each trainer */
 #define WF_OPS_PER_POST 16
+#define WF_REGISTRY_CONNS_MAX 4096u /* of a lane with other pservers (registry.h) */
 
 struct wf_peer;
 struct wf_snapshot; /* saved/snapshot.h */
@@ -105,6 +106,11 @@ struct wf_lane_service {
 	 * NULL, with what trainer 0 sends. Sets what follows from that, and logs what the lane has.
 	 * A failure ends the job. */
 	enum weft_status (*begin)(struct wf_lane *lane, const struct wf_msg_init *init);
+	/* Something of a connection between pservers: its UP, with the hello of one that comes in,
+	 * which is to be answered; its messages; its DOWN. And of connections that belong to no
+	 * trainer any more, which is to be ignored. NULL: the service has none of them. */
+	void (*registry)(struct wf_lane *lane, const struct wf_event *event,
+			 const struct wf_hello *hello);
 	/* The clock was looked at while the job runs; NULL: nothing depends on it. */
 	void (*tick)(struct wf_lane *lane, uint64_t now_ns);
 
@@ -362,6 +368,15 @@ bool wf_end_look(struct wf_lane *lane, uint64_t now);
 /* It has ended, and the lane may have another. */
 void wf_end_forget(struct wf_lane *lane);
 
+/* An event of a connection without a trainer. */
+static inline void
+wf_lane_registry(struct wf_lane *lane, const struct wf_event *event, const struct wf_hello *hello)
+{
+	if (lane->service->registry != NULL) {
+		lane->service->registry(lane, event, hello);
+	}
+}
+
 /* Something is to be sent: the next turn does. */
 static inline void
 wf_peer_due(struct wf_peer *peer)
@@ -402,6 +417,8 @@ void wf_admit_down(struct wf_lane *lane, const struct wf_event *event);
 /* `peer` has sent the whole description, with the result `st`: the job runs, or ends. */
 void wf_admit_job_is_here(struct wf_lane *lane, struct wf_peer *peer, enum weft_status st);
 void wf_admit_release_job(struct wf_lane *lane);
+/* Refuses with the recorded failure. */
+void wf_admit_refuse(struct wf_lane *lane, struct wf_conn *conn);
 /* Is it the hello of a trainer that is, or was, in the lane's job? For its transport. */
 bool wf_admit_knows(void *lane, const uint8_t *hello, size_t hello_bytes);
 /* NULL: it was refused, is held, or was superseded. */

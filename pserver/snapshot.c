@@ -35,13 +35,8 @@ wf_snapshot_lane_open(struct wf_lane *lane, uint64_t longest, uint64_t all_bytes
 	}
 	wf_turn_tick_before(&lane->turn, 0); /* a border may be due */
 	out->all = all;
-	out->seat = wf_snapshots_join(all, lane->opts.idx);
-	const struct wf_snapshot *source = NULL;
-	st = wf_snapshots_choose(all, &source);
-	if (source != NULL) {
-		(void)wf_snapshot_seat_applied(out->seat, wf_snapshot_manifest(source)->about.step);
-	}
-	return st;
+	out->seat = wf_snapshots_join(all, lane->opts.idx, &lane->admission.first);
+	return WEFT_OK;
 }
 
 void
@@ -145,9 +140,6 @@ wf_snapshot_lane_tick(struct wf_snapshot_lane *self, struct wf_lane *lane, uint6
 	enum wf_outgoing_state state = wf_outgoing_state(self->outgoing);
 	if (state == WF_OUTGOING_DURABLE || state == WF_OUTGOING_FAILED) {
 		report(self);
-	}
-	if (lane->opts.idx == 0) {
-		wf_turn_tick_before(&lane->turn, wf_snapshots_look(self->all, now_ns));
 	}
 	wf_turn_tick_before(&lane->turn, next_ns);
 	if (self->is_holding) {

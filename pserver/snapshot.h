@@ -8,7 +8,7 @@
 #include "pserver/service.h"
 #include "pserver/snapshots.h"
 
-/* Loads what a lane begins with, if its pserver has chosen a snapshot for that. */
+/* Loads what a lane begins with, if the job goes on from a snapshot. */
 extern const struct wf_lane_source wf_snapshot_lane_source; /* snapshot_load.c */
 
 #define WF_SNAPSHOT_PIECE_BYTES (1u << 20) /* copied between two polls */

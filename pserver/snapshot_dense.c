@@ -10,13 +10,15 @@
 
 #include "base/assert.h"
 #include "pserver/dense.h"
+#include "pserver/registry.h"
 #include "pserver/snapshot.h"
 #include "pserver/snapshot_dense.h"
 #include "saved/names.h"
 
 struct snapshot {
 	struct wf_snapshot_lane lane;
-	uint32_t *item;   /* [tensor_count] numbers of tensors in the manifest */
+	struct wf_registry *registry; /* lane 0's; NULL on the others */
+	uint32_t *item;               /* [tensor_count] numbers of tensors in the manifest */
 	uint64_t *copied; /* [stored_count] the border for which the slice was copied last */
 	uint32_t next;    /* slice that is looked at next */
 };
@@ -55,8 +57,6 @@ check_job(const struct wf_lane *lane)
 		what = "tensors are applied as their pushes arrive";
 	} else if (wf_session_has_local_steps(&dense->job.set)) {
 		what = "trainers make local steps, whose optimizer is their own";
-	} else if (lane->admission.first.pserver_count > 1) {
-		what = "it has several pservers";
 	}
 	return what == NULL ? WEFT_OK
 			    : wf_fail(WEFT_UNSUPPORTED,
@@ -94,6 +94,18 @@ open_lane(struct snapshot *self, struct wf_lane *lane)
 }
 
 static enum weft_status
+open_registry(struct snapshot *self, struct wf_lane *lane)
+{
+	struct wf_manifest about;
+	enum weft_status st = wf_snapshot_describe(lane, self->item, &about);
+	if (st != WEFT_OK) {
+		wf_manifest_fini(lane->env, &about);
+		return st;
+	}
+	return wf_registry_open(lane, &about, &self->registry);
+}
+
+static enum weft_status
 open_snapshot(struct wf_feature *feature, struct wf_lane *lane)
 {
 	struct snapshot *self = wf_zalloc(lane->env, sizeof(*self));
@@ -104,7 +116,7 @@ open_snapshot(struct wf_feature *feature, struct wf_lane *lane)
 	enum weft_status st = check_job(lane);
 	st = st == WEFT_OK ? alloc(self, lane) : st;
 	st = st == WEFT_OK ? open_lane(self, lane) : st;
-	return st == WEFT_OK && lane->opts.idx == 0 ? wf_snapshot_begin_job(lane, self->item) : st;
+	return st == WEFT_OK && lane->opts.idx == 0 ? open_registry(self, lane) : st;
 }
 
 static void
@@ -115,9 +127,7 @@ close_snapshot(struct wf_feature *feature, struct wf_lane *lane)
 	if (self == NULL) {
 		return;
 	}
-	if (lane->opts.idx == 0 && self->lane.seat != NULL) {
-		wf_snapshots_end_job(lane->opts.snapshots, lane->state == WF_LANE_FINISHED);
-	}
+	wf_registry_close(self->registry, lane->state == WF_LANE_FINISHED);
 	wf_snapshot_lane_close(&self->lane);
 	wf_free(lane->env, self->item, dense->job.tensor_count * sizeof(*self->item));
 	wf_free(lane->env, self->copied, (dense->store.stored_count + 1u) * sizeof(*self->copied));
@@ -191,6 +201,17 @@ copy_numbers(struct snapshot *self, const struct wf_dense *dense)
 }
 
 static void
+note_border(struct snapshot *self, const struct wf_lane *lane)
+{
+	const struct wf_snapshot_moment moment = wf_snapshot_moment_of(lane);
+	struct wf_manifest_position *position =
+		wf_registry_note(self->registry, self->lane.border, &moment);
+	if (position != NULL) {
+		wf_snapshot_gather_positions(lane, position);
+	}
+}
+
+static void
 step_done(const struct wf_feature *feature, struct wf_lane *lane, uint64_t applied_ns)
 {
 	struct snapshot *self = feature->state;
@@ -205,8 +226,8 @@ step_done(const struct wf_feature *feature, struct wf_lane *lane, uint64_t appli
 		self->lane.is_copying = false;
 		return;
 	}
-	if (lane->opts.idx == 0) {
-		wf_snapshot_note_border(lane);
+	if (self->registry != NULL) {
+		note_border(self, lane);
 	}
 }
 
@@ -245,6 +266,9 @@ tick(const struct wf_feature *feature, struct wf_lane *lane, uint64_t now_ns)
 		}
 	}
 	wf_snapshot_lane_tick(&self->lane, lane, now_ns, wf_round_try_all);
+	if (self->registry != NULL) {
+		wf_turn_tick_before(&lane->turn, wf_registry_look(self->registry, now_ns));
+	}
 }
 
 static void
@@ -255,6 +279,23 @@ words(const struct wf_feature *feature, const struct wf_lane *lane,
 	(void)lane;
 	(void)snprintf(out, bytes, " waits_snapshot %" PRIu64,
 		       line->since[WF_LANE_WAIT_SNAPSHOT_COUNT]);
+}
+
+void
+wf_snapshot_registry(struct wf_lane *lane, const struct wf_event *event,
+		     const struct wf_hello *hello)
+{
+	const struct wf_feature *feature = wf_feature_find(lane, &wf_snapshot_hooks);
+	struct snapshot *self = feature != NULL ? feature->state : NULL;
+	if (self != NULL && self->registry != NULL) {
+		wf_registry_event(self->registry, event, hello);
+	} else if (hello != NULL) {
+		(void)wf_fail(WEFT_UNAVAILABLE,
+			      "lane %u of this pserver is no registrar, or has no job yet; try "
+			      "again, or check --registrar",
+			      lane->opts.idx);
+		wf_admit_refuse(lane, event->conn);
+	}
 }
 
 const struct wf_feature_hooks wf_snapshot_hooks = {

@@ -4,20 +4,25 @@
 
 #include "kernels/numbers.h"
 #include "pserver/dense.h"
-#include "pserver/snapshots.h"
+#include "pserver/registrar.h"
 
 /* The numbers of tensors in the manifest, where names ascend and pieces are not. `item` is
  * [job->tensor_count]. WEFT_INVALID: two names are one as names of files; WEFT_NOMEM. */
 enum weft_status wf_snapshot_items(struct wf_env *env, const struct wf_job *job,
 				   uint32_t *item) WEFT_MUST_CHECK;
-/* Lane 0: describes its job, and makes the record of its epoch. */
-enum weft_status wf_snapshot_begin_job(const struct wf_lane *lane,
-				       const uint32_t *item) WEFT_MUST_CHECK;
+/* Lane 0: describes its job. wf_manifest_fini ends `out`, also after a failure. */
+enum weft_status wf_snapshot_describe(const struct wf_lane *lane, const uint32_t *item,
+				      struct wf_manifest *out) WEFT_MUST_CHECK;
+/* The dense service's `registry`. */
+void wf_snapshot_registry(struct wf_lane *lane, const struct wf_event *event,
+			  const struct wf_hello *hello);
 /* snapshot_load.c: the dense service's `load`. */
 enum weft_status wf_snapshot_load_dense(struct wf_lane *lane,
 					const struct wf_snapshot *from) WEFT_MUST_CHECK;
-/* Lane 0 has come to the border. */
-void wf_snapshot_note_border(const struct wf_lane *lane);
+/* Lane 0 has come to the border: what is known of the moment, and the trainers' positions, of
+ * which there are as many as trainers. */
+struct wf_snapshot_moment wf_snapshot_moment_of(const struct wf_lane *lane);
+void wf_snapshot_gather_positions(const struct wf_lane *lane, struct wf_manifest_position *out);
 
 /* The payload of a block WF_PART_NUMBERS, little-endian: u32 given, u32 0, u64 updates_step, u64
  * assigned_step, then f64 x WF_NUMBER_COUNT. */

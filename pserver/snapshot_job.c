@@ -94,9 +94,10 @@ describe_tensors(const struct wf_lane *lane, const uint32_t *item, struct wf_man
 static enum weft_status
 describe_members(const struct wf_lane *lane, struct wf_manifest_parts *parts)
 {
-	const uint32_t lanes = wf_snapshots_lane_count(lane->opts.snapshots);
+	const uint32_t each = wf_snapshots_lane_count(lane->opts.snapshots);
+	const uint32_t lanes = each * lane->admission.first.pserver_count;
 	parts->dense_lanes = lane->opts.lane_count;
-	parts->sparse_lanes = lanes - parts->dense_lanes;
+	parts->sparse_lanes = each - parts->dense_lanes;
 	parts->pserver_count = lane->admission.first.pserver_count;
 	parts->trainer_count = lane->peers.count;
 	parts->part = wf_zalloc_array(lane->env, lanes, sizeof(*parts->part));
@@ -135,26 +136,20 @@ describe_settings(const struct wf_job *job, struct wf_saved_about *about)
 }
 
 enum weft_status
-wf_snapshot_begin_job(const struct wf_lane *lane, const uint32_t *item)
+wf_snapshot_describe(const struct wf_lane *lane, const uint32_t *item, struct wf_manifest *out)
 {
 	const struct wf_dense *dense = lane->own;
-	struct wf_manifest about = {0};
-	describe_settings(&dense->job, &about.about);
-	enum weft_status st = describe_tensors(lane, item, &about);
-	st = st == WEFT_OK ? describe_members(lane, &about.parts) : st;
-	if (st != WEFT_OK) {
-		wf_manifest_fini(lane->env, &about);
-		return st;
-	}
-	return wf_snapshots_begin_job(lane->opts.snapshots, &about);
+	*out = (struct wf_manifest){0};
+	describe_settings(&dense->job, &out->about);
+	enum weft_status st = describe_tensors(lane, item, out);
+	return st == WEFT_OK ? describe_members(lane, &out->parts) : st;
 }
 
 WF_STATIC_ASSERT(WF_POSITION_BYTES_MAX == WF_MANIFEST_POSITION_BYTES_MAX,
 		 "a manifest has room for each position");
 
-/* Where the trainers are in their data at the border, for lane 0 of pserver 0. */
-static void
-gather_positions(const struct wf_lane *lane, struct wf_manifest_position *out)
+void
+wf_snapshot_gather_positions(const struct wf_lane *lane, struct wf_manifest_position *out)
 {
 	for (uint32_t t = 0; t < lane->peers.count; t++) {
 		const uint8_t *bytes = NULL;
@@ -167,15 +162,12 @@ gather_positions(const struct wf_lane *lane, struct wf_manifest_position *out)
 	}
 }
 
-void
-wf_snapshot_note_border(const struct wf_lane *lane)
+struct wf_snapshot_moment
+wf_snapshot_moment_of(const struct wf_lane *lane)
 {
 	const struct wf_step_sum *sum = &lane->order.sum;
-	struct wf_manifest_position *position = wf_snapshots_note(
-		lane->opts.snapshots, sum->step,
-		&(struct wf_snapshot_moment){.samples = sum->samples_before + sum->samples,
-					     .pass = sum->pass > 0 ? sum->pass - 1 : 0});
-	gather_positions(lane, position);
+	return (struct wf_snapshot_moment){.samples = sum->samples_before + sum->samples,
+					   .pass = sum->pass > 0 ? sum->pass - 1 : 0};
 }
 
 void

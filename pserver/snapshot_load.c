@@ -320,29 +320,55 @@ load_positions(struct wf_lane *lane, const struct wf_manifest *manifest)
 }
 
 static enum weft_status
-load(const struct wf_lane_source *source, struct wf_lane *lane, struct wf_msg_init *out)
+load_snapshot(struct wf_lane *lane, struct wf_snapshot_id id, struct wf_msg_init *out)
 {
-	const struct wf_snapshot *from = NULL;
-	(void)source;
-	enum weft_status st = wf_snapshots_choose(lane->opts.snapshots, &from);
-	if (st != WEFT_OK || from == NULL) {
-		return st != WEFT_OK ? st : WEFT_CLOSED;
+	const char *dir = wf_snapshots_opts(lane->opts.snapshots)->dir;
+	struct wf_snapshot *from = NULL;
+	enum weft_status st = wf_snapshot_open(lane->env, wf_saved_posix(), dir, id, &from);
+	if (st != WEFT_OK) {
+		return st;
 	}
 	const struct wf_manifest *manifest = wf_snapshot_manifest(from);
 	st = lane->service->load(lane, from);
-	if (st == WEFT_OK && lane->opts.idx == 0) {
+	if (st == WEFT_OK && lane->opts.idx == 0 && lane->admission.first.pserver_idx == 0) {
 		st = load_positions(lane, manifest);
 	}
+	*out = (struct wf_msg_init){
+		.step = manifest->about.step, .samples = manifest->about.samples, .sections = 1};
+	wf_snapshot_close(from);
+	return st;
+}
+
+static enum weft_status
+load(const struct wf_lane_source *source, struct wf_lane *lane, struct wf_msg_init *out)
+{
+	struct wf_snapshots *all = lane->opts.snapshots;
+	struct wf_snapshot_base base;
+	(void)source;
+	enum weft_status st = wf_snapshots_base(all, lane->opts.idx, &base);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (base.id.step == 0) {
+		return WEFT_CLOSED;
+	}
+	st = load_snapshot(lane, base.id, out);
 	if (st != WEFT_OK) {
 		const struct wf_error why = *wf_error_record();
 		return wf_fail(st,
 			       "lane %u cannot go on from the snapshot of step %" PRIu64
 			       ": %.300s; --resume=never begins anew",
-			       lane->opts.idx, manifest->about.step, why.text);
+			       lane->opts.idx, base.id.step, why.text);
 	}
-	*out = (struct wf_msg_init){
-		.step = manifest->about.step, .samples = manifest->about.samples, .sections = 1};
+	wf_snapshots_begin_at(all, lane->opts.idx, base.id.step);
 	return WEFT_OK;
 }
 
-const struct wf_lane_source wf_snapshot_lane_source = {.load = load};
+static void
+waits_for(const struct wf_lane_source *source, const struct wf_lane *lane, char *out, size_t bytes)
+{
+	(void)source;
+	wf_snapshots_waits_for(lane->opts.snapshots, out, bytes);
+}
+
+const struct wf_lane_source wf_snapshot_lane_source = {.load = load, .waits_for = waits_for};

@@ -150,9 +150,15 @@ start_waits_for(const struct wf_lane *lane, char *out, size_t bytes)
 		}
 		return;
 	}
-	const char *owed = !lane->job.is_here    ? "its description"
-			   : !lane->job.is_ready ? "the state with which it begins"
-						 : lane->job.owed;
+	const struct wf_lane_source *source = lane->opts.source;
+	const char *owed = lane->job.is_here ? lane->job.owed : "its description";
+	if (lane->job.is_here && !lane->job.is_ready) {
+		owed = "the state with which it begins";
+		if (source != NULL && source->waits_for != NULL) {
+			source->waits_for(source, lane, who, sizeof(who));
+			owed = who;
+		}
+	}
 	(void)snprintf(out, bytes, "the job waits for %s", owed);
 }
 

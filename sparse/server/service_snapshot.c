@@ -181,8 +181,6 @@ check_job(const struct wf_lane *lane)
 	const char *what = NULL;
 	if (wf_sparse_is_async(sparse)) {
 		what = "tables are applied as their pushes arrive";
-	} else if (lane->admission.first.pserver_count > 1) {
-		what = "it has several pservers";
 	}
 	return what == NULL ? WEFT_OK
 			    : wf_fail(WEFT_UNSUPPORTED,

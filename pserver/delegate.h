@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* delegate: a pserver's end of its connection to the registrar (registry.h): it connects, again and
+ * again, reports where the pserver stands, and does what it is told: look at what the job begins
+ * with, begin, take a snapshot.
+ *
+ * Lives as long as the job of lane 0. Thread: lane 0's. */
+#pragma once
+
+#include "pserver/service.h"
+#include "pserver/snapshots.h"
+
+struct wf_delegate;
+
+/* WEFT_INVALID: the pserver does not know the registrar; WEFT_NOMEM */
+enum weft_status wf_delegate_open(struct wf_lane *lane, struct wf_delegate **out) WEFT_MUST_CHECK;
+void wf_delegate_close(struct wf_delegate *delegate); /* accepts NULL */
+/* Something of a connection that is no trainer's, which need not be this one. */
+void wf_delegate_event(struct wf_delegate *delegate, const struct wf_event *event);
+/* Does what is due, and returns when it wants to be called again. */
+uint64_t wf_delegate_look(struct wf_delegate *delegate, uint64_t now_ns);

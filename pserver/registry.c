@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* registry: see registry.h. This is the registrar's end; delegate.c is the other one. Thread: lane
+ * 0's. */
+#include "pserver/registry.h"
+
+#include <stdio.h>
+
+#include "exchange/send.h"
+#include "pserver/delegate.h"
+#include "wire/registry_messages.h"
+
+#define RETRY_NS (10 * WF_NS_PER_MS) /* for what the transport did not accept */
+/* Lanes that come so long after lane 0 wait for lane 0's next look, which may take 100 ms. */
+#define EARLY_NS (5 * WF_NS_PER_S)
+
+/* The connection of one pserver. */
+struct link {
+	struct wf_conn *conn; /* NULL: none */
+	uint64_t incarnation;
+	bool has_joined;
+	/* What was sent on it. */
+	bool has_load, has_run;
+	uint64_t border;
+};
+
+struct wf_registry {
+	struct wf_lane *lane;
+	struct wf_delegate *delegate; /* of a pserver that is not the first; else NULL, and: */
+	struct wf_registrar *registrar;
+	struct link *link; /* [pserver_count] by pserver; 0 is not used */
+	uint32_t pserver_count;
+};
+
+static enum weft_status
+open_registrar(struct wf_registry *self, struct wf_manifest *about)
+{
+	struct wf_lane *lane = self->lane;
+	const struct wf_registrar_opts opts = {
+		.env = lane->env,
+		.snapshots = lane->opts.snapshots,
+		.deadline_ns = lane->admission.deadline_ns,
+	};
+	self->pserver_count = lane->admission.first.pserver_count;
+	self->link = wf_zalloc_array(lane->env, self->pserver_count, sizeof(*self->link));
+	if (self->link == NULL) {
+		wf_manifest_fini(lane->env, about);
+		return wf_fail(WEFT_NOMEM, "no memory for connections of %u pservers",
+			       self->pserver_count);
+	}
+	return wf_registrar_open(&opts, about, &self->registrar);
+}
+
+enum weft_status
+wf_registry_open(struct wf_lane *lane, struct wf_manifest *about, struct wf_registry **out)
+{
+	struct wf_registry *self = wf_zalloc(lane->env, sizeof(*self));
+	enum weft_status st = WEFT_OK;
+	if (self == NULL) {
+		wf_manifest_fini(lane->env, about);
+		return wf_fail(WEFT_NOMEM, "registry: %zu bytes", sizeof(*self));
+	}
+	self->lane = lane;
+	wf_snapshots_begin(lane->opts.snapshots);
+	if (lane->admission.first.pserver_idx == 0) {
+		st = open_registrar(self, about);
+	} else {
+		wf_manifest_fini(lane->env, about);
+		st = wf_delegate_open(lane, &self->delegate);
+	}
+	if (st != WEFT_OK) {
+		wf_registry_close(self, false);
+		return st;
+	}
+	*out = self;
+	return WEFT_OK;
+}
+
+void
+wf_registry_close(struct wf_registry *self, bool well)
+{
+	if (self == NULL) {
+		return;
+	}
+	struct wf_lane *lane = self->lane;
+	wf_snapshots_end(lane->opts.snapshots);
+	wf_registrar_close(self->registrar, well);
+	wf_delegate_close(self->delegate);
+	for (uint32_t i = 0; lane->turn.transport != NULL && i < self->pserver_count; i++) {
+		if (self->link != NULL && self->link[i].conn != NULL) {
+			wf_transport_disconnect(self->link[i].conn, WF_DISCONNECT_DRAIN);
+		}
+	}
+	wf_free(lane->env, self->link, self->pserver_count * sizeof(*self->link));
+	wf_free(lane->env, self, sizeof(*self));
+}
+
+/* ---- who comes ---- */
+
+static enum weft_status
+check_hello(struct wf_registry *self, const struct wf_hello *hello)
+{
+	const struct wf_hello *first = &self->lane->admission.first;
+	if (self->registrar == NULL) {
+		return wf_fail(WEFT_MISMATCH,
+			       "pserver %u looks for pserver 0, and this is pserver %u; check "
+			       "--registrar and the order of --pservers",
+			       hello->trainer_id, first->pserver_idx);
+	}
+	if (hello->trainer_id == 0 || hello->trainer_count != self->pserver_count ||
+	    hello->job_digest != first->job_digest ||
+	    hello->tensors_digest != first->tensors_digest) {
+		return wf_fail(WEFT_UNAVAILABLE,
+			       "pserver %u of %u has another job than this pserver; try again",
+			       hello->trainer_id, hello->trainer_count);
+	}
+	struct link *link = &self->link[hello->trainer_id];
+	if (link->conn != NULL) {
+		bool is_same = link->incarnation == hello->incarnation;
+		if (is_same) { /* it has lost this one, and comes again */
+			wf_transport_disconnect(link->conn, WF_DISCONNECT_NOW);
+		}
+		return wf_fail(WEFT_UNAVAILABLE, "pserver %u is connected%s; try again",
+			       hello->trainer_id, is_same ? "" : ", and is another process");
+	}
+	return WEFT_OK;
+}
+
+static void
+welcome(struct wf_registry *self, struct wf_conn *conn, const struct wf_hello *hello)
+{
+	const struct wf_lane_opts *opts = &self->lane->opts;
+	const struct wf_welcome yes = {
+		.version = WF_WIRE_VERSION,
+		.incarnation = opts->incarnation,
+		.slot_count = opts->slot_count,
+		.msg_bytes_max = WF_MSG_BODY_MAX,
+		.put_bytes_max = opts->slot_bytes_max,
+	};
+	uint8_t bytes[WF_HELLO_MAX];
+	size_t used = wf_welcome_encode(&yes, bytes);
+	conn->user = NULL;
+	if (wf_transport_answer(conn, true, bytes, used) == WEFT_OK) {
+		self->link[hello->trainer_id] =
+			(struct link){.conn = conn, .incarnation = hello->incarnation};
+	} /* else it is gone, and comes again */
+}
+
+/* ---- messages ---- */
+
+static enum weft_status
+on_join(struct wf_registry *self, uint32_t idx, const struct wf_event *event)
+{
+	struct link *link = &self->link[idx];
+	struct wf_registry_join join;
+	enum weft_status st = wf_registry_join_decode(event->msg.head, event->msg.body, &join);
+	if (st == WEFT_OK) {
+		st = wf_registrar_join(self->registrar, idx, link->incarnation, &join);
+	}
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (!link->has_joined) {
+		wf_log(self->lane->env, WF_LOG_INFO, "pserver %u has come to the registrar", idx);
+	}
+	link->has_joined = true;
+	return WEFT_OK;
+}
+
+static enum weft_status
+on_message(struct wf_registry *self, uint32_t idx, const struct wf_event *event)
+{
+	const struct wf_head *head = event->msg.head;
+	const uint8_t *body = event->msg.body;
+	union {
+		struct wf_registry_loaded loaded;
+		struct wf_registry_bad bad;
+		struct wf_registry_part part;
+		struct wf_registry_failed failed;
+	} msg;
+	enum weft_status st = WEFT_OK;
+	if (head->service != WF_SERVICE_REGISTRY ||
+	    (!self->link[idx].has_joined && head->type != WF_REGISTRY_JOIN)) {
+		return wf_fail(WEFT_PROTOCOL, "message of type %u of service %u before JOIN",
+			       head->type, head->service);
+	}
+	switch (head->type) {
+	case WF_REGISTRY_JOIN:
+		return on_join(self, idx, event);
+	case WF_REGISTRY_LOADED:
+		st = wf_registry_loaded_decode(head, body, &msg.loaded);
+		return st != WEFT_OK ? st
+				     : wf_registrar_on_loaded(self->registrar, idx, &msg.loaded);
+	case WF_REGISTRY_BAD:
+		st = wf_registry_bad_decode(head, body, &msg.bad);
+		return st != WEFT_OK ? st : wf_registrar_on_bad(self->registrar, idx, &msg.bad);
+	case WF_REGISTRY_PART:
+		st = wf_registry_part_decode(head, body, &msg.part);
+		return st != WEFT_OK ? st : wf_registrar_on_part(self->registrar, idx, &msg.part);
+	case WF_REGISTRY_FAILED:
+		st = wf_registry_failed_decode(head, body, &msg.failed);
+		return st != WEFT_OK ? st
+				     : wf_registrar_on_failed(self->registrar, idx, &msg.failed);
+	default:
+		return wf_fail(WEFT_PROTOCOL, "message of type %u, which a registrar does not take",
+			       head->type);
+	}
+}
+
+static void
+note_down(struct wf_registry *self, uint32_t idx, const struct wf_event *event)
+{
+	if (self->link[idx].has_joined && self->lane->state == WF_LANE_RUNNING) {
+		wf_log(self->lane->env, WF_LOG_WARN,
+		       "pserver %u is not connected to the registrar, and no snapshot ends before "
+		       "it is back: %s",
+		       idx, event->down.why);
+	}
+	self->link[idx] = (struct link){0};
+	wf_registrar_lose(self->registrar, idx);
+}
+
+static void
+on_link_event(struct wf_registry *self, uint32_t idx, const struct wf_event *event)
+{
+	if (event->kind == WF_EVENT_DOWN) {
+		note_down(self, idx, event);
+		return;
+	}
+	enum weft_status st = event->kind == WF_EVENT_MSG
+				      ? on_message(self, idx, event)
+				      : wf_fail(WEFT_PROTOCOL, "only messages go between pservers");
+	if (event->kind != WF_EVENT_DONE && st != WEFT_OK) {
+		wf_log(self->lane->env, WF_LOG_WARN, "connection of pserver %u is closed: %s", idx,
+		       weft_last_error());
+		wf_transport_disconnect(self->link[idx].conn, WF_DISCONNECT_NOW);
+	}
+}
+
+void
+wf_registry_event(struct wf_registry *self, const struct wf_event *event,
+		  const struct wf_hello *hello)
+{
+	struct wf_lane *lane = self->lane;
+	wf_turn_tick_before(&lane->turn, 0);
+	if (hello != NULL) {
+		if (check_hello(self, hello) == WEFT_OK) {
+			welcome(self, event->conn, hello);
+		} else {
+			wf_admit_refuse(lane, event->conn);
+		}
+		return;
+	}
+	if (self->delegate != NULL) {
+		wf_delegate_event(self->delegate, event);
+	}
+	for (uint32_t i = 1; i < self->pserver_count; i++) {
+		if (self->link[i].conn == event->conn) {
+			on_link_event(self, i, event);
+			return;
+		}
+	}
+}
+
+/* ---- orders ---- */
+
+static struct wf_registry_id
+id_of(const struct wf_snapshot_base *base)
+{
+	return (struct wf_registry_id){.epoch = base->id.epoch, .step = base->id.step};
+}
+
+/* Each order once on each connection. False: the transport accepts no more. */
+static bool
+send_orders(struct wf_lane *lane, struct link *link, const struct wf_registrar_orders *orders)
+{
+	const struct wf_snapshot_base *base = &orders->base;
+	if (orders->load && !link->has_load) {
+		const struct wf_registry_load msg = {
+			.epoch = base->epoch, .base = id_of(base), .crc = orders->crc};
+		wf_registry_load_encode(&msg, &lane->msg);
+		link->has_load = wf_send(link->conn, &lane->msg, 0);
+		return link->has_load;
+	}
+	if (orders->run && !link->has_run) {
+		const struct wf_registry_run msg = {
+			.epoch = base->epoch, .base = id_of(base), .samples = orders->samples};
+		wf_registry_run_encode(&msg, &lane->msg);
+		link->has_run = wf_send(link->conn, &lane->msg, 0);
+		return link->has_run;
+	}
+	if (orders->border != 0 && link->border != orders->border) {
+		const struct wf_registry_snapshot msg = {.epoch = base->epoch,
+							 .border = orders->border};
+		wf_registry_snapshot_encode(&msg, &lane->msg);
+		bool is_sent = wf_send(link->conn, &lane->msg, 0);
+		link->border = is_sent ? orders->border : link->border;
+		return is_sent;
+	}
+	return true;
+}
+
+static uint64_t
+send_all_orders(struct wf_registry *self, uint64_t now_ns)
+{
+	uint64_t next_ns = WF_NEVER;
+	for (uint32_t i = 1; i < self->pserver_count; i++) {
+		struct link *link = &self->link[i];
+		const struct wf_registrar_orders orders = wf_registrar_orders(self->registrar, i);
+		if (link->has_joined && !send_orders(self->lane, link, &orders)) {
+			next_ns = now_ns + RETRY_NS;
+		}
+	}
+	return next_ns;
+}
+
+static bool
+is_trainer_here(const void *arg, uint32_t trainer, uint64_t incarnation)
+{
+	const struct wf_lane *lane = arg;
+	const struct wf_peer *peer = trainer < lane->peers.count ? &lane->peers.all[trainer] : NULL;
+	return peer != NULL && peer->state != WF_PEER_ABSENT &&
+	       peer->hello.incarnation == incarnation;
+}
+
+uint64_t
+wf_registry_look(struct wf_registry *self, uint64_t now_ns)
+{
+	struct wf_snapshots *all = self->lane->opts.snapshots;
+	uint64_t next_ns = WF_NEVER;
+	if (wf_snapshots_match(all, is_trainer_here, self->lane) < wf_snapshots_lane_count(all) &&
+	    now_ns < self->lane->admission.start_ns + EARLY_NS) {
+		next_ns = now_ns + RETRY_NS;
+	}
+	if (self->delegate != NULL) {
+		uint64_t due_ns = wf_delegate_look(self->delegate, now_ns);
+		return due_ns < next_ns ? due_ns : next_ns;
+	}
+	uint64_t due_ns = wf_registrar_look(self->registrar, now_ns);
+	uint64_t orders_ns = send_all_orders(self, now_ns);
+	due_ns = orders_ns < due_ns ? orders_ns : due_ns;
+	return due_ns < next_ns ? due_ns : next_ns;
+}
+
+struct wf_manifest_position *
+wf_registry_note(struct wf_registry *self, uint64_t border, const struct wf_snapshot_moment *moment)
+{
+	return self->registrar != NULL ? wf_registrar_note(self->registrar, border, moment) : NULL;
+}
