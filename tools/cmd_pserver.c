@@ -58,8 +58,8 @@ static const struct wf_help_group groups[] = {
 	{"Job", "num_gradient_servers max_trainers once ready_file job_name save_on_term "
 		"term_grace"},
 	{"Memory", "max_shard_bytes inbox_bytes slot_count"},
-	{"Snapshots", "snapshot_dir snapshot_period snapshot_steps snapshot_bytes snapshot_rate "
-		      "keep resume"},
+	{"Snapshots", "snapshot_dir registrar snapshot_period snapshot_steps snapshot_bytes "
+		      "snapshot_rate keep resume"},
 	{.title = WF_HEADING_TRANSPORT},
 	{WF_HEADING_TIME_LIMITS, "stall_timeout"},
 	{"Log", "log_level stats_period"},
@@ -225,6 +225,7 @@ server_opts(const struct command *command, struct wf_env *env, struct wf_server_
 	out->inbox_bytes = set->inbox_bytes;
 	out->snapshots = (struct wf_snapshots_opts){
 		.dir = set->snapshot_dir,
+		.registrar = set->registrar,
 		.period_ns = set->snapshot_period_ns,
 		.steps = set->snapshot_steps,
 		.ring_bytes = set->snapshot_bytes,

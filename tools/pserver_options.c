@@ -118,6 +118,14 @@ static const struct wf_option own[] = {
 		 "positions in their data) to this directory while it trains, from which it can "
 		 "go on if it is stopped: --resume. Give --snapshot_period or --snapshot_steps, "
 		 "too."},
+	{.name = "registrar",
+	 .type = WF_OPTION_STRING,
+	 .offset = FIELD(registrar),
+	 .metavar = "HOST:PORT",
+	 .help = "Where pserver 0 of the job listens, for snapshots of a job with several "
+		 "pservers: it decides when they are taken, and all of them write to one "
+		 "--snapshot_dir, in a directory that they share. weft launch sets it. Without "
+		 "--snapshot_dir it is not used."},
 	{.name = "snapshot_period",
 	 .type = WF_OPTION_DURATION,
 	 .offset = FIELD(snapshot_period_ns),

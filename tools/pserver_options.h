@@ -19,6 +19,7 @@ struct wf_pserver_settings {
 	uint64_t max_shard_bytes;
 	uint64_t inbox_bytes;     /* 0: all */
 	const char *snapshot_dir; /* NULL or "": none */
+	const char *registrar;    /* NULL or "": it is this one */
 	uint64_t snapshot_period_ns, snapshot_steps;
 	uint64_t snapshot_bytes, snapshot_rate;
 	uint64_t keep;

@@ -105,6 +105,12 @@ plan_pserver(const struct wf_plan_opts *opts, uint32_t idx, struct wf_child_spec
 	wf_args_add(args, "--ports_num=%u", opts->ports_num);
 	wf_args_add(args, "--ports_num_for_sparse=%u", opts->ports_num_for_sparse);
 	wf_args_add(args, "--num_gradient_servers=%u", opts->trainers);
+	if (opts->pservers > 1) {
+		char registrar[WF_HOST_BYTES + 8];
+		at = address_of(opts, 0);
+		wf_host_format(&at, registrar, sizeof(registrar));
+		wf_args_add(args, "--registrar=%s", registrar);
+	}
 	wf_args_add(args, "--once");
 }
 

@@ -355,7 +355,8 @@ pservers_stand_side_by_side_and_trainers_know_them_all(void **state)
 	assert_int_equal(wf_plan_port_count(&opts), 6);
 	assert_int_equal(wf_plan_job(&opts, spec), WEFT_OK);
 	holds(&spec[1].args, "weft pserver --listen=0.0.0.0 --port=8003 --ports_num=2 "
-			     "--ports_num_for_sparse=1 --num_gradient_servers=2 --once");
+			     "--ports_num_for_sparse=1 --num_gradient_servers=2 "
+			     "--registrar=127.0.0.1:8000 --once");
 	holds(&spec[3].args,
 	      "weft train m --no-local --no-sequential --trainer_id=1 --num_gradient_servers=2 "
 	      "--pservers=127.0.0.1:8000,127.0.0.1:8003 --ports_num=2 "
