@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "pserver/history.h"
 #include "saved/epochs.h"
 
 #define START_NS (10 * WF_NS_PER_MS) /* the same until all lanes have a job */
@@ -59,10 +60,9 @@ struct wf_registrar {
 	struct wf_epochs epochs;
 	uint64_t deadline_ns;
 	enum state state;
-	struct wf_snapshot_base base;
-	uint64_t base_samples;
-	uint32_t base_crc;
-	struct member *member; /* [pserver_count]; 0 is not used */
+	struct wf_history_choice choice; /* what the job begins with, */
+	struct wf_snapshot_base base;    /* and in which epoch */
+	struct member *member;           /* [pserver_count]; 0 is not used */
 	uint32_t pserver_count;
 
 	struct wf_manifest manifest;        /* of the job; parts and positions are the snapshot's */
@@ -82,50 +82,7 @@ struct wf_registrar {
 	bool is_noted;         /* lane 0 has come to the border */
 };
 
-/* ---- what a job begins with ---- */
-
-/* The snapshots of the history that remains, newest first. wf_snapshot_list_fini ends it. */
-static enum weft_status
-read_history(struct wf_env *env, const char *dir, const struct wf_epochs *epochs,
-	     struct wf_snapshot_list *out)
-{
-	uint32_t kept = 0;
-	enum weft_status st = wf_snapshot_list(env, wf_saved_posix(), dir, out);
-	if (st != WEFT_OK) {
-		return st;
-	}
-	for (uint32_t i = 0; i < out->count; i++) {
-		if (wf_epochs_have(epochs, &out->id[i])) {
-			out->id[kept++] = out->id[i];
-		}
-	}
-	out->count = kept;
-	return WEFT_OK;
-}
-
-static enum weft_status
-check_history(const struct wf_registrar *self)
-{
-	struct wf_snapshot_list history = {0};
-	enum weft_status st = read_history(self->env, self->set->dir, &self->epochs, &history);
-	if (st == WEFT_OK && history.count > 0) {
-		st = wf_fail(WEFT_INVALID,
-			     "%s has snapshots of a job that did not end, the newest of step "
-			     "%" PRIu64 " in epoch %" PRIu64
-			     "; give --resume=auto to go on from it, --resume=never to begin anew, "
-			     "or another --snapshot_dir",
-			     self->set->dir, history.id[0].step, history.id[0].epoch);
-	}
-	wf_snapshot_list_fini(self->env, &history);
-	return st;
-}
-
-/* Whether the job before did not end. */
-static bool
-may_go_on(const struct wf_registrar *self)
-{
-	return wf_epochs_are_open(&self->epochs) && self->set->resume != WF_RESUME_NEVER;
-}
+/* ---- opening ---- */
 
 static void
 set_snapshots(struct wf_registrar *self, struct wf_env *env, struct wf_snapshots *snapshots)
@@ -136,6 +93,13 @@ set_snapshots(struct wf_registrar *self, struct wf_env *env, struct wf_snapshots
 	self->folder = wf_snapshots_folder(snapshots);
 }
 
+/* Whether the job before did not end. */
+static bool
+may_go_on(const struct wf_registrar *self)
+{
+	return wf_epochs_are_open(&self->epochs) && self->set->resume != WF_RESUME_NEVER;
+}
+
 enum weft_status
 wf_registrar_check_start(struct wf_env *env, struct wf_snapshots *snapshots)
 {
@@ -143,68 +107,20 @@ wf_registrar_check_start(struct wf_env *env, struct wf_snapshots *snapshots)
 	set_snapshots(&self, env, snapshots);
 	enum weft_status st = wf_epochs_read(env, self.folder, &self.epochs);
 	if (st == WEFT_OK && may_go_on(&self) && self.set->resume == WF_RESUME_ASK) {
-		st = check_history(&self);
+		st = wf_history_check_empty(env, self.set->dir, &self.epochs);
 	}
 	wf_epochs_fini(env, &self.epochs);
 	return st;
 }
 
-/* Opens a snapshot from end to end. */
-static enum weft_status
-use_snapshot(struct wf_registrar *self, struct wf_snapshot_id id)
-{
-	struct wf_snapshot *snapshot = NULL;
-	enum weft_status st =
-		wf_snapshot_open(self->env, wf_saved_posix(), self->set->dir, id, &snapshot);
-	st = st == WEFT_OK ? wf_snapshot_verify(snapshot) : st;
-	st = st == WEFT_OK ? wf_snapshot_crc(snapshot, &self->base_crc) : st;
-	if (st == WEFT_OK) {
-		self->base.id = id;
-		self->base_samples = wf_snapshot_manifest(snapshot)->about.samples;
-	}
-	wf_snapshot_close(snapshot);
-	return st;
-}
-
-/* The newest one that is whole. Those before it in the list are named in the log. */
-static enum weft_status
-choose_among(struct wf_registrar *self, const struct wf_snapshot_list *history)
-{
-	for (uint32_t i = 0; i < history->count; i++) {
-		const struct wf_snapshot_id *id = &history->id[i];
-		if (use_snapshot(self, *id) == WEFT_OK) {
-			wf_log(self->env, WF_LOG_INFO,
-			       "the job goes on from the snapshot of step %" PRIu64
-			       " in epoch %" PRIu64 " in %s",
-			       id->step, id->epoch, self->set->dir);
-			return WEFT_OK;
-		}
-		wf_log(self->env, WF_LOG_WARN,
-		       "the snapshot of step %" PRIu64 " in epoch %" PRIu64
-		       " cannot be used, and the one before it is: %s",
-		       id->step, id->epoch, weft_last_error());
-	}
-	return history->count == 0
-		       ? WEFT_OK
-		       : wf_fail(WEFT_DATA,
-				 "%s: none of its %u snapshots is whole; `weft ckpt verify` says "
-				 "why. To begin anew give --resume=never",
-				 self->set->dir, history->count);
-}
-
 static enum weft_status
 choose_base(struct wf_registrar *self)
 {
-	struct wf_snapshot_list history = {0};
 	wf_snapshot_sweep(self->folder, NULL);
 	enum weft_status st = wf_epochs_read(self->env, self->folder, &self->epochs);
-	if (st != WEFT_OK || !may_go_on(self)) {
-		return st;
-	}
-	st = read_history(self->env, self->set->dir, &self->epochs, &history);
-	st = st == WEFT_OK ? choose_among(self, &history) : st;
-	wf_snapshot_list_fini(self->env, &history);
-	return st;
+	return st == WEFT_OK && may_go_on(self)
+		       ? wf_history_choose(self->env, self->set->dir, &self->epochs, &self->choice)
+		       : st;
 }
 
 static enum weft_status
@@ -334,6 +250,7 @@ look_at_start(struct wf_registrar *self, uint64_t now_ns)
 	uint32_t behind = find_not(self, has_loaded);
 	if (missing == 0 && self->state == COME) {
 		self->base.epoch = self->epochs.count + 1;
+		self->base.id = self->choice.id;
 		self->state = LOAD;
 	}
 	if (behind == 0) {
@@ -560,7 +477,7 @@ write_manifest(struct wf_registrar *self, const struct wf_snapshot_id *id)
 	struct wf_snapshot_list history = {0};
 	enum weft_status st = wf_snapshot_manifest_write(self->folder, *id, &self->manifest);
 	if (st == WEFT_OK) {
-		st = read_history(self->env, self->set->dir, &self->epochs, &history);
+		st = wf_history_read(self->env, self->set->dir, &self->epochs, &history);
 	}
 	for (uint32_t i = self->set->keep; i < history.count && st == WEFT_OK; i++) {
 		st = remove_snapshot(self, history.id[i]);
@@ -673,8 +590,8 @@ wf_registrar_orders(const struct wf_registrar *self, uint32_t idx)
 		.run = self->state >= IDLE && !member->serves,
 		.border = has_border ? self->border : 0,
 		.base = self->base,
-		.crc = self->base_crc,
-		.samples = self->base_samples,
+		.crc = self->choice.crc,
+		.samples = self->choice.samples,
 	};
 }
 

@@ -77,7 +77,8 @@ struct wf_snapshot_base {
 	struct wf_snapshot_id id; /* step 0: nothing */
 };
 
-/* Opens the directory. WEFT_INVALID: a text is too long; WEFT_IO: the directory and why; WEFT_NOMEM */
+/* Opens the directory. WEFT_INVALID: a text is too long; WEFT_IO: the directory and why;
+ * WEFT_NOMEM */
 enum weft_status wf_snapshots_open(struct wf_env *env, const struct wf_snapshots_opts *opts,
 				   uint32_t lane_count, struct wf_snapshots **out) WEFT_MUST_CHECK;
 void wf_snapshots_close(struct wf_snapshots *snapshots); /* all lanes are gone; accepts NULL */
@@ -96,7 +97,8 @@ void wf_snapshots_set_tables(struct wf_snapshots *snapshots, struct wf_snapshot_
 			     const struct wf_snapshot_tables *tables);
 /* The lane's job has ended, and nothing of its part is under way. */
 void wf_snapshots_leave(struct wf_snapshots *snapshots, struct wf_snapshot_seat *seat);
-/* What the lane's job begins with. WEFT_AGAIN: that is not known yet; other failures end the job. */
+/* What the lane's job begins with. WEFT_AGAIN: that is not known yet; other failures end the job.
+ */
 enum weft_status wf_snapshots_base(struct wf_snapshots *snapshots, uint32_t lane,
 				   struct wf_snapshot_base *out) WEFT_MUST_CHECK;
 /* What the lanes wait for after WEFT_AGAIN: "pserver 1 to come to the registrar". */
