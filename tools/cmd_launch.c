@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/outlet.h"
 #include "base/pin.h"
+#include "pserver/snapshots.h"
 #include "tools/command.h"
 #include "tools/launch/options.h"
 #include "tools/launch/plan.h"
@@ -81,7 +82,7 @@ static const struct wf_help help = {
 		 "Ctrl-C stops all processes. If one fails, the others have 5 seconds to end by "
 		 "themselves before they are stopped. The last line says which process failed "
 		 "first, and its exit code is that of weft launch (128 + the signal, if a signal "
-		 "ended it).",
+		 "ended it). With --restarts=N the job is started again, up to N times.",
 	.examples = "  weft launch --local --pservers=2 --trainers=2 -- train linear\n"
 		    "  weft launch --local --pservers=3 --trainers=4 --ports_num=2 \\\n"
 		    "              --slice_bytes=256 -- train mlp --num_passes=3\n"
@@ -619,7 +620,46 @@ run(struct command *command, struct wf_env *env, struct wf_supervise_end *end)
 	command->remote.opts.version = WEFT_PROJECT_VERSION;
 	command->remote.opts.pserver = find_auto(&command->pserver_set.session);
 	command->remote.opts.trainer = find_auto(trainer_session(command));
-	st = wf_remote_run(&command->remote.opts, &plan, &opts, end);
+	return wf_remote_run(&command->remote.opts, &plan, &opts, end);
+}
+
+static bool
+has_snapshots(const struct command *command)
+{
+	const char *dir = command->pserver_set.snapshot_dir;
+	return dir != NULL && dir[0] != '\0';
+}
+
+/* From the second start on the job goes on from its own snapshots. With --resume=never it could
+ * find those of another job, if it had died before it began. */
+static enum weft_status
+check_restarts(const struct command *command)
+{
+	if (command->set.restarts > 0 && has_snapshots(command) &&
+	    command->pserver_set.resume == WF_RESUME_NEVER) {
+		return wf_fail(WEFT_INVALID,
+			       "--restarts goes on from snapshots, and --resume=never does not; "
+			       "give --resume=auto, or an empty --snapshot_dir");
+	}
+	return WEFT_OK;
+}
+
+/* Runs the job, and again, as often as --restarts allows. */
+static enum weft_status
+run_again(struct command *command, struct wf_env *env, struct wf_supervise_end *end)
+{
+	const uint64_t most = command->set.restarts;
+	enum weft_status st = run(command, env, end);
+	for (uint64_t made = 0; st == WEFT_OK && end->may_recover && made < most; made++) {
+		fprintf(stderr,
+			PROGRAM ": %s\n" PROGRAM ": the job is started again (%llu of %llu)\n",
+			end->cause, (unsigned long long)made + 1, (unsigned long long)most);
+		if (made == 0 && has_snapshots(command)) {
+			wf_args_add(&command->split.pserver, "--resume=auto");
+			st = wf_args_check(&command->split.pserver);
+		}
+		st = st == WEFT_OK ? run(command, env, end) : st;
+	}
 	explicit_bzero(command->remote.secret, sizeof(command->remote.secret));
 	return st;
 }
@@ -650,7 +690,10 @@ launch(struct command *command, struct wf_env *env, int argc, char **argv)
 		st = check_children(command);
 	}
 	if (st == WEFT_OK) {
-		st = run(command, env, &end);
+		st = check_restarts(command);
+	}
+	if (st == WEFT_OK) {
+		st = run_again(command, env, &end);
 	}
 	if (st != WEFT_OK) {
 		return wf_command_fail(PROGRAM, st);

@@ -53,6 +53,15 @@ static const struct wf_option table[] = {
 		 "::1 "
 		 "on a host that has no IPv4 address. On several "
 		 "hosts each pserver has the address by which the others reach its host."},
+	{.name = "restarts",
+	 .type = WF_OPTION_U64,
+	 .offset = FIELD(restarts),
+	 .initial = "0",
+	 .max = 1000000,
+	 .help = "How often the job is started again when a process of it has died or failed: "
+		 "all processes, which go on from the newest snapshot in --snapshot_dir. Without "
+		 "--snapshot_dir the job begins anew. A job that ends because of its options or "
+		 "its data is not started again."},
 	{.name = "log_dir",
 	 .type = WF_OPTION_STRING,
 	 .offset = FIELD(log_dir),

@@ -5,7 +5,7 @@
 #include "base/options.h"
 #include "tools/launch/remote_options.h"
 
-#define WF_LAUNCH_OPTIONS (10u + WF_REMOTE_OPTIONS)
+#define WF_LAUNCH_OPTIONS (11u + WF_REMOTE_OPTIONS)
 
 struct wf_launch_settings {
 	bool local;
@@ -16,6 +16,7 @@ struct wf_launch_settings {
 	uint32_t ports_num_for_sparse;
 	uint64_t num_gradient_servers;
 	const char *listen;
+	uint64_t restarts;
 	const char *log_dir;
 	const char *color;
 	struct wf_remote_set remote;

@@ -487,6 +487,13 @@ kill_started(struct job *job)
 	watch_to_the_end(job);
 }
 
+/* Whether a process of weft's own would end with this code again. */
+static bool
+is_for_good(int exit_code)
+{
+	return exit_code == WF_EXIT_USAGE || exit_code == WF_EXIT_DATA || exit_code == WF_EXIT_PERM;
+}
+
 static void
 describe_cause(const struct job *job, struct wf_supervise_end *out)
 {
@@ -511,13 +518,13 @@ describe_cause(const struct job *job, struct wf_supervise_end *out)
 			 cause->spec->name, code, meaning, last);
 	}
 	out->exit_code = wf_child_exit_code(cause);
+	out->may_recover = cause->spec->program != NULL || !is_for_good(out->exit_code);
 }
 
 static void
 describe_end(const struct job *job, struct wf_supervise_end *out)
 {
-	out->exit_code = WF_EXIT_OK;
-	out->cause[0] = '\0';
+	*out = (struct wf_supervise_end){.exit_code = WF_EXIT_OK};
 	if (job->cause != NULL) {
 		describe_cause(job, out);
 	} else if (job->signal_number == SIGPIPE) {

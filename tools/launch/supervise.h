@@ -92,6 +92,7 @@ struct wf_supervise_opts {
 struct wf_supervise_end {
 	int exit_code; /* 0, the first cause's, 128 + the signal that stopped the job */
 	char cause[WF_CAUSE_BYTES]; /* one line, "" if all went well */
+	bool may_recover; /* a child has died or failed, and not because of its options or data */
 };
 
 /* Not OK: the job could not be started or watched; what had been started has ended. */
