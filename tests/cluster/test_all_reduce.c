@@ -306,15 +306,7 @@ run_trainer(struct wf_env *env, void *arg)
 	enum weft_status st = open_session(m, env);
 	st = st == WEFT_OK ? train(m) : st;
 	st = st == WEFT_OK ? check_tensors(m) : st;
-	if (st == WEFT_OK) {
-		st = weft_session_close(m->session);
-	} else {
-		crew_complain(seat->crew, "trainer", m->idx);
-		weft_session_abort(m->session, st, "failed");
-	}
-	if (st == WEFT_OK) {
-		seat->crew->ended++;
-	}
+	(void)crew_end_session(seat, m->session, st);
 	return 0;
 }
 
@@ -355,12 +347,8 @@ main(int argc, char **argv)
 	uint64_t cuts = 0;
 	for (uint64_t seed = sweep.first; seed < sweep.first + sweep.count; seed++) {
 		struct run run;
-		struct wf_world_stats stats = {0};
 		draw(seed, &run);
-		enum weft_status st = crew_play(&run.crew, &stats);
-		cuts += stats.cuts;
-		if (st != WEFT_OK || run.crew.ended != run.crew.trainers ||
-		    run.crew.why[0] != '\0') {
+		if (!crew_ends_well(&run.crew, &cuts)) {
 			failed++;
 			(void)printf("FAILED seed %" PRIu64
 				     " (mode %d, %u pservers, %u lanes, %u trainers, %u slots): "

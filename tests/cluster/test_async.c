@@ -255,17 +255,8 @@ run_trainer(struct wf_env *env, void *arg)
 	}
 	run->answered[m->idx] = stats.slices_answered;
 	run->discarded[m->idx] = stats.slices_discarded;
-	if (st == WEFT_OK) {
-		st = weft_session_close(m->session);
-	} else {
-		if (!run->crew.kills || st == WEFT_DATA) {
-			crew_complain(&run->crew, "trainer", m->idx);
-		}
-		weft_session_abort(m->session, st, "failed");
-	}
-	run->status[m->idx] = st;
+	run->status[m->idx] = crew_end_session(seat, m->session, st);
 	run->done[m->idx] = true;
-	run->crew.ended += st == WEFT_OK ? 1 : 0;
 	return 0;
 }
 

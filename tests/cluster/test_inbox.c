@@ -190,16 +190,8 @@ run_trainer(struct wf_env *env, void *arg)
 	struct member *m = &member;
 	wf_rng_init(&m->rng, seat->crew->seed, 60 + m->idx);
 	enum weft_status st = open_session(m, env);
-	if (st == WEFT_OK) {
-		st = train(m);
-	}
-	if (st == WEFT_OK) {
-		st = weft_session_close(m->session);
-	} else {
-		crew_complain(seat->crew, "trainer", m->idx);
-		weft_session_abort(m->session, st, "failed");
-	}
-	seat->crew->ended += st == WEFT_OK ? 1 : 0;
+	st = st == WEFT_OK ? train(m) : st;
+	(void)crew_end_session(seat, m->session, st);
 	return 0;
 }
 
@@ -277,12 +269,9 @@ make_plain(struct run *run)
 static bool
 play(struct run *run, uint64_t *cuts)
 {
-	struct wf_world_stats stats = {0};
 	run->crew.run = run;
 	run->crew.inbox_bytes = inbox_bytes(run);
-	enum weft_status st = crew_play(&run->crew, &stats);
-	*cuts += stats.cuts;
-	return st == WEFT_OK && run->crew.ended == run->crew.trainers && run->crew.why[0] == '\0';
+	return crew_ends_well(&run->crew, cuts);
 }
 
 /* Each push of each slice was announced, or there was room for all; once, unless its path broke. */

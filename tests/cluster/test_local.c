@@ -325,18 +325,9 @@ run_trainer(struct wf_env *env, void *arg)
 {
 	const struct crew_seat *seat = arg;
 	struct member member = {.run = seat->crew->run, .idx = seat->idx};
-	struct member *m = &member;
-	enum weft_status st = open_session(m, env);
-	if (st == WEFT_OK) {
-		st = train(m);
-	}
-	if (st == WEFT_OK) {
-		st = weft_session_close(m->session);
-	} else {
-		crew_complain(&m->run->crew, "trainer", m->idx);
-		weft_session_abort(m->session, st, "failed");
-	}
-	m->run->crew.ended += st == WEFT_OK ? 1 : 0;
+	enum weft_status st = open_session(&member, env);
+	st = st == WEFT_OK ? train(&member) : st;
+	(void)crew_end_session(seat, member.session, st);
 	return 0;
 }
 
@@ -388,17 +379,13 @@ main(int argc, char **argv)
 	uint64_t cuts = 0;
 	for (uint64_t seed = sweep.first; seed < sweep.first + sweep.count; seed++) {
 		static struct run run;
-		struct wf_world_stats stats = {0};
 		draw(seed, &run);
 		if (run.exact) {
 			compute_exactly(&run);
 		} else {
 			compute(&run);
 		}
-		enum weft_status st = crew_play(&run.crew, &stats);
-		cuts += stats.cuts;
-		if (st != WEFT_OK || run.crew.ended != run.crew.trainers ||
-		    run.crew.why[0] != '\0') {
+		if (!crew_ends_well(&run.crew, &cuts)) {
 			failed++;
 			(void)printf("FAILED seed %" PRIu64
 				     " (mode %d, reduce %d, optimizer %d, %u local steps, "

@@ -238,15 +238,7 @@ run_trainer(struct wf_env *env, void *arg)
 	if (st == WEFT_OK) {
 		st = weft_barrier(m->session);
 	}
-	if (st == WEFT_OK) {
-		st = weft_session_close(m->session);
-	} else {
-		crew_complain(&m->run->crew, "trainer", m->idx);
-		weft_session_abort(m->session, st, "failed");
-	}
-	if (st == WEFT_OK) {
-		m->run->crew.ended++;
-	}
+	(void)crew_end_session(seat, m->session, st);
 	return 0;
 }
 
@@ -293,13 +285,10 @@ main(int argc, char **argv)
 	count = one != NULL ? 1 : count;
 	for (uint64_t seed = first; seed < first + count; seed++) {
 		struct run run;
-		struct wf_world_stats stats = {0};
 		draw(seed, &run);
-		enum weft_status st = crew_play(&run.crew, &stats);
-		cuts += stats.cuts;
+		bool ended = crew_ends_well(&run.crew, &cuts);
 		drops += run.crew.pservers * run.crew.lanes > 1 ? run.drops : 0;
-		if (st != WEFT_OK || run.crew.ended != run.crew.trainers ||
-		    run.crew.why[0] != '\0') {
+		if (!ended) {
 			failed++;
 			(void)printf(
 				"FAILED seed %" PRIu64

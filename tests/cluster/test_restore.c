@@ -283,10 +283,9 @@ run_trainer(struct wf_env *env, void *arg)
 static bool
 run(struct job *job)
 {
-	struct wf_world_stats stats;
+	uint64_t cuts = 0;
 	job->crew.run = job;
-	enum weft_status st = crew_play(&job->crew, &stats);
-	return st == WEFT_OK && job->crew.why[0] == '\0' && job->crew.ended == TRAINERS;
+	return crew_ends_well(&job->crew, &cuts);
 }
 
 static struct job

@@ -341,11 +341,10 @@ start_late(struct fleet *fleet, uint32_t i)
 static bool
 run(struct job *job)
 {
-	struct wf_world_stats stats;
+	uint64_t cuts = 0;
 	job->crew.run = job;
 	job->source.load = load;
-	enum weft_status st = crew_play(&job->crew, &stats);
-	return st == WEFT_OK && job->crew.why[0] == '\0' && job->crew.ended == job->crew.trainers;
+	return crew_ends_well(&job->crew, &cuts);
 }
 
 static void

@@ -223,15 +223,7 @@ run_trainer(struct wf_env *env, void *arg)
 	struct member member = {.run = seat->crew->run, .idx = seat->idx};
 	enum weft_status st = open_session(&member, env);
 	st = st == WEFT_OK ? train(&member) : st;
-	if (st == WEFT_OK) {
-		st = weft_session_close(member.session);
-	} else {
-		if (!seat->crew->kills) {
-			crew_complain(seat->crew, "trainer", member.idx);
-		}
-		weft_session_abort(member.session, st, "failed");
-	}
-	seat->crew->ended += st == WEFT_OK ? 1 : 0;
+	(void)crew_end_session(seat, member.session, st);
 	return 0;
 }
 
@@ -313,12 +305,8 @@ draw(uint64_t seed, struct run *run)
 static bool
 play(struct run *run, uint64_t *cuts)
 {
-	struct wf_world_stats stats = {0};
 	run->crew.run = run;
-	run->crew.ended = 0;
-	enum weft_status st = crew_play(&run->crew, &stats);
-	*cuts += stats.cuts;
-	return st == WEFT_OK && run->crew.ended == run->crew.trainers && run->crew.why[0] == '\0';
+	return crew_ends_well(&run->crew, cuts);
 }
 
 /* Kills the job again and again, and lets it end. */

@@ -60,6 +60,22 @@ crew_complain(struct crew *crew, const char *who, uint32_t idx)
 	complain(crew, who, idx, weft_last_error());
 }
 
+enum weft_status
+crew_end_session(const struct crew_seat *seat, struct weft_session *session, enum weft_status st)
+{
+	struct crew *crew = seat->crew;
+	if (st == WEFT_OK) {
+		st = weft_session_close(session);
+	} else {
+		if (!crew->kills || st == WEFT_DATA) {
+			crew_complain(crew, "trainer", seat->idx);
+		}
+		weft_session_abort(session, st, "failed");
+	}
+	crew->ended += st == WEFT_OK ? 1 : 0;
+	return st;
+}
+
 static void
 look(struct fleet_seat *seat, struct wf_server *server)
 {
@@ -119,6 +135,7 @@ crew_play(struct crew *crew, struct wf_world_stats *stats)
 		.kill_trainer = 0,
 	};
 	WF_ASSERT(crew->pservers <= CREW_PSERVERS_MAX && crew->trainers <= CREW_TRAINERS_MAX);
+	crew->ended = 0;
 	if (crew->kills) {
 		wf_rng_init(&rng, crew->seed, KILL_STREAM + crew->kill_stream);
 		fleet.kill_pserver = crew->kills_pserver ? 0 : FLEET_NOBODY;
@@ -133,4 +150,13 @@ crew_play(struct crew *crew, struct wf_world_stats *stats)
 	}
 	*stats = fleet.stats;
 	return st;
+}
+
+bool
+crew_ends_well(struct crew *crew, uint64_t *cuts)
+{
+	struct wf_world_stats stats = {0};
+	enum weft_status st = crew_play(crew, &stats);
+	*cuts += stats.cuts;
+	return st == WEFT_OK && crew->ended == crew->trainers && crew->why[0] == '\0';
 }

@@ -42,7 +42,7 @@ struct crew {
 
 	/* What happened. */
 	char why[256];  /* the first that is not as it should be */
-	uint32_t ended; /* trainers that ended well; run_trainer counts */
+	uint32_t ended; /* trainers that ended well; run_trainer counts, or crew_end_session */
 };
 
 struct crew_seat {
@@ -57,5 +57,12 @@ void crew_draw_world(struct wf_rng *rng, bool calm, uint32_t cut_per_million,
 void crew_fill_opts(const struct crew *crew, uint32_t idx, struct weft_session_opts *out);
 /* Keep weft_last_error as `why`, unless there is one. */
 void crew_complain(struct crew *crew, const char *who, uint32_t idx);
+/* Ends the session of a trainer whose work came to `st`: closes it and counts the trainer, or keeps
+ * why and aborts it. Of a job in which somebody is killed only WEFT_DATA is kept. Returns the
+ * status with which the trainer ends. */
+enum weft_status crew_end_session(const struct crew_seat *seat, struct weft_session *session,
+				  enum weft_status st);
 /* Run the job to its end. */
 enum weft_status crew_play(struct crew *crew, struct wf_world_stats *stats) WEFT_MUST_CHECK;
+/* The same. Whether all trainers have ended well, and there is no `why`; the cuts are added. */
+bool crew_ends_well(struct crew *crew, uint64_t *cuts);
