@@ -129,6 +129,49 @@ has_begun(const struct wf_epochs *epochs, uint64_t epoch)
 	return epoch > 0 && epoch <= epochs->count && !epochs->record[epoch - 1].is_end;
 }
 
+/* The highest number of a record in the folder; 0: there is none. */
+static enum weft_status
+find_last(const struct wf_saved_folder *folder, uint64_t *out)
+{
+	char name[WF_SNAPSHOT_LEAF_BYTES];
+	uint64_t epoch = 0;
+	DIR *names = wf_saved_names(folder->calls, folder->fd);
+	if (names == NULL) {
+		return wf_fail_errno(WEFT_IO, errno, "%s: cannot be listed", folder->path);
+	}
+	*out = 0;
+	for (struct dirent *e = readdir(names); e != NULL; e = readdir(names)) {
+		if (sscanf(e->d_name, "record-%" SCNu64, &epoch) == 1 && epoch > *out) {
+			record_name(epoch, name);
+			*out = strcmp(name, e->d_name) == 0 ? epoch : *out;
+		}
+	}
+	closedir(names);
+	return WEFT_OK;
+}
+
+/* No record was lost behind the last one that was read: without it the job would go on from an
+ * older history, under the numbers of epochs that have been. Records that another process adds
+ * meanwhile come in their order. */
+static enum weft_status
+check_last(const struct wf_saved_folder *folder, uint64_t count)
+{
+	char name[WF_SNAPSHOT_LEAF_BYTES];
+	uint64_t last = 0;
+	enum weft_status st = find_last(folder, &last);
+	if (st != WEFT_OK || last <= count + 1) {
+		return st;
+	}
+	record_name(count + 1, name);
+	if (faccessat(folder->fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
+		return WEFT_OK;
+	}
+	return wf_fail(WEFT_DATA,
+		       "%s/%s: is missing, but there is the record of epoch %" PRIu64
+		       "; bring it back, or begin anew in another directory",
+		       folder->path, name, last);
+}
+
 enum weft_status
 wf_epochs_read(struct wf_env *env, struct wf_saved_folder *folder, struct wf_epochs *out)
 {
@@ -146,7 +189,8 @@ wf_epochs_read(struct wf_env *env, struct wf_saved_folder *folder, struct wf_epo
 		}
 		st = st == WEFT_OK ? append(env, &record, &epochs) : st;
 	}
-	if (st != WEFT_OK && st != WEFT_CLOSED) {
+	st = st == WEFT_CLOSED ? check_last(folder, epochs.count) : st;
+	if (st != WEFT_OK) {
 		wf_epochs_fini(env, &epochs);
 		return st;
 	}

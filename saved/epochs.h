@@ -20,7 +20,8 @@ struct wf_epochs {
 	uint64_t count;
 };
 
-/* Reads them all. WEFT_DATA: the file, and what is wrong with it; WEFT_IO; WEFT_NOMEM. */
+/* Reads them all. WEFT_DATA: the file, and what is wrong with it, also if one is missing before
+ * another; WEFT_IO; WEFT_NOMEM. */
 enum weft_status wf_epochs_read(struct wf_env *env, struct wf_saved_folder *folder,
 				struct wf_epochs *out) WEFT_MUST_CHECK;
 void wf_epochs_fini(struct wf_env *env, struct wf_epochs *epochs);

@@ -249,6 +249,18 @@ a_link_or_a_directory_in_place_of_a_record_is_refused(void **state)
 	wf_saved_folder_close(folder);
 }
 
+static void
+a_missing_record_with_later_ones_is_refused(void **state)
+{
+	struct scene *scene = *state;
+	struct wf_saved_folder *folder = open_folder(scene, sound());
+
+	write_record(scene, "record-00001", "weft record 1\nepoch 1\nbegins nothing\n");
+	write_record(scene, "record-00003", "weft record 1\nepoch 3\nbegins 1 5\n");
+	assert_refused(read_and_forget(folder), WEFT_DATA, "/record-00002");
+	wf_saved_folder_close(folder);
+}
+
 /* Order of what makes a record durable, as a machine that loses power needs it. */
 static char journal[1000];
 
@@ -473,6 +485,7 @@ main(void)
 		WITH_SCENE(a_record_with_any_bit_changed_or_any_byte_missing_is_refused),
 		WITH_SCENE(a_record_that_lies_is_refused),
 		WITH_SCENE(a_link_or_a_directory_in_place_of_a_record_is_refused),
+		WITH_SCENE(a_missing_record_with_later_ones_is_refused),
 		WITH_SCENE(content_and_name_are_durable_before_add_returns),
 		WITH_SCENE(a_failing_call_adds_nothing_to_what_is_known),
 		WITH_SCENE(without_memory_nothing_is_known_and_nothing_leaks),
