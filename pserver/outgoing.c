@@ -281,7 +281,7 @@ wf_outgoing_give_up(struct wf_outgoing *outgoing)
 	}
 }
 
-/* How far the part may be written now, and when more of it may be. */
+/* How far the part may be written now. */
 static uint64_t
 limit_at(const struct wf_outgoing *out, uint64_t now_ns)
 {
@@ -289,7 +289,8 @@ limit_at(const struct wf_outgoing *out, uint64_t now_ns)
 		return UINT64_MAX;
 	}
 	double seconds = (double)(now_ns - out->begin_ns + AHEAD_NS) / (double)WF_NS_PER_S;
-	return (uint64_t)(seconds * (double)out->opts.rate);
+	double bytes = seconds * (double)out->opts.rate;
+	return bytes < 0x1p64 ? (uint64_t)bytes : UINT64_MAX;
 }
 
 static void

@@ -335,6 +335,27 @@ the_rate_is_neither_exceeded_nor_missed(void **state)
 	}
 }
 
+/* Products of rate and time that no 64 bits hold. */
+static void
+the_highest_rates_are_no_limit(void **state)
+{
+	static const uint64_t rates[] = {UINT64_MAX, UINT64_MAX / 2, 1ull << 63, 1ull << 60};
+
+	for (size_t i = 0; i < WF_ARRAY_COUNT(rates); i++) {
+		struct bench b;
+		open_bench(&b, *state, 16 * UNIT, rates[i]);
+		begin(&b);
+		for (uint64_t seconds = 0; seconds <= 1000; seconds++) {
+			assert_true(add(&b, 6 * UNIT));
+			(void)pump(&b);
+			helper.now_ns += WF_NS_PER_S;
+		}
+		assert_int_equal(finish(&b), WF_OUTGOING_DURABLE);
+		assert_part(&b, NULL, 6 * UNIT, 1001);
+		close_bench(&b);
+	}
+}
+
 int
 main(void)
 {
@@ -345,6 +366,7 @@ main(void)
 		WITH_SCENE(a_block_longer_than_half_of_the_ring_is_an_assertion),
 		WITH_SCENE(nothing_is_overwritten_and_nothing_else_begun_while_a_task_waits),
 		WITH_SCENE(the_rate_is_neither_exceeded_nor_missed),
+		WITH_SCENE(the_highest_rates_are_no_limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
