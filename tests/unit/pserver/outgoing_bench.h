@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* outgoing_bench: one part of a snapshot on its way through a ring, with a clock that is the test's,
- * tasks that run when the test wants it, and system calls that fail (tests/unit/saved/faulty.h).
- * What was put in is compared with what is on the disk. Thread: the test's. */
+/* outgoing_bench: one part of a snapshot on its way through a ring. The clock is the test's, tasks
+ * run when the test wants it, and system calls fail (tests/unit/saved/faulty.h). What was put in is
+ * compared with what is on the disk. Thread: the test's. */
 #pragma once
 
 #include "tests/unit/saved/faulty.h"
