@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whatever fails while a part goes to the disk, and whenever it is given up or closed, nothing of it
- * is left, the reason is there, and the next part is whole. */
+/* Whatever fails while a part goes to the disk, and whenever it is given up or closed, nothing of
+ * it is left, the reason is there, and the next part is whole. */
 #include "tests/unit/pserver/outgoing_bench.h"
 
 #include <semaphore.h>
