@@ -12,9 +12,9 @@
 /* For the job's description to arrive; less than a held trainer's attempt to connect may take. */
 #define LOADING_TIMEOUT_NS (4 * WF_NS_PER_S)
 
-/* `job_is_over`: the recorded failure is the first cause of the job's end. */
+/* With the recorded failure. `job_is_over`: it is the first cause of the job's end. */
 static void
-refuse(struct wf_lane *lane, struct wf_conn *conn, bool job_is_over)
+answer_no(struct wf_conn *conn, bool job_is_over)
 {
 	const struct wf_error *why = wf_error_record();
 	struct wf_welcome no = {
@@ -24,21 +24,32 @@ refuse(struct wf_lane *lane, struct wf_conn *conn, bool job_is_over)
 	(void)snprintf(no.reason, sizeof(no.reason), "%.*s", WF_REASON_BYTES - 1, why->text);
 	uint8_t bytes[WF_HELLO_MAX];
 	size_t used = wf_welcome_encode(&no, bytes);
-	wf_stats_add(&lane->stats, WF_LANE_HELLO_REFUSED_COUNT, 1);
-	if (wf_lane_may_warn(lane)) {
-		wf_log(lane->env, WF_LOG_WARN, "lane %u: refused a trainer: %s", lane->opts.idx,
-		       no.reason);
-	}
 	conn->user = NULL;
 	if (wf_transport_answer(conn, false, bytes, used) != WEFT_OK) {
 		wf_transport_disconnect(conn, WF_DISCONNECT_NOW);
 	}
 }
 
-void
-wf_admit_refuse(struct wf_lane *lane, struct wf_conn *conn)
+static void
+refuse(struct wf_lane *lane, struct wf_conn *conn, bool job_is_over)
 {
-	refuse(lane, conn, false);
+	wf_stats_add(&lane->stats, WF_LANE_HELLO_REFUSED_COUNT, 1);
+	if (wf_lane_may_warn(lane)) {
+		wf_log(lane->env, WF_LOG_WARN, "lane %u: refused a trainer: %.255s", lane->opts.idx,
+		       weft_last_error());
+	}
+	answer_no(conn, job_is_over);
+}
+
+void
+wf_admit_refuse_pserver(struct wf_lane *lane, struct wf_conn *conn)
+{
+	bool is_early = wf_error_record()->status == WEFT_UNAVAILABLE; /* it tries again */
+	if (!is_early && wf_lane_may_warn(lane)) {
+		wf_log(lane->env, WF_LOG_WARN, "lane %u: refused a pserver: %.255s", lane->opts.idx,
+		       weft_last_error());
+	}
+	answer_no(conn, false);
 }
 
 static const char *

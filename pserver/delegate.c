@@ -14,10 +14,10 @@
 #include "wire/registry_messages.h"
 
 #define DEFAULT_PORT 7164
-#define CONNECT_NS (WF_NS_PER_S / 5) /* between two attempts to connect */
-#define RECORD_NS (WF_NS_PER_S / 10) /* between two looks for the record of the epoch */
-#define RETRY_NS (10 * WF_NS_PER_MS) /* for what the transport did not accept */
-#define LOOK_NS WF_NS_PER_MS         /* between two looks while a snapshot is under way */
+#define CONNECT_NS (WF_NS_PER_S / 20) /* between two attempts to connect */
+#define RECORD_NS (WF_NS_PER_S / 10)  /* between two looks for the record of the epoch */
+#define RETRY_NS (10 * WF_NS_PER_MS)  /* for what the transport did not accept */
+#define LOOK_NS WF_NS_PER_MS          /* between two looks while a snapshot is under way */
 
 /* The connection. */
 struct link {

@@ -315,11 +315,8 @@ prepare_parts(struct wf_registrar *self)
 	struct wf_manifest *manifest = &self->manifest;
 	const uint32_t parts = manifest->parts.part_count;
 	memset(self->part, 0, parts * sizeof(*self->part));
-	if (manifest->table_count > 0) {
-		return WEFT_OK;
-	}
 	enum weft_status st = wf_snapshots_describe_tables(self->snapshots, manifest);
-	if (st != WEFT_OK || manifest->table_count == 0) {
+	if (st != WEFT_OK || manifest->table_count == 0 || self->rows != NULL) {
 		return st;
 	}
 	self->rows = wf_zalloc_array(self->env, (uint64_t)parts * manifest->table_count,

@@ -294,7 +294,7 @@ wf_snapshot_registry(struct wf_lane *lane, const struct wf_event *event,
 			      "lane %u of this pserver is no registrar, or has no job yet; try "
 			      "again, or check --registrar",
 			      lane->opts.idx);
-		wf_admit_refuse(lane, event->conn);
+		wf_admit_refuse_pserver(lane, event->conn);
 	}
 }
 
