@@ -26,6 +26,7 @@ struct link {
 	bool join_due;
 	uint32_t path;             /* attempts so far */
 	uint64_t retry_ns;         /* the next one */
+	uint64_t lost_ns;          /* since when there is none, and it is to be logged; 0: not */
 	char why[WF_REASON_BYTES]; /* the last one failed; "": there was none */
 };
 
@@ -159,9 +160,7 @@ on_down(struct wf_delegate *self, const struct wf_event *event)
 	self->link.is_up = false;
 	self->reporting.border = 0; /* it is ordered again */
 	if (self->beginning.serves && was_up) {
-		wf_log(self->lane->env, WF_LOG_WARN,
-		       "the connection to the registrar is lost, and will be made again: %s",
-		       self->link.why);
+		self->link.lost_ns = wf_now_ns(self->lane->env);
 	} else if (is_final && !self->beginning.serves) {
 		(void)wf_fail(WEFT_REFUSED, "the registrar refuses this pserver: %.200s",
 			      self->link.why);
@@ -299,6 +298,7 @@ wf_delegate_event(struct wf_delegate *self, const struct wf_event *event)
 	case WF_EVENT_UP:
 		self->link.is_up = true;
 		self->link.join_due = true;
+		self->link.lost_ns = 0;
 		self->link.why[0] = '\0';
 		break;
 	case WF_EVENT_DOWN:
@@ -520,10 +520,25 @@ report(struct wf_delegate *self, uint64_t now_ns)
 	return WF_NEVER;
 }
 
+/* At the end of a job the registrar may be done a moment before this pserver. */
+static void
+warn_lost(struct wf_delegate *self, uint64_t now_ns)
+{
+	struct link *link = &self->link;
+	if (link->lost_ns != 0 && now_ns >= link->lost_ns + WF_REGISTRY_LOST_NS) {
+		link->lost_ns = 0;
+		wf_log(self->lane->env, WF_LOG_WARN,
+		       "the registrar cannot be reached, and no snapshot ends before it is back: "
+		       "%s",
+		       link->why);
+	}
+}
+
 uint64_t
 wf_delegate_look(struct wf_delegate *self, uint64_t now_ns)
 {
 	struct link *link = &self->link;
+	warn_lost(self, now_ns);
 	struct beginning *beginning = &self->beginning;
 	if (!beginning->serves) {
 		check_deadline(self, now_ns);

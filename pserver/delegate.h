@@ -11,6 +11,8 @@
 
 struct wf_delegate;
 
+#define WF_REGISTRY_LOST_NS (3 * WF_NS_PER_S) /* without a connection, until that is logged */
+
 /* WEFT_INVALID: the pserver does not know the registrar; WEFT_NOMEM */
 enum weft_status wf_delegate_open(struct wf_lane *lane, struct wf_delegate **out) WEFT_MUST_CHECK;
 void wf_delegate_close(struct wf_delegate *delegate); /* accepts NULL */

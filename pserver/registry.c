@@ -21,6 +21,7 @@ struct link {
 	/* What was sent on it. */
 	bool has_load, has_run;
 	uint64_t border;
+	uint64_t lost_ns; /* since when there is none, and it is to be logged; 0: it is not */
 };
 
 struct wf_registry {
@@ -207,15 +208,10 @@ on_message(struct wf_registry *self, uint32_t idx, const struct wf_event *event)
 }
 
 static void
-note_down(struct wf_registry *self, uint32_t idx, const struct wf_event *event)
+note_down(struct wf_registry *self, uint32_t idx)
 {
-	if (self->link[idx].has_joined && self->lane->state == WF_LANE_RUNNING) {
-		wf_log(self->lane->env, WF_LOG_WARN,
-		       "pserver %u is not connected to the registrar, and no snapshot ends before "
-		       "it is back: %s",
-		       idx, event->down.why);
-	}
-	self->link[idx] = (struct link){0};
+	bool has_joined = self->link[idx].has_joined;
+	self->link[idx] = (struct link){.lost_ns = has_joined ? wf_now_ns(self->lane->env) : 0};
 	wf_registrar_lose(self->registrar, idx);
 }
 
@@ -223,7 +219,7 @@ static void
 on_link_event(struct wf_registry *self, uint32_t idx, const struct wf_event *event)
 {
 	if (event->kind == WF_EVENT_DOWN) {
-		note_down(self, idx, event);
+		note_down(self, idx);
 		return;
 	}
 	enum weft_status st = event->kind == WF_EVENT_MSG
@@ -299,6 +295,21 @@ send_orders(struct wf_lane *lane, struct link *link, const struct wf_registrar_o
 	return true;
 }
 
+/* At the end of a job one pserver is done a moment before the other. */
+static void
+warn_lost(struct wf_registry *self, uint32_t idx, uint64_t now_ns)
+{
+	struct link *link = &self->link[idx];
+	if (link->lost_ns == 0 || now_ns < link->lost_ns + WF_REGISTRY_LOST_NS) {
+		return;
+	}
+	link->lost_ns = 0;
+	wf_log(self->lane->env, WF_LOG_WARN,
+	       "pserver %u is not connected to the registrar, and no snapshot ends before it is "
+	       "back",
+	       idx);
+}
+
 static uint64_t
 send_all_orders(struct wf_registry *self, uint64_t now_ns)
 {
@@ -306,6 +317,7 @@ send_all_orders(struct wf_registry *self, uint64_t now_ns)
 	for (uint32_t i = 1; i < self->pserver_count; i++) {
 		struct link *link = &self->link[i];
 		const struct wf_registrar_orders orders = wf_registrar_orders(self->registrar, i);
+		warn_lost(self, i, now_ns);
 		if (link->has_joined && !send_orders(self->lane, link, &orders)) {
 			next_ns = now_ns + RETRY_NS;
 		}
