@@ -38,6 +38,7 @@ struct command {
 	struct wf_launcher launcher;
 	struct wf_option_file file;
 	struct wf_originals originals;
+	char registrar[WF_HOST_BYTES + 8]; /* the first pserver that a launcher names; "": none */
 };
 
 /* Waits for the signals that ask to stop. */
@@ -180,6 +181,29 @@ choose_address(const struct command *command, struct wf_host *out)
 			WEFT_INVALID,
 			"--listen=%s names port %u and --port is %u; give the port with --port",
 			set->listen, out->port, port);
+	}
+	return st;
+}
+
+/* Where pserver 0 listens, if a launcher lists the pservers and no option says it. */
+static enum weft_status
+find_registrar(struct command *command)
+{
+	const struct wf_launcher_finding *said =
+		wf_launcher_find_setting(&command->launcher, "pservers");
+	struct wf_host first;
+	char text[WF_HOST_BYTES + 8];
+	bool is_given = command->set.registrar != NULL && command->set.registrar[0] != '\0';
+	bool has_snapshots =
+		command->set.snapshot_dir != NULL && command->set.snapshot_dir[0] != '\0';
+	if (is_given || !has_snapshots || said == NULL || said->ignored != NULL) {
+		return WEFT_OK;
+	}
+	(void)snprintf(text, sizeof(text), "%.*s", (int)strcspn(said->value, ","), said->value);
+	enum weft_status st = wf_host_parse(text, command->set.session.port, &first);
+	if (st == WEFT_OK) {
+		wf_host_format(&first, command->registrar, sizeof(command->registrar));
+		command->set.registrar = command->registrar;
 	}
 	return st;
 }
@@ -383,6 +407,9 @@ wf_cmd_pserver(int argc, char **argv)
 	if (st == WEFT_OK) {
 		wf_cmd_env_warn(PROGRAM, WF_ROLE_PSERVER);
 		st = wf_pserver_options_check(&command.options);
+	}
+	if (st == WEFT_OK) {
+		st = find_registrar(&command);
 	}
 	stopper_block(&stopper);
 	stopper.echo_ms = command.set.save_on_term ? WF_STOP_ECHO_SAVING_MS : WF_STOP_ECHO_MS;

@@ -124,8 +124,9 @@ static const struct wf_option own[] = {
 	 .metavar = "HOST:PORT",
 	 .help = "Where pserver 0 of the job listens, for snapshots of a job with several "
 		 "pservers: it decides when they are taken, and all of them write to one "
-		 "--snapshot_dir, in a directory that they share. weft launch sets it. Without "
-		 "--snapshot_dir it is not used."},
+		 "--snapshot_dir, in a directory that they share. weft launch sets it, and the "
+		 "first pserver of a launcher's list counts. Without --snapshot_dir it is not "
+		 "used."},
 	{.name = "snapshot_period",
 	 .type = WF_OPTION_DURATION,
 	 .offset = FIELD(snapshot_period_ns),

@@ -271,6 +271,7 @@ def manifests():
     check_found(volcano, 2, ["w2v-pserver-0.w2v", "w2v-pserver-1.w2v"])
     jobset = load(run("jobset", *job, "--", "train", "linear"))
     check_found(jobset, 2, ["w2v-pserver-0-0.w2v:7300", "w2v-pserver-0-1.w2v:7300"])
+    check(start(jobset, 0, 1)[1]["WEFT_REGISTRAR"] == "w2v-pserver-0-0.w2v:7300", "WEFT_REGISTRAR")
     check_stop("volcano")
     check_stop("jobset")
     alone = load(run("volcano", *plain, "--trainers=3", "--", "x"))
@@ -529,6 +530,10 @@ def refusals():
     run("slurm", "--out=job.sh", *program)
     check(open("job.sh").read() == run("slurm", *program), "--out")
     check("job.sh" in run("slurm", "--out=job.sh", *program, code=74), "an existing file")
+    # Where pserver 0 listens, for those that take snapshots together; one alone needs nothing.
+    several = run("slurm", "--port=7300", "--pservers=2", *program)
+    check('--registrar="${hosts[0]}:7300" --once' in several, "--registrar")
+    check("--registrar" not in run("slurm", "--pservers=1", *program), "--registrar of one pserver")
     # Somebody's address of pservers is no number of them.
     check("#SBATCH --ntasks=2\n" in run("slurm", *program, env=dict(os.environ, WEFT_PSERVERS="a:1,b:2")), "WEFT_PSERVERS")
 

@@ -95,7 +95,7 @@ print_set(struct wf_yaml *yaml, const struct wf_gen_job *job, const char *pserve
 	wf_yaml_map(yaml, "spec");
 	print_policies(yaml, job);
 	wf_yaml_list(yaml, "replicatedJobs");
-	print_job(yaml, job, true, NULL);
+	print_job(yaml, job, true, pservers);
 	print_job(yaml, job, false, pservers);
 	wf_yaml_map_end(yaml);
 }

@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/env.h"
+#include "base/url.h"
 #include "tools/gen/secret.h"
 
 #define NUMBER_BYTES 32
@@ -51,6 +52,7 @@ print_environment(struct wf_yaml *yaml, const struct wf_gen_job *job, const stru
 {
 	const struct wf_gen_settings *set = &job->set;
 	char name[WF_GEN_NAME_BYTES + 1];
+	char first[WF_HOST_BYTES + 8];
 
 	wf_yaml_list(yaml, "env");
 	yaml->doubles_dollars = true;
@@ -63,6 +65,11 @@ print_environment(struct wf_yaml *yaml, const struct wf_gen_job *job, const stru
 	}
 	if (!pod->is_pserver && pod->pservers != NULL) {
 		print_variable(yaml, "WEFT_PSERVERS", pod->pservers);
+	}
+	if (pod->is_pserver && pod->pservers != NULL && job->pservers > 1) {
+		size_t bytes = strcspn(pod->pservers, ",");
+		print_variable(yaml, "WEFT_REGISTRAR",
+			       terminated(first, sizeof(first), pod->pservers, bytes));
 	}
 	if (wf_gen_has_secret(job)) {
 		print_variable(yaml, "WEFT_SECRET_FILE", WF_GEN_SECRET_PATH);

@@ -259,11 +259,16 @@ print_pservers(const struct wf_gen_job *job, const struct engine *engine, FILE *
 	wf_shell_word(out, set->listen);
 	fprintf(out,
 		" --port=\"$port\" --ports_num=%u --ports_num_for_sparse=%u \\\n"
-		"\t\t--num_gradient_servers=%" PRIu64 " --once &\n"
-		"\tpservers+=($!)\n"
-		"\taddresses+=${addresses:+,}$host:$port\n"
-		"done\n",
+		"\t\t--num_gradient_servers=%" PRIu64 " ",
 		set->ports_num, set->ports_num_for_sparse, set->trainers);
+	if (job->pservers > 1) {
+		fprintf(out, "--registrar=\"${hosts[0]}:%u\" ", set->port);
+	}
+	fputs("--once &\n"
+	      "\tpservers+=($!)\n"
+	      "\taddresses+=${addresses:+,}$host:$port\n"
+	      "done\n",
+	      out);
 }
 
 /* The job's own command line of a shell. The original's scripts set these variables for it. */
