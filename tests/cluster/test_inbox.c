@@ -12,15 +12,15 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "base/settings.h"
 #include "pserver/lane.h"
-#include "tests/support/crew.h"
+#include "tests/cluster/drawn.h"
 #include "tests/support/sweep.h"
 #include "weft/weft.h"
-#include "base/settings.h"
 
 #define PSERVERS_MAX 2u
 #define TRAINERS_MAX CREW_TRAINERS_MAX
-#define PASSES 2u
+#define PASSES DRAWN_PASSES
 #define STEPS_MAX 5u
 #define TENSORS_MAX 6u
 #define SLICE_FLOATS 64u
@@ -28,13 +28,11 @@
 
 struct run {
 	struct crew crew;
+	struct drawn drawn;
 	enum weft_dense_mode mode;
 	enum weft_dense_wire wire;
 	enum weft_rounding rounding;
-	uint32_t tensors;
-	uint32_t room;               /* slices that a lane may hold; 0: all */
-	uint32_t count[TENSORS_MAX]; /* elements */
-	uint32_t steps[PASSES][TRAINERS_MAX];
+	uint32_t room; /* slices that a lane may hold; 0: all */
 	int32_t priority[TENSORS_MAX];
 	bool mixed; /* the last tensor is applied as its gradients come */
 
@@ -94,15 +92,15 @@ open_session(struct member *m, struct wf_env *env)
 	opts.optimizer.method = run->mode == WEFT_DENSE_LOCAL ? "sgd" : "adam";
 	opts.optimizer.learning_rate = 0.01;
 	enum weft_status st = wf_session_open_in(env, &opts, &m->session);
-	for (uint32_t i = 0; i < run->tensors && st == WEFT_OK; i++) {
+	for (uint32_t i = 0; i < run->drawn.tensors && st == WEFT_OK; i++) {
 		char name[8];
 		(void)snprintf(name, sizeof(name), "t%u", i);
 		const struct weft_tensor_opts tensor = {
 			.name = name,
-			.rows = run->count[i],
+			.rows = run->drawn.count[i],
 			.priority = run->priority[i],
-			.mode = run->mixed && i == run->tensors - 1 ? WEFT_TENSOR_ASYNC
-								    : WEFT_TENSOR_AS_SESSION,
+			.mode = run->mixed && i == run->drawn.tensors - 1 ? WEFT_TENSOR_ASYNC
+									  : WEFT_TENSOR_AS_SESSION,
 		};
 		st = weft_tensor_add(m->session, &tensor, &m->tensor[i]);
 	}
@@ -112,32 +110,18 @@ open_session(struct member *m, struct wf_env *env)
 	return st == WEFT_OK ? weft_session_start(m->session) : st;
 }
 
-/* Gradients that no other trainer, step or element has, and whose sums depend on their order. */
-static void
-fill_gradients(struct member *m, uint32_t step)
-{
-	struct wf_rng rng;
-	wf_rng_init(&rng, m->run->crew.seed, 1000 * (m->idx + 1) + step);
-	for (uint32_t t = 0; t < m->run->tensors; t++) {
-		float *grad = weft_tensor_grad(m->tensor[t]);
-		for (uint32_t i = 0; i < m->run->count[t]; i++) {
-			grad[i] = (float)(wf_rng_f64(&rng) - 0.5);
-		}
-	}
-}
-
 /* All tensors in any order; between two pushes the world goes on, or not. */
 static enum weft_status
 push_all(struct member *m)
 {
 	uint32_t order[TENSORS_MAX];
 	enum weft_status st = WEFT_OK;
-	for (uint32_t i = 0; i < m->run->tensors; i++) {
+	for (uint32_t i = 0; i < m->run->drawn.tensors; i++) {
 		uint32_t at = (uint32_t)wf_rng_below(&m->rng, i + 1);
 		order[i] = order[at];
 		order[at] = i;
 	}
-	for (uint32_t i = 0; i < m->run->tensors && st == WEFT_OK; i++) {
+	for (uint32_t i = 0; i < m->run->drawn.tensors && st == WEFT_OK; i++) {
 		st = weft_push(m->tensor[order[i]]);
 		for (uint64_t turns = wf_rng_below(&m->rng, 3); turns > 0 && st == WEFT_OK;
 		     turns--) {
@@ -147,38 +131,25 @@ push_all(struct member *m)
 	return st;
 }
 
-/* Of what is summed: an order of arrival changes no bit of it. */
-static uint64_t
-digest_of(const struct member *m)
-{
-	uint64_t digest = 0xcbf29ce484222325;
-	for (uint32_t t = 0; t + (m->run->mixed ? 1 : 0) < m->run->tensors; t++) {
-		const float *value = weft_tensor_param(m->tensor[t]);
-		for (uint32_t i = 0; i < m->run->count[t]; i++) {
-			uint32_t bits;
-			memcpy(&bits, &value[i], sizeof(bits));
-			digest = (digest ^ bits) * 0x100000001b3;
-		}
-	}
-	return digest;
-}
-
 static enum weft_status
 train(struct member *m)
 {
 	uint32_t done = 0;
 	enum weft_status st = WEFT_OK;
 	for (uint32_t pass = 0; pass < PASSES && st == WEFT_OK; pass++) {
-		for (uint32_t step = 0; step < m->run->steps[pass][m->idx] && st == WEFT_OK;
+		for (uint32_t step = 0; step < m->run->drawn.steps[pass][m->idx] && st == WEFT_OK;
 		     step++) {
-			fill_gradients(m, done++);
+			drawn_gradients(&m->run->drawn, m->run->crew.seed, m->idx, done++,
+					m->tensor);
 			st = weft_step(m->session, 1 + m->idx, 0);
 			st = st == WEFT_OK ? push_all(m) : st;
 			st = st == WEFT_OK ? weft_wait_all(m->session) : st;
 		}
 		st = st == WEFT_OK ? weft_pass_end(m->session) : st;
 	}
-	m->run->digest[m->idx] = digest_of(m);
+	/* Of what is summed: an order of arrival changes no bit of it. */
+	m->run->digest[m->idx] = drawn_digest(
+		&m->run->drawn, m->run->drawn.tensors - (m->run->mixed ? 1 : 0), m->tensor);
 	return st;
 }
 
@@ -207,48 +178,32 @@ draw(uint64_t seed, struct run *run)
 		.crew.pservers = 1 + (uint32_t)wf_rng_below(&rng, PSERVERS_MAX),
 		.crew.lanes = 1 + (uint32_t)wf_rng_below(&rng, 2),
 		.crew.trainers = 1 + (uint32_t)wf_rng_below(&rng, TRAINERS_MAX),
-		.tensors = 1 + (uint32_t)wf_rng_below(&rng, TENSORS_MAX),
+		.drawn.tensors = 1 + (uint32_t)wf_rng_below(&rng, TENSORS_MAX),
 		.crew.slot_count = 1u << wf_rng_below(&rng, 3),
 		.room = 1 + (uint32_t)wf_rng_below(&rng, 3),
 		.crew.transport = wf_rng_below(&rng, 2) == 0 ? "sim" : "sim-auto",
 		.crew.run_trainer = run_trainer,
 		.crew.look = add_counts,
 	};
-	for (uint32_t i = 0; i < run->tensors; i++) {
+	for (uint32_t i = 0; i < run->drawn.tensors; i++) {
 		/* The first is as long as a slice at least: room is counted in these. */
-		run->count[i] = (i == 0 ? SLICE_FLOATS * PSERVERS_MAX * 2 : 1) +
-				(uint32_t)wf_rng_below(&rng, 10 * SLICE_FLOATS);
+		run->drawn.count[i] = (i == 0 ? SLICE_FLOATS * PSERVERS_MAX * 2 : 1) +
+				      (uint32_t)wf_rng_below(&rng, 10 * SLICE_FLOATS);
 	}
-	for (uint32_t i = 0; i < PASSES * run->crew.trainers; i++) {
-		uint32_t steps = 1 + (uint32_t)wf_rng_below(&rng, STEPS_MAX);
-		bool idle = wf_rng_below(&rng, 8) == 0; /* no data in this pass */
-		run->steps[i / run->crew.trainers][i % run->crew.trainers] = idle ? 0 : steps;
-	}
-	run->mixed = run->mode == WEFT_DENSE_SYNC && run->tensors > 1 && wf_rng_below(&rng, 5) == 0;
+	drawn_steps(&rng, run->crew.trainers, STEPS_MAX, 0, &run->drawn);
+	run->mixed = run->mode == WEFT_DENSE_SYNC && run->drawn.tensors > 1 &&
+		     wf_rng_below(&rng, 5) == 0;
 	bool ranks = wf_rng_below(&rng, 2) == 0;
-	for (uint32_t i = 0; i < run->tensors && ranks; i++) {
+	for (uint32_t i = 0; i < run->drawn.tensors && ranks; i++) {
 		run->priority[i] = (int32_t)wf_rng_below(&rng, 5) - 2;
 	}
 	if (wf_rng_below(&rng, 2) == 0) {
 		run->wire = wf_rng_below(&rng, 2) == 0 ? WEFT_WIRE_BF16 : WEFT_WIRE_F16;
 		run->rounding = (enum weft_rounding)wf_rng_below(&rng, 2);
 	}
-	run->crew.world = (struct wf_world_opts){
-		.seed = seed,
-		.delay_min_ns = WF_NS_PER_US,
-		.delay_max_ns = (1 + wf_rng_below(&rng, 2000)) * WF_NS_PER_US,
-		.split_per_mille = calm ? 0 : (uint32_t)wf_rng_below(&rng, 500),
-		.cut_per_million = calm ? 0 : (uint32_t)wf_rng_below(&rng, 8000),
-		.cut_max = 1 + (uint32_t)wf_rng_below(&rng, 40),
-		.refuse_per_mille = calm ? 0 : (uint32_t)wf_rng_below(&rng, 200),
-		.down_delay_max_ns = wf_rng_below(&rng, 50) * WF_NS_PER_MS,
-		.stall_max_ns = calm ? 0 : wf_rng_below(&rng, 20) * WF_NS_PER_MS,
-		.stall_per_mille = calm ? 0 : (uint32_t)wf_rng_below(&rng, 20),
-		.second_cut_per_million = calm ? 0 : (uint32_t)wf_rng_below(&rng, 8000),
-		.second_cut_max = 1 + (uint32_t)wf_rng_below(&rng, 40),
-		.log_level = WF_LOG_DEBUG,
-		.log_fd = getenv("WEFT_CLUSTER_LOG") != NULL ? 2 : -1,
-	};
+	crew_draw_world(&rng, calm, 8000, 200, &run->crew);
+	run->crew.world.second_cut_per_million = calm ? 0 : (uint32_t)wf_rng_below(&rng, 8000);
+	run->crew.world.second_cut_max = 1 + (uint32_t)wf_rng_below(&rng, 40);
 }
 
 /* The same job, undisturbed, over lanes with room for all. */
@@ -278,13 +233,8 @@ play(struct run *run, uint64_t *cuts)
 static bool
 compare(struct run *run, const struct run *plain, uint64_t cuts)
 {
-	for (uint32_t t = 0; t < run->crew.trainers; t++) {
-		if (run->digest[t] != plain->digest[0] || run->digest[t] != run->digest[0]) {
-			(void)snprintf(run->crew.why, sizeof(run->crew.why),
-				       "digest of trainer %u is %016" PRIx64 ", not %016" PRIx64, t,
-				       run->digest[t], plain->digest[0]);
-			return false;
-		}
+	if (!drawn_compare(&run->crew, run->digest, plain->digest[0])) {
+		return false;
 	}
 	bool counts = plain->announced == 0 && plain->held == 0 && run->held <= run->announced &&
 		      run->waits_announce + run->waits_inbox <= run->announced &&

@@ -12,10 +12,10 @@
 
 #include "base/settings.h"
 #include "kernels/kernels.h"
-#include "tests/support/crew.h"
+#include "tests/cluster/drawn.h"
 #include "tests/support/sweep.h"
 
-#define PASSES 2u
+#define PASSES DRAWN_PASSES
 #define STEPS_MAX 9u
 #define COUNT 150u /* elements; slices of 16 */
 
@@ -26,13 +26,13 @@ struct model {
 
 struct run {
 	struct crew crew;
+	struct drawn drawn; /* its steps */
 	enum weft_dense_mode mode;
 	enum weft_grad_reduce reduce;
 	enum wf_optimizer optimizer;
 	uint32_t local_steps;
 	double elastic_rate;
 	bool exact; /* whole numbers */
-	uint32_t steps[PASSES][CREW_TRAINERS_MAX];
 
 	/* What trainers' parameters should be after each step, and after each pass. */
 	float expected[PASSES][CREW_TRAINERS_MAX][STEPS_MAX + 1][COUNT];
@@ -147,7 +147,7 @@ play_steps(struct run *run, uint32_t pass, uint32_t t, uint32_t round, struct mo
 {
 	uint32_t first = round * run->local_steps;
 	uint32_t end = first + run->local_steps;
-	end = end < run->steps[pass][t] ? end : run->steps[pass][t];
+	end = end < run->drawn.steps[pass][t] ? end : run->drawn.steps[pass][t];
 	*samples = 0;
 	for (uint32_t step = first; step < end; step++) {
 		step_alone(run, own, t, step, ++*updates);
@@ -188,7 +188,7 @@ play_pass(struct run *run, uint32_t pass, struct model *own, float *center, uint
 			if (run->mode == WEFT_DENSE_LOCAL) {
 				memcpy(own[t].param, center, sizeof(own[t].param));
 			}
-			if (last <= run->steps[pass][t]) {
+			if (last <= run->drawn.steps[pass][t]) {
 				memcpy(run->expected[pass][t][last - 1], own[t].param,
 				       sizeof(own[t].param));
 			}
@@ -230,12 +230,12 @@ compute_exactly(struct run *run)
 		for (uint32_t step = 0; step < STEPS_MAX; step++) {
 			uint32_t members = 0;
 			for (uint32_t t = 0; t < run->crew.trainers; t++) {
-				members += step < run->steps[pass][t] ? 1 : 0;
+				members += step < run->drawn.steps[pass][t] ? 1 : 0;
 			}
 			for (uint32_t i = 0; i < COUNT && members > 0; i++) {
 				float sum = 0;
 				for (uint32_t t = 0; t < run->crew.trainers; t++) {
-					sum += step < run->steps[pass][t]
+					sum += step < run->drawn.steps[pass][t]
 						       ? gradient_of(run, t, step, i, 0)
 						       : 0;
 				}
@@ -298,7 +298,8 @@ train(struct member *m)
 	const struct run *run = m->run;
 	enum weft_status st = WEFT_OK;
 	for (uint32_t pass = 0; pass < PASSES && st == WEFT_OK; pass++) {
-		for (uint32_t step = 0; step < run->steps[pass][m->idx] && st == WEFT_OK; step++) {
+		for (uint32_t step = 0; step < run->drawn.steps[pass][m->idx] && st == WEFT_OK;
+		     step++) {
 			for (uint32_t i = 0; i < COUNT; i++) {
 				float param = weft_tensor_param(m->tensor)[i];
 				weft_tensor_grad(m->tensor)[i] =
@@ -351,11 +352,7 @@ draw(uint64_t seed, struct run *run)
 	run->crew.slot_count = 1u << wf_rng_below(&rng, 4);
 	run->crew.transport = wf_rng_below(&rng, 2) == 0 ? "sim" : "sim-auto";
 	run->elastic_rate = run->mode == WEFT_DENSE_ELASTIC ? 0.25 : 0;
-	for (uint32_t i = 0; i < PASSES * run->crew.trainers; i++) {
-		uint32_t steps = 1 + (uint32_t)wf_rng_below(&rng, STEPS_MAX);
-		bool idle = wf_rng_below(&rng, 8) == 0; /* no data in this pass */
-		run->steps[i / run->crew.trainers][i % run->crew.trainers] = idle ? 0 : steps;
-	}
+	drawn_steps(&rng, run->crew.trainers, STEPS_MAX, 0, &run->drawn);
 	/* As many of the runs as there are modes and reductions. */
 	run->exact = seed % 5 == 0;
 	if (run->exact) {

@@ -10,7 +10,6 @@
  * many, and WEFT_CLUSTER_LOG=1 shows the log lines of all processes. Thread: one. */
 #include <dirent.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,13 +20,14 @@
 #include "base/rng.h"
 #include "base/settings.h"
 #include "pserver/lane.h"
-#include "tests/support/crew.h"
+#include "tests/cluster/drawn.h"
+#include "tests/cluster/killed.h"
 #include "tests/support/sweep.h"
 #include "weft/restart.h"
 #include "weft/weft.h"
 
 #define TRAINERS_MAX CREW_TRAINERS_MAX
-#define PASSES 2u
+#define PASSES DRAWN_PASSES
 #define STEPS_MAX 12u
 #define TENSORS_MAX 5u
 #define SLICE_FLOATS 64u
@@ -37,25 +37,19 @@
 
 struct run {
 	struct crew crew;
-	char dir[64];
+	struct killed job;
+	struct drawn drawn;
 	enum weft_dense_wire wire;
 	double clip_norm;
 	bool averages;
-	uint32_t tensors;
-	uint32_t count[TENSORS_MAX]; /* elements */
-	uint32_t steps[PASSES][TRAINERS_MAX];
 	uint32_t change_step; /* of trainer 0's steps: the rate changes; 0: never */
-	uint64_t snapshot_steps, ring_bytes, rate;
-	uint32_t keep;
 	uint64_t slice_bytes; /* of this run */
 	uint32_t stop_after;  /* steps, after which a trainer gives up; 0: it does not */
 
 	/* What happens. */
 	uint64_t digest[TRAINERS_MAX];
-	uint64_t resumed;  /* trainers that began with a snapshot */
 	uint64_t expected; /* the step that they have to begin with; 0: none */
 	uint64_t damaged;  /* runs that found the newest snapshot damaged */
-	uint64_t waits;
 };
 
 /* A snapshot that has a manifest. */
@@ -89,25 +83,14 @@ fill_server(const struct crew *crew, struct wf_server_opts *out)
 {
 	const struct run *run = crew->run;
 	out->slot_bytes_max = 1u << 20;
-	if (run->dir[0] != '\0') {
-		out->snapshots = (struct wf_snapshots_opts){
-			.dir = run->dir,
-			.steps = run->snapshot_steps,
-			.ring_bytes = run->ring_bytes,
-			.rate = run->rate,
-			.keep = run->keep,
-			.resume = WF_RESUME_AUTO,
-		};
-	}
+	killed_fill_server(&run->job, out);
 }
 
 static void
 add_counts(struct crew *crew, struct wf_server *server)
 {
 	struct run *run = crew->run;
-	for (uint32_t i = 0; i < wf_server_lane_count(server); i++) {
-		run->waits += wf_stats_get(wf_server_stats(server, i), WF_LANE_WAIT_SNAPSHOT_COUNT);
-	}
+	killed_add_waits(&run->job, server, 0);
 }
 
 static enum weft_status
@@ -127,17 +110,17 @@ open_session(struct member *m, struct wf_env *env)
 	opts.optimizer.average_window = run->averages ? 0.5 : 0;
 	opts.optimizer.max_average_window = run->averages ? 8 : 0;
 	enum weft_status st = wf_session_open_in(env, &opts, &m->session);
-	for (uint32_t i = 0; i < run->tensors && st == WEFT_OK; i++) {
+	for (uint32_t i = 0; i < run->drawn.tensors && st == WEFT_OK; i++) {
 		char name[8];
 		(void)snprintf(name, sizeof(name), "t%u", i);
-		const struct weft_tensor_opts tensor = {.name = name, .rows = run->count[i]};
+		const struct weft_tensor_opts tensor = {.name = name, .rows = run->drawn.count[i]};
 		st = weft_tensor_add(m->session, &tensor, &m->tensor[i]);
 	}
 	if (st == WEFT_OK) {
 		st = weft_session_seal(m->session);
 	}
-	for (uint32_t t = 0; t < run->tensors && st == WEFT_OK; t++) {
-		for (uint32_t i = 0; i < run->count[t]; i++) {
+	for (uint32_t t = 0; t < run->drawn.tensors && st == WEFT_OK; t++) {
+		for (uint32_t i = 0; i < run->drawn.count[t]; i++) {
 			weft_tensor_param(m->tensor[t])[i] = (float)(i % 7) - (float)m->idx;
 		}
 	}
@@ -150,23 +133,9 @@ steps_before(const struct member *m)
 {
 	uint32_t steps = m->at.step;
 	for (uint32_t pass = 0; pass < m->at.pass; pass++) {
-		steps += m->run->steps[pass][m->idx];
+		steps += m->run->drawn.steps[pass][m->idx];
 	}
 	return steps;
-}
-
-/* Gradients that no other trainer, step or element has, and whose sums depend on their order. */
-static void
-fill_gradients(struct member *m)
-{
-	struct wf_rng rng;
-	wf_rng_init(&rng, m->run->crew.seed, 1000 * (m->idx + 1) + steps_before(m));
-	for (uint32_t t = 0; t < m->run->tensors; t++) {
-		float *grad = weft_tensor_grad(m->tensor[t]);
-		for (uint32_t i = 0; i < m->run->count[t]; i++) {
-			grad[i] = (float)(wf_rng_f64(&rng) - 0.5);
-		}
-	}
 }
 
 /* All trainers change the rate before the same step, in which all of them take part. */
@@ -180,7 +149,7 @@ change(struct member *m)
 static enum weft_status
 step(struct member *m)
 {
-	fill_gradients(m);
+	drawn_gradients(&m->run->drawn, m->run->crew.seed, m->idx, steps_before(m), m->tensor);
 	enum weft_status st = change(m);
 	if (m->run->stop_after != 0 && steps_before(m) == m->run->stop_after) {
 		return WEFT_CLOSED;
@@ -188,25 +157,10 @@ step(struct member *m)
 	m->at.step++;
 	st = st == WEFT_OK ? weft_session_position(m->session, &m->at, sizeof(m->at)) : st;
 	st = st == WEFT_OK ? weft_step(m->session, 1 + m->idx, 0) : st;
-	for (uint32_t t = 0; t < m->run->tensors && st == WEFT_OK; t++) {
+	for (uint32_t t = 0; t < m->run->drawn.tensors && st == WEFT_OK; t++) {
 		st = weft_push(m->tensor[t]);
 	}
 	return st == WEFT_OK ? weft_wait_all(m->session) : st;
-}
-
-static uint64_t
-digest_of(const struct member *m)
-{
-	uint64_t digest = 0xcbf29ce484222325;
-	for (uint32_t t = 0; t < m->run->tensors; t++) {
-		const float *value = weft_tensor_param(m->tensor[t]);
-		for (uint32_t i = 0; i < m->run->count[t]; i++) {
-			uint32_t bits;
-			memcpy(&bits, &value[i], sizeof(bits));
-			digest = (digest ^ bits) * 0x100000001b3;
-		}
-	}
-	return digest;
 }
 
 /* Where the trainer goes on. One whose position is of an earlier pass has no data in this one. */
@@ -223,13 +177,13 @@ find_place(struct member *m)
 	if (!is_resumed) {
 		return;
 	}
-	m->run->resumed++;
+	m->run->job.resumed++;
 	if (resumed.position_bytes == sizeof(m->at)) {
 		memcpy(&m->at, resumed.position, sizeof(m->at));
 	}
 	if (m->at.pass < resumed.pass_count) {
 		m->at.pass = (uint32_t)resumed.pass_count;
-		m->at.step = m->run->steps[m->at.pass][m->idx];
+		m->at.step = m->run->drawn.steps[m->at.pass][m->idx];
 	}
 }
 
@@ -239,14 +193,14 @@ train(struct member *m)
 	enum weft_status st = WEFT_OK;
 	find_place(m);
 	while (m->at.pass < PASSES && st == WEFT_OK) {
-		while (m->at.step < m->run->steps[m->at.pass][m->idx] && st == WEFT_OK) {
+		while (m->at.step < m->run->drawn.steps[m->at.pass][m->idx] && st == WEFT_OK) {
 			st = step(m);
 		}
 		st = st == WEFT_OK ? weft_pass_end(m->session) : st;
 		m->at.pass++;
 		m->at.step = 0;
 	}
-	m->run->digest[m->idx] = digest_of(m);
+	m->run->digest[m->idx] = drawn_digest(&m->run->drawn, m->run->drawn.tensors, m->tensor);
 	return st;
 }
 
@@ -267,41 +221,31 @@ draw(uint64_t seed, struct run *run)
 	struct wf_rng rng;
 	wf_rng_init(&rng, seed, 71);
 	bool calm = wf_rng_below(&rng, 4) == 0;
-	*run = (struct run){
-		.crew.seed = seed,
-		.crew.pservers = 1,
-		.crew.lanes = 1 + (uint32_t)wf_rng_below(&rng, 3),
-		.crew.trainers = 1 + (uint32_t)wf_rng_below(&rng, TRAINERS_MAX),
-		.crew.slot_count = 1u << wf_rng_below(&rng, 3),
-		.crew.transport = wf_rng_below(&rng, 2) == 0 ? "sim" : "sim-auto",
-		.crew.run_trainer = run_trainer,
-		.crew.fill_server = fill_server,
-		.crew.look = add_counts,
-		.tensors = 1 + (uint32_t)wf_rng_below(&rng, TENSORS_MAX),
-		.snapshot_steps = 1 + wf_rng_below(&rng, 5),
-		.keep = 1 + (uint32_t)wf_rng_below(&rng, 3),
-		.slice_bytes = SLICE_BYTES,
-	};
-	for (uint32_t i = 0; i < run->tensors; i++) {
-		run->count[i] = (i == 0 ? 2 * SLICE_FLOATS : 1) +
-				(uint32_t)wf_rng_below(&rng, 6 * SLICE_FLOATS);
+	*run = (struct run){0};
+	killed_draw(&rng, seed, &run->crew);
+	run->crew.run_trainer = run_trainer;
+	run->crew.fill_server = fill_server;
+	run->crew.look = add_counts;
+	run->drawn.tensors = 1 + (uint32_t)wf_rng_below(&rng, TENSORS_MAX);
+	run->job.snapshot_steps = 1 + wf_rng_below(&rng, 5);
+	run->job.keep = 1 + (uint32_t)wf_rng_below(&rng, 3);
+	run->slice_bytes = SLICE_BYTES;
+	for (uint32_t i = 0; i < run->drawn.tensors; i++) {
+		run->drawn.count[i] = (i == 0 ? 2 * SLICE_FLOATS : 1) +
+				      (uint32_t)wf_rng_below(&rng, 6 * SLICE_FLOATS);
 	}
-	for (uint32_t i = 0; i < PASSES * run->crew.trainers; i++) {
-		uint32_t steps = 1 + (uint32_t)wf_rng_below(&rng, STEPS_MAX);
-		bool idle = wf_rng_below(&rng, 8) == 0 && i >= run->crew.trainers;
-		run->steps[i / run->crew.trainers][i % run->crew.trainers] = idle ? 0 : steps;
-	}
+	drawn_steps(&rng, run->crew.trainers, STEPS_MAX, 1, &run->drawn);
 	uint64_t kind = wf_rng_below(&rng, 6);
 	run->wire = kind == 0 ? WEFT_WIRE_BF16 : WEFT_WIRE_F32;
 	run->clip_norm = kind == 1 ? 0.5 : 0;
 	run->averages = kind == 2;
 	run->change_step = kind == 3 ? 1 : 0; /* all trainers have a first step */
 	/* Three arrays of state with room for two slices, or for all. */
-	run->ring_bytes = wf_rng_below(&rng, 3) == 0 ? 0 : 14 * SLICE_BYTES;
+	run->job.ring_bytes = wf_rng_below(&rng, 3) == 0 ? 0 : 14 * SLICE_BYTES;
 	static const uint64_t rates[] = {0, 0, 10000, 30000};
-	run->rate = rates[wf_rng_below(&rng, WF_ARRAY_COUNT(rates))];
+	run->job.rate = rates[wf_rng_below(&rng, WF_ARRAY_COUNT(rates))];
 	run->crew.kill_within_ns =
-		(20 + wf_rng_below(&rng, run->rate == 0 ? 200 : 2000)) * WF_NS_PER_MS;
+		(20 + wf_rng_below(&rng, run->job.rate == 0 ? 200 : 2000)) * WF_NS_PER_MS;
 	crew_draw_world(&rng, calm, 3000, 100, &run->crew);
 }
 
@@ -313,26 +257,17 @@ play(struct run *run, uint64_t *cuts)
 	return crew_ends_well(&run->crew, cuts);
 }
 
-static int
-remove_entry(const char *path, const struct stat *info, int kind, struct FTW *walk)
-{
-	(void)info;
-	(void)kind;
-	(void)walk;
-	return remove(path);
-}
-
 /* The snapshots in the directory that have a manifest. */
 static uint32_t
 find_all(const struct run *run, struct found out[SNAPSHOTS_MAX])
 {
 	uint32_t count = 0;
-	DIR *dir = opendir(run->dir);
+	DIR *dir = opendir(run->job.dir);
 	WF_ASSERT(dir != NULL);
 	for (const struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
 		char path[400];
 		struct found *found = &out[count];
-		(void)snprintf(path, sizeof(path), "%s/%s/manifest", run->dir, entry->d_name);
+		(void)snprintf(path, sizeof(path), "%s/%s/manifest", run->job.dir, entry->d_name);
 		if (sscanf(entry->d_name, "epoch-%" SCNu64 "-step-%" SCNu64, &found->epoch,
 			   &found->step) == 2 &&
 		    access(path, F_OK) == 0) {
@@ -384,7 +319,7 @@ damage(const struct run *run, const struct found *found)
 	char path[160];
 	uint8_t byte = 0;
 	(void)snprintf(path, sizeof(path), "%s/epoch-%05" PRIu64 "-step-%010" PRIu64 "/dense-0",
-		       run->dir, found->epoch, found->step);
+		       run->job.dir, found->epoch, found->step);
 	int fd = open(path, O_RDWR);
 	off_t at = lseek(fd, 0, SEEK_END) / 2;
 	WF_ASSERT(fd >= 0 && pread(fd, &byte, 1, at) == 1);
@@ -400,7 +335,7 @@ count_records(const struct run *run)
 	char path[160];
 	uint64_t count = 0;
 	do {
-		(void)snprintf(path, sizeof(path), "%s/record-%05" PRIu64, run->dir, count + 1);
+		(void)snprintf(path, sizeof(path), "%s/record-%05" PRIu64, run->job.dir, count + 1);
 	} while (access(path, F_OK) == 0 && ++count > 0);
 	return count;
 }
@@ -439,25 +374,11 @@ check_kept(struct run *run, const struct history *history)
 		of_history += is_of_history(history, &all[i]) ? 1 : 0;
 	}
 	/* One more may be there between the manifest and the removal. */
-	if (of_history > run->keep + (run->crew.kills_pserver ? 1 : 0)) {
+	if (of_history > run->job.keep + (run->crew.kills_pserver ? 1 : 0)) {
 		(void)snprintf(run->crew.why, sizeof(run->crew.why),
-			       "%u snapshots are kept, not %u", of_history, run->keep);
+			       "%u snapshots are kept, not %u", of_history, run->job.keep);
 	}
 	return run->crew.why[0] == '\0';
-}
-
-static bool
-compare(struct run *run, const struct run *plain)
-{
-	for (uint32_t t = 0; t < run->crew.trainers; t++) {
-		if (run->digest[t] != plain->digest[t]) {
-			(void)snprintf(run->crew.why, sizeof(run->crew.why),
-				       "digest of trainer %u is %016" PRIx64 ", not %016" PRIx64, t,
-				       run->digest[t], plain->digest[t]);
-			return false;
-		}
-	}
-	return true;
 }
 
 /* Kills the job again and again, and lets it end. Afterwards the same begins anew. */
@@ -470,18 +391,14 @@ play_with_kills(struct run *run, const struct run *plain, uint64_t *cuts, uint64
 	while (!ended && runs < RUNS_MAX && run->crew.why[0] == '\0') {
 		static const uint64_t floats[] = {SLICE_FLOATS, 48, 96, 256};
 		run->slice_bytes = sizeof(float) * floats[(run->crew.seed + runs) % 4];
-		run->ring_bytes = run->ring_bytes != 0 ? 14 * run->slice_bytes : 0;
-		run->crew.lanes = 1 + (uint32_t)((run->crew.seed + runs) % 3);
-		run->crew.kills = runs + 1 < RUNS_MAX;
-		run->crew.kills_pserver = (run->crew.seed + runs) % 2 == 0;
-		run->crew.kill_stream = runs;
-		run->crew.world.seed = run->crew.seed * 16 + runs;
+		run->job.ring_bytes = run->job.ring_bytes != 0 ? 14 * run->slice_bytes : 0;
+		killed_begin_run(&run->crew, runs, RUNS_MAX);
 		prepare(run, &history, runs);
 		ended = play(run, cuts) && check_kept(run, &history);
 		*killed += ended ? 0 : 1;
 		runs++;
 	}
-	if (!ended || !compare(run, plain)) {
+	if (!ended || !drawn_compare(&run->crew, run->digest, plain->digest[0])) {
 		return false;
 	}
 	if (run->crew.kills && run->crew.kills_pserver) {
@@ -489,15 +406,7 @@ play_with_kills(struct run *run, const struct run *plain, uint64_t *cuts, uint64
 	}
 	run->expected = 0;
 	run->crew.kills = false;
-	return play(run, cuts) && compare(run, plain);
-}
-
-static bool
-make_dir(struct run *run)
-{
-	const char *root = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
-	(void)snprintf(run->dir, sizeof(run->dir), "%s/weft-snapshot-XXXXXX", root);
-	return mkdtemp(run->dir) != NULL;
+	return play(run, cuts) && drawn_compare(&run->crew, run->digest, plain->digest[0]);
 }
 
 /* The first run of a job, which stops after some steps. `expected` is what the second has to begin
@@ -533,15 +442,15 @@ prepare_two(struct run *run)
 	run->averages = false;
 	run->clip_norm = 0;
 	run->change_step = 0;
-	run->rate = 0;
-	run->ring_bytes = 0;
-	run->snapshot_steps = 1;
-	run->tensors = 1;
+	run->job.rate = 0;
+	run->job.ring_bytes = 0;
+	run->job.snapshot_steps = 1;
+	run->drawn.tensors = 1;
 	for (uint32_t t = 0; t < 2; t++) {
-		run->steps[0][t] = 20;
-		run->steps[1][t] = 1;
+		run->drawn.steps[0][t] = 20;
+		run->drawn.steps[1][t] = 1;
 	}
-	return make_dir(run);
+	return killed_make_dir(&run->job);
 }
 
 /* As many as are to be kept are. */
@@ -551,11 +460,11 @@ check_keep(uint32_t keep, uint64_t *cuts)
 	struct run run;
 	struct found all[SNAPSHOTS_MAX];
 	bool ok = prepare_two(&run);
-	run.keep = keep;
+	run.job.keep = keep;
 	ok = ok && play_once(&run, cuts);
 	uint32_t count = ok ? find_all(&run, all) : 0;
 	ok = ok && count == keep && run.expected >= 15;
-	(void)nftw(run.dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+	killed_remove_dir(&run.job);
 	if (!ok) {
 		(void)printf("FAILED: with keep %u there are %u, the newest of step %" PRIu64 "\n",
 			     keep, count, run.expected);
@@ -569,15 +478,16 @@ check_long(uint64_t *cuts)
 {
 	struct run run, plain;
 	bool ok = prepare_two(&run);
-	run.count[0] = 50000;
+	run.drawn.count[0] = 50000;
 	run.slice_bytes = 1u << 20;
 	plain = run;
-	plain.dir[0] = '\0';
+	plain.job.dir[0] = '\0';
 	ok = ok && play(&plain, cuts) && play_once(&run, cuts);
 	run.slice_bytes = 4096;
 	run.crew.lanes = 3;
-	ok = ok && play(&run, cuts) && compare(&run, &plain) && run.resumed == 2;
-	(void)nftw(run.dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+	ok = ok && play(&run, cuts) && drawn_compare(&run.crew, run.digest, plain.digest[0]) &&
+	     run.job.resumed == 2;
+	killed_remove_dir(&run.job);
 	if (!ok) {
 		(void)printf("FAILED: one long slice: %s%s\n", plain.crew.why, run.crew.why);
 	}
@@ -593,20 +503,20 @@ main(int argc, char **argv)
 		struct run run, plain;
 		draw(seed, &run);
 		plain = run;
-		if (!make_dir(&run) || !play(&plain, &cuts) ||
+		if (!killed_make_dir(&run.job) || !play(&plain, &cuts) ||
 		    !play_with_kills(&run, &plain, &cuts, &killed)) {
 			failed++;
 			(void)printf("FAILED seed %" PRIu64
 				     " (%u lanes, %u trainers, %u tensors, wire %d, ring %" PRIu64
 				     "): %s%s; repeat: WEFT_SEED=%" PRIu64 " test_snapshot\n",
-				     seed, run.crew.lanes, run.crew.trainers, run.tensors,
-				     (int)run.wire, run.ring_bytes, plain.crew.why, run.crew.why,
-				     seed);
+				     seed, run.crew.lanes, run.crew.trainers, run.drawn.tensors,
+				     (int)run.wire, run.job.ring_bytes, plain.crew.why,
+				     run.crew.why, seed);
 		}
-		(void)nftw(run.dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
-		resumed += run.resumed;
+		killed_remove_dir(&run.job);
+		resumed += run.job.resumed;
 		damaged += run.damaged;
-		waits += run.waits;
+		waits += run.job.waits;
 	}
 	for (uint32_t keep = 1; keep <= 3; keep++) {
 		failed += check_keep(keep, &cuts) ? 0 : 1;

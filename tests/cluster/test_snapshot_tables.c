@@ -4,18 +4,17 @@
  * again, with another number of sparse lanes, and the last run ends with the bits of one that was
  * never disturbed, in all rows. Usage: test_snapshot_tables [FIRST COUNT]; WEFT_SEED=S runs one
  * seed, WEFT_LONG ten times as many. Thread: one. */
-#include <ftw.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/assert.h"
 #include "base/rng.h"
 #include "pserver/lane.h"
 #include "sparse/server/service.h"
-#include "tests/support/crew.h"
+#include "tests/cluster/drawn.h"
+#include "tests/cluster/killed.h"
 #include "tests/support/sweep.h"
 #include "weft/restart.h"
 #include "weft/sparse.h"
@@ -31,15 +30,12 @@
 
 struct run {
 	struct crew crew;
-	char dir[64];
-	uint64_t snapshot_steps, ring_bytes, rate;
+	struct killed job;
 	struct weft_table_opts table[TABLES];
 	uint32_t steps[TRAINERS_MAX];
 
 	/* What happens. */
 	uint64_t digest[TRAINERS_MAX];
-	uint64_t resumed; /* trainers that began with a snapshot */
-	uint64_t waits;
 };
 
 struct member {
@@ -55,25 +51,14 @@ static void
 fill_server(const struct crew *crew, struct wf_server_opts *out)
 {
 	const struct run *run = crew->run;
-	if (run->dir[0] != '\0') {
-		out->snapshots = (struct wf_snapshots_opts){
-			.dir = run->dir,
-			.steps = run->snapshot_steps,
-			.ring_bytes = run->ring_bytes,
-			.rate = run->rate,
-			.keep = 2,
-			.resume = WF_RESUME_AUTO,
-		};
-	}
+	killed_fill_server(&run->job, out);
 }
 
 static void
 add_counts(struct crew *crew, struct wf_server *server)
 {
 	struct run *run = crew->run;
-	for (uint32_t i = 1; i < wf_server_lane_count(server); i++) { /* sparse ones */
-		run->waits += wf_stats_get(wf_server_stats(server, i), WF_LANE_WAIT_SNAPSHOT_COUNT);
-	}
+	killed_add_waits(&run->job, server, 1); /* sparse ones */
 }
 
 static enum weft_status
@@ -162,24 +147,13 @@ step(struct member *m)
 	return st == WEFT_OK ? weft_wait_all(m->session) : st;
 }
 
-static void
-add_bits(uint64_t *digest, const float *value, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		uint32_t bits;
-		memcpy(&bits, &value[i], sizeof(bits));
-		*digest = (*digest ^ bits) * 0x100000001b3;
-	}
-}
-
 /* The values of all keys, in pieces, and the tensor. */
 static enum weft_status
 read_all(struct member *m)
 {
 	uint64_t *digest = &m->run->digest[m->idx];
 	enum weft_status st = WEFT_OK;
-	*digest = 0xcbf29ce484222325;
-	add_bits(digest, weft_tensor_param(m->tensor), 1);
+	*digest = drawn_add_bits(DRAWN_DIGEST, weft_tensor_param(m->tensor), 1);
 	for (uint32_t i = 0; i < TABLES; i++) {
 		for (uint64_t at = 0; at < KEYS && st == WEFT_OK; at += 50) {
 			static float value[50 * DIM_MAX];
@@ -192,7 +166,7 @@ read_all(struct member *m)
 			st = st == WEFT_OK ? weft_rows_wait(rows) : st;
 			st = st == WEFT_OK ? weft_rows_gather(rows, value) : st;
 			weft_rows_free(rows);
-			add_bits(digest, value, (size_t)50 * m->run->table[i].dim);
+			*digest = drawn_add_bits(*digest, value, (size_t)50 * m->run->table[i].dim);
 		}
 	}
 	return st;
@@ -204,7 +178,7 @@ train(struct member *m)
 	struct weft_resumed resumed;
 	enum weft_status st = WEFT_OK;
 	if (weft_session_resumed(m->session, &resumed)) {
-		m->run->resumed++;
+		m->run->job.resumed++;
 		if (resumed.position_bytes == sizeof(m->step)) {
 			memcpy(&m->step, resumed.position, sizeof(m->step));
 		}
@@ -271,21 +245,16 @@ draw(uint64_t seed, struct run *run)
 	struct wf_rng rng;
 	wf_rng_init(&rng, seed, 72);
 	bool calm = wf_rng_below(&rng, 4) == 0;
-	*run = (struct run){
-		.crew.seed = seed,
-		.crew.pservers = 1,
-		.crew.lanes = 1 + (uint32_t)wf_rng_below(&rng, 3),
-		.crew.sparse = &wf_sparse_service,
-		.crew.trainers = 1 + (uint32_t)wf_rng_below(&rng, TRAINERS_MAX),
-		.crew.slot_count = 1u << wf_rng_below(&rng, 3),
-		.crew.transport = wf_rng_below(&rng, 2) == 0 ? "sim" : "sim-auto",
-		.crew.run_trainer = run_trainer,
-		.crew.fill_server = fill_server,
-		.crew.look = add_counts,
-		.snapshot_steps = 1 + wf_rng_below(&rng, 5),
-		/* Of two blocks of rows, or of the default. */
-		.ring_bytes = wf_rng_below(&rng, 3) == 0 ? 0 : 600000,
-	};
+	*run = (struct run){0};
+	killed_draw(&rng, seed, &run->crew);
+	run->crew.sparse = &wf_sparse_service;
+	run->crew.run_trainer = run_trainer;
+	run->crew.fill_server = fill_server;
+	run->crew.look = add_counts;
+	run->job.snapshot_steps = 1 + wf_rng_below(&rng, 5);
+	run->job.keep = 2;
+	/* Of two blocks of rows, or of the default. */
+	run->job.ring_bytes = wf_rng_below(&rng, 3) == 0 ? 0 : 600000;
 	for (uint32_t i = 0; i < TABLES; i++) {
 		draw_table(&rng, i, &run->table[i]);
 	}
@@ -293,10 +262,10 @@ draw(uint64_t seed, struct run *run)
 		run->steps[i] = 1 + (uint32_t)wf_rng_below(&rng, STEPS_MAX);
 	}
 	static const uint64_t rates[] = {0, 1000000, 4000000, 40000000};
-	run->rate = rates[wf_rng_below(&rng, WF_ARRAY_COUNT(rates))];
+	run->job.rate = rates[wf_rng_below(&rng, WF_ARRAY_COUNT(rates))];
 	if (run->table[0].admit_slots > 16 && run->crew.lanes == 1) { /* steps wait for room */
-		run->ring_bytes = 600000;
-		run->rate = 4000000;
+		run->job.ring_bytes = 600000;
+		run->job.rate = 4000000;
 	}
 	crew_draw_world(&rng, calm, 3000, 100, &run->crew);
 }
@@ -316,41 +285,12 @@ play_with_kills(struct run *run, const struct run *plain, uint64_t *cuts, uint64
 	uint32_t runs = 0;
 	bool ended = false;
 	while (!ended && runs < RUNS_MAX && run->crew.why[0] == '\0') {
-		run->crew.lanes = 1 + (uint32_t)((run->crew.seed + runs) % 3);
-		run->crew.kills = runs + 1 < RUNS_MAX;
-		run->crew.kills_pserver = (run->crew.seed + runs) % 2 == 0;
-		run->crew.kill_stream = runs;
-		run->crew.world.seed = run->crew.seed * 16 + runs;
+		killed_begin_run(&run->crew, runs, RUNS_MAX);
 		ended = play(run, cuts);
 		*killed += ended ? 0 : 1;
 		runs++;
 	}
-	for (uint32_t t = 0; t < run->crew.trainers && ended; t++) {
-		if (run->digest[t] != plain->digest[t]) {
-			(void)snprintf(run->crew.why, sizeof(run->crew.why),
-				       "digest of trainer %u is %016" PRIx64 ", not %016" PRIx64, t,
-				       run->digest[t], plain->digest[t]);
-			ended = false;
-		}
-	}
-	return ended;
-}
-
-static int
-remove_entry(const char *path, const struct stat *info, int kind, struct FTW *walk)
-{
-	(void)info;
-	(void)kind;
-	(void)walk;
-	return remove(path);
-}
-
-static bool
-make_dir(struct run *run)
-{
-	const char *root = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
-	(void)snprintf(run->dir, sizeof(run->dir), "%s/weft-snapshot-XXXXXX", root);
-	return mkdtemp(run->dir) != NULL;
+	return ended && drawn_compare(&run->crew, run->digest, plain->digest[0]);
 }
 
 int
@@ -362,16 +302,16 @@ main(int argc, char **argv)
 		struct run run, plain;
 		draw(seed, &run);
 		plain = run;
-		if (!make_dir(&run) || !play(&plain, &cuts) ||
+		if (!killed_make_dir(&run.job) || !play(&plain, &cuts) ||
 		    !play_with_kills(&run, &plain, &cuts, &killed)) {
 			failed++;
 			(void)printf("FAILED seed %" PRIu64 " (%u trainers): %s%s; repeat: "
 				     "WEFT_SEED=%" PRIu64 " test_snapshot_tables\n",
 				     seed, run.crew.trainers, plain.crew.why, run.crew.why, seed);
 		}
-		(void)nftw(run.dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
-		resumed += run.resumed;
-		waits += run.waits;
+		killed_remove_dir(&run.job);
+		resumed += run.job.resumed;
+		waits += run.job.waits;
 	}
 	(void)printf("%" PRIu64 " seeds, %" PRIu64 " failed, %" PRIu64 " cuts, %" PRIu64
 		     " runs killed, %" PRIu64 " trainers began with a snapshot, %" PRIu64

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* killed: a crew with snapshots that is killed again and again and started anew, all of it, with
+ * another number of lanes. All its pservers write to one directory. Thread: one. */
+#pragma once
+
+#include "base/rng.h"
+#include "tests/support/crew.h"
+
+struct killed {
+	/* The test's. */
+	char dir[64]; /* "": no snapshots */
+	uint64_t snapshot_steps, ring_bytes, rate;
+	uint32_t keep;
+
+	/* What happens. */
+	uint64_t resumed; /* trainers that began with a snapshot; the test counts */
+	uint64_t waits;   /* applies that waited for room in a ring */
+};
+
+/* How many there are of whom, and how they are connected. The rest of the crew is zero. */
+void killed_draw(struct wf_rng *rng, uint64_t seed, struct crew *out);
+/* A directory of its own. */
+bool killed_make_dir(struct killed *job);
+void killed_remove_dir(const struct killed *job);
+/* What a pserver is opened with. */
+void killed_fill_server(const struct killed *job, struct wf_server_opts *out);
+/* Adds what the lanes from `first` on have counted. */
+void killed_add_waits(struct killed *job, struct wf_server *server, uint32_t first);
+/* Run `run` of a job, from 0: its lanes, and who is killed. In the last of `runs` nobody is. */
+void killed_begin_run(struct crew *crew, uint32_t run, uint32_t runs);
