@@ -9,10 +9,15 @@
 
 #include "pserver/lane.h"
 
+#define PSERVERS_STREAM 73u /* of the seed */
+
 void
 killed_draw(struct wf_rng *rng, uint64_t seed, struct crew *out)
 {
-	*out = (struct crew){.seed = seed, .pservers = 1};
+	struct wf_rng own; /* the rest of a job does not depend on the most pservers */
+	wf_rng_init(&own, seed, PSERVERS_STREAM);
+	*out = (struct crew){.seed = seed};
+	out->pservers = 1 + (uint32_t)wf_rng_below(&own, KILLED_PSERVERS_MAX);
 	out->lanes = 1 + (uint32_t)wf_rng_below(rng, 3);
 	out->trainers = 1 + (uint32_t)wf_rng_below(rng, CREW_TRAINERS_MAX);
 	out->slot_count = 1u << wf_rng_below(rng, 3);
@@ -68,9 +73,20 @@ killed_add_waits(struct killed *job, struct wf_server *server, uint32_t first)
 void
 killed_begin_run(struct crew *crew, uint32_t run, uint32_t runs)
 {
-	crew->lanes = 1 + (uint32_t)((crew->seed + run) % 3);
+	const uint64_t turn = crew->seed + run;
+	crew->lanes = 1 + (uint32_t)(turn % 3);
 	crew->kills = run + 1 < runs;
-	crew->kills_pserver = (crew->seed + run) % 2 == 0;
+	crew->victim = turn % 2 == 0 ? CREW_PSERVER : CREW_TRAINER;
+	crew->victim_idx = (uint32_t)(turn / 2 % (turn % 2 == 0 ? crew->pservers : crew->trainers));
+	if (turn % 5 == 0) {
+		crew->victim = CREW_ALL;
+	}
 	crew->kill_stream = run;
 	crew->world.seed = crew->seed * 16 + run;
+}
+
+bool
+killed_may_go_on(const struct crew *crew)
+{
+	return crew->kills && crew->victim != CREW_TRAINER;
 }

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* killed: a crew with snapshots that is killed again and again and started anew, all of it, with
- * another number of lanes. All its pservers write to one directory. Thread: one. */
+/* killed: a crew with snapshots, of which one process or all are killed, again and again, and which
+ * is started anew, all of it, with another number of lanes. All its pservers write to one
+ * directory. Thread: one. */
 #pragma once
 
 #include "base/rng.h"
 #include "tests/support/crew.h"
+
+/* A job has from one to so many pservers. Until jobs of several can have snapshots it is one. */
+#define KILLED_PSERVERS_MAX 1u
 
 struct killed {
 	/* The test's. */
@@ -28,3 +32,6 @@ void killed_fill_server(const struct killed *job, struct wf_server_opts *out);
 void killed_add_waits(struct killed *job, struct wf_server *server, uint32_t first);
 /* Run `run` of a job, from 0: its lanes, and who is killed. In the last of `runs` nobody is. */
 void killed_begin_run(struct crew *crew, uint32_t run, uint32_t runs);
+/* Whether a job that ended well may be one for which the end was not recorded: a pserver was killed
+ * when its trainers had ended. */
+bool killed_may_go_on(const struct crew *crew);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs whose pserver takes snapshots, and which are killed again and again: a trainer or the
- * pserver, at a time of chance, under seeded delays, cuts and stalls. All of the job is started
+/* Jobs whose pservers take snapshots, and which are killed again and again: a trainer, a pserver or
+ * all, at a time of chance, under seeded delays, cuts and stalls. All of the job is started
  * again, with another number of lanes and other slices, and the last run ends with the bits of one
  * that was never disturbed. Numbers of the optimizer change on the way, the ring for copies is
  * small and the disk slow in some jobs. Between two runs the newest snapshot may be damaged, and be
@@ -312,14 +312,26 @@ find_newest(const struct run *run, const struct history *history)
 	return newest;
 }
 
-/* Flips a bit in the middle of a part; once more, and it is whole. */
+/* The path of a dense lane's part. */
+static bool
+find_part(const struct run *run, const struct found *found, uint64_t lane, char out[160])
+{
+	(void)snprintf(out, 160, "%s/epoch-%05" PRIu64 "-step-%010" PRIu64 "/dense-%" PRIu64,
+		       run->job.dir, found->epoch, found->step, lane);
+	return access(out, F_OK) == 0;
+}
+
+/* Flips a bit in the middle of a part, of any lane; once more, and it is whole. */
 static void
 damage(const struct run *run, const struct found *found)
 {
 	char path[160];
 	uint8_t byte = 0;
-	(void)snprintf(path, sizeof(path), "%s/epoch-%05" PRIu64 "-step-%010" PRIu64 "/dense-0",
-		       run->job.dir, found->epoch, found->step);
+	uint64_t lanes = 0;
+	while (find_part(run, found, lanes, path)) {
+		lanes++;
+	}
+	WF_ASSERT(lanes > 0 && find_part(run, found, found->step % lanes, path));
 	int fd = open(path, O_RDWR);
 	off_t at = lseek(fd, 0, SEEK_END) / 2;
 	WF_ASSERT(fd >= 0 && pread(fd, &byte, 1, at) == 1);
@@ -374,7 +386,7 @@ check_kept(struct run *run, const struct history *history)
 		of_history += is_of_history(history, &all[i]) ? 1 : 0;
 	}
 	/* One more may be there between the manifest and the removal. */
-	if (of_history > run->job.keep + (run->crew.kills_pserver ? 1 : 0)) {
+	if (of_history > run->job.keep + (run->crew.victim != CREW_TRAINER ? 1 : 0)) {
 		(void)snprintf(run->crew.why, sizeof(run->crew.why),
 			       "%u snapshots are kept, not %u", of_history, run->job.keep);
 	}
@@ -401,8 +413,8 @@ play_with_kills(struct run *run, const struct run *plain, uint64_t *cuts, uint64
 	if (!ended || !drawn_compare(&run->crew, run->digest, plain->digest[0])) {
 		return false;
 	}
-	if (run->crew.kills && run->crew.kills_pserver) {
-		return true; /* it may have died before it had recorded the end */
+	if (killed_may_go_on(&run->crew)) {
+		return true;
 	}
 	run->expected = 0;
 	run->crew.kills = false;
@@ -506,12 +518,12 @@ main(int argc, char **argv)
 		if (!killed_make_dir(&run.job) || !play(&plain, &cuts) ||
 		    !play_with_kills(&run, &plain, &cuts, &killed)) {
 			failed++;
-			(void)printf("FAILED seed %" PRIu64
-				     " (%u lanes, %u trainers, %u tensors, wire %d, ring %" PRIu64
+			(void)printf("FAILED seed %" PRIu64 " (%u pservers, %u lanes, %u trainers, "
+				     "%u tensors, wire %d, ring %" PRIu64
 				     "): %s%s; repeat: WEFT_SEED=%" PRIu64 " test_snapshot\n",
-				     seed, run.crew.lanes, run.crew.trainers, run.drawn.tensors,
-				     (int)run.wire, run.job.ring_bytes, plain.crew.why,
-				     run.crew.why, seed);
+				     seed, run.crew.pservers, run.crew.lanes, run.crew.trainers,
+				     run.drawn.tensors, (int)run.wire, run.job.ring_bytes,
+				     plain.crew.why, run.crew.why, seed);
 		}
 		killed_remove_dir(&run.job);
 		resumed += run.job.resumed;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs with a tensor and tables whose pserver takes snapshots, and which are killed again and
- * again, a trainer or the pserver, under seeded delays, cuts and stalls. All of the job is started
- * again, with another number of sparse lanes, and the last run ends with the bits of one that was
- * never disturbed, in all rows. Usage: test_snapshot_tables [FIRST COUNT]; WEFT_SEED=S runs one
- * seed, WEFT_LONG ten times as many. Thread: one. */
+/* Jobs with a tensor and tables whose pservers take snapshots, and which are killed again and
+ * again, a trainer, a pserver or all, under seeded delays, cuts and stalls. All of the job is
+ * started again, with another number of sparse lanes, and the last run ends with the bits of one
+ * that was never disturbed, in all rows. Usage: test_snapshot_tables [FIRST COUNT]; WEFT_SEED=S
+ * runs one seed, WEFT_LONG ten times as many. Thread: one. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -305,9 +305,11 @@ main(int argc, char **argv)
 		if (!killed_make_dir(&run.job) || !play(&plain, &cuts) ||
 		    !play_with_kills(&run, &plain, &cuts, &killed)) {
 			failed++;
-			(void)printf("FAILED seed %" PRIu64 " (%u trainers): %s%s; repeat: "
+			(void)printf("FAILED seed %" PRIu64
+				     " (%u pservers, %u trainers): %s%s; repeat: "
 				     "WEFT_SEED=%" PRIu64 " test_snapshot_tables\n",
-				     seed, run.crew.trainers, plain.crew.why, run.crew.why, seed);
+				     seed, run.crew.pservers, run.crew.trainers, plain.crew.why,
+				     run.crew.why, seed);
 		}
 		killed_remove_dir(&run.job);
 		resumed += run.job.resumed;

@@ -118,6 +118,16 @@ run_trainer(struct wf_env *env, void *arg)
 	return crew->run_trainer(env, &own);
 }
 
+/* Who of the pservers, or of the trainers, is killed. */
+static uint32_t
+victim_of(const struct crew *crew, enum crew_victim kind)
+{
+	if (crew->victim == CREW_ALL) {
+		return FLEET_ALL;
+	}
+	return crew->victim == kind ? crew->victim_idx : FLEET_NOBODY;
+}
+
 enum weft_status
 crew_play(struct crew *crew, struct wf_world_stats *stats)
 {
@@ -132,14 +142,14 @@ crew_play(struct crew *crew, struct wf_world_stats *stats)
 		.start_ns = crew->start_ns,
 		.until_ns = UNTIL_NS,
 		.kill_pserver = FLEET_NOBODY,
-		.kill_trainer = 0,
+		.kill_trainer = FLEET_NOBODY,
 	};
 	WF_ASSERT(crew->pservers <= CREW_PSERVERS_MAX && crew->trainers <= CREW_TRAINERS_MAX);
 	crew->ended = 0;
 	if (crew->kills) {
 		wf_rng_init(&rng, crew->seed, KILL_STREAM + crew->kill_stream);
-		fleet.kill_pserver = crew->kills_pserver ? 0 : FLEET_NOBODY;
-		fleet.kill_trainer = crew->kills_pserver ? FLEET_NOBODY : 0;
+		fleet.kill_pserver = victim_of(crew, CREW_PSERVER);
+		fleet.kill_trainer = victim_of(crew, CREW_TRAINER);
 		fleet.kill_ns =
 			1 + wf_rng_below(&rng, crew->kill_within_ns != 0 ? crew->kill_within_ns
 									 : 400 * WF_NS_PER_MS);

@@ -17,6 +17,12 @@
 
 struct fleet;
 
+enum crew_victim {
+	CREW_TRAINER,
+	CREW_PSERVER,
+	CREW_ALL,
+};
+
 struct crew {
 	/* The test's. */
 	uint64_t seed;
@@ -32,8 +38,9 @@ struct crew {
 	void (*look)(struct crew *crew, struct wf_server *server);
 	/* As struct fleet has it; NULL: in their order. */
 	uint64_t (*start_ns)(struct fleet *fleet, uint32_t i);
-	bool kills; /* trainer 0 is killed at a time of chance, and pservers may end badly */
-	bool kills_pserver;      /* pserver 0 is killed in its place */
+	bool kills; /* somebody is killed at a time of chance, and pservers may end badly */
+	enum crew_victim victim; /* that is killed: a trainer, a pserver, or all processes */
+	uint32_t victim_idx;     /* of the trainer, or of the pserver */
 	uint32_t kill_stream;    /* of the seed's chances: another time for each run of a job */
 	uint64_t kill_within_ns; /* of the beginning; 0: 400 ms */
 	bool ends_badly;         /* pservers may */

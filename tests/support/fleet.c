@@ -35,7 +35,7 @@ spawn(struct fleet *fleet, struct wf_world *world, uint32_t i, struct fleet_seat
 		wf_world_spawn(world, host, start_ns,
 			       trains ? fleet->run_trainer : fleet->run_pserver, seat, &seat->proc);
 	uint32_t killed = trains ? fleet->kill_trainer : fleet->kill_pserver;
-	if (st == WEFT_OK && fleet->kill_ns > 0 && idx == killed) {
+	if (st == WEFT_OK && fleet->kill_ns > 0 && (idx == killed || killed == FLEET_ALL)) {
 		wf_world_kill_at(world, seat->proc, fleet->kill_ns);
 	}
 	return st;

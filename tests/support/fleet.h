@@ -13,6 +13,7 @@
 #define FLEET_PSERVERS_MAX 4u
 #define FLEET_TRAINERS_MAX 8u
 #define FLEET_NOBODY UINT32_MAX
+#define FLEET_ALL (UINT32_MAX - 1)
 
 /* How one process ended. */
 struct fleet_end {
@@ -44,7 +45,7 @@ struct fleet {
 	void (*enter)(struct wf_world *world); /* before they begin; NULL: nothing */
 	uint64_t until_ns;                     /* virtual time by which all must have ended */
 	/* kill -9 at kill_ns. With kill_ns 0 no process is killed. */
-	uint32_t kill_pserver, kill_trainer; /* FLEET_NOBODY: none */
+	uint32_t kill_pserver, kill_trainer; /* FLEET_NOBODY: none; FLEET_ALL */
 	uint64_t kill_ns;
 
 	/* What happened. */
