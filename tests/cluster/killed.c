@@ -53,6 +53,7 @@ killed_fill_server(const struct killed *job, struct wf_server_opts *out)
 	if (job->dir[0] != '\0') {
 		out->snapshots = (struct wf_snapshots_opts){
 			.dir = job->dir,
+			.registrar = "ps0",
 			.steps = job->snapshot_steps,
 			.ring_bytes = job->ring_bytes,
 			.rate = job->rate,
