@@ -314,12 +314,8 @@ write_table_array(const struct wf_saved *saved, const struct wf_saved_array *arr
 {
 	struct gather gather = {.to = to};
 	struct wf_rows_reader *rows = NULL;
-	char path[WF_SAVED_PATH_BYTES];
 
-	enum weft_status st = wf_saved_rows_path(saved, array->idx, path);
-	if (st == WEFT_OK) {
-		st = wf_rows_open(saved->env, saved->calls, path, &rows);
-	}
+	enum weft_status st = wf_saved_open_rows(saved, array->idx, &rows);
 	if (st == WEFT_OK) {
 		st = gather_rows(rows, (enum table_field)array->field, &gather);
 	}
@@ -334,16 +330,14 @@ enum weft_status
 wf_array_write(const struct wf_saved *saved, const struct wf_saved_array *array,
 	       struct wf_saved_file *to)
 {
-	struct wf_saved_file_place place;
-
 	if (array->source == WF_ARRAY_OF_TABLE) {
 		return write_table_array(saved, array, to);
 	}
 	if (array->source == WF_ARRAY_ASIDE) {
 		return wf_saved_read_aside(saved, array->idx, NULL, to);
 	}
-	enum weft_status st = wf_saved_file_of(saved, array->idx, array->field, &place);
-	return st == WEFT_OK ? wf_tensor_copy(saved->calls, &place.file, to) : st;
+	return wf_saved_read_tensor(saved, array->idx, array->field,
+				    &(struct wf_tensor_target){.file = to});
 }
 
 enum weft_status

@@ -234,15 +234,13 @@ static enum weft_status
 read_from_pass(const struct wf_import *import, const struct wf_import_entry *entry, float *value,
 	       void *raw)
 {
-	struct wf_saved_file_place place;
-
 	if (entry->is_aside) {
 		return value == NULL ? wf_saved_read_aside(import->saved, entry->idx, raw, NULL)
 				     : convert_aside(import, entry, value);
 	}
 	WF_ASSERT(value != NULL); /* a tensor is of f32 */
-	enum weft_status st = wf_saved_file_of(import->saved, entry->idx, 0, &place);
-	return st == WEFT_OK ? wf_tensor_read(import->calls, &place.file, value) : st;
+	return wf_saved_read_tensor(import->saved, entry->idx, 0,
+				    &(struct wf_tensor_target){.value = value});
 }
 
 static enum weft_status

@@ -101,16 +101,13 @@ match_all(const struct wf_saved *saved, const struct wf_saved_tensor *tensor, ui
 static enum weft_status
 load_tensor(const struct wf_saved *saved, const struct wf_saved_tensor *tensor, bool with_state)
 {
-	struct wf_saved_file_place place;
 	uint32_t idx = 0;
 
 	enum weft_status st = match(saved, tensor, with_state, &idx);
-	for (unsigned f = 0; st == WEFT_OK && f < 1 + (with_state ? tensor->state_count : 0); f++) {
-		st = wf_saved_file_of(saved, idx, f, &place);
-		if (st == WEFT_OK) {
-			st = wf_tensor_read(saved->calls, &place.file,
-					    f == 0 ? tensor->value : tensor->state[f - 1]);
-		}
+	for (unsigned a = 0; st == WEFT_OK && a < 1 + (with_state ? tensor->state_count : 0); a++) {
+		const struct wf_tensor_target to = {.value = a == 0 ? tensor->value
+								    : tensor->state[a - 1]};
+		st = wf_saved_read_tensor(saved, idx, a, &to);
 	}
 	return st;
 }
@@ -189,11 +186,11 @@ compare_heads(const struct wf_saved_table *table, const struct wf_rows_head *is)
 }
 
 static enum weft_status
-open_rows(const struct wf_saved *saved, const struct wf_saved_table *table, const char *path,
+open_rows(const struct wf_saved *saved, const struct wf_saved_table *table, uint32_t idx,
 	  struct wf_rows_reader **out)
 {
 	struct wf_rows_reader *rows = NULL;
-	enum weft_status st = wf_rows_open(saved->env, saved->calls, path, &rows);
+	enum weft_status st = wf_saved_open_rows(saved, idx, &rows);
 
 	if (st == WEFT_OK) {
 		st = compare_heads(table, wf_rows_head(rows));
@@ -211,7 +208,6 @@ wf_saved_open_table(const struct wf_saved *saved, const struct wf_saved_table *t
 		    struct wf_rows_reader **out)
 {
 	const uint32_t idx = find_table(saved, table->name);
-	char path[WF_SAVED_PATH_BYTES];
 
 	if (idx == saved->manifest.table_count) {
 		return wf_fail(WEFT_DATA, "%s: table %s of this model is missing", saved->path,
@@ -222,6 +218,5 @@ wf_saved_open_table(const struct wf_saved *saved, const struct wf_saved_table *t
 		return wf_fail(WEFT_DATA, "%s: table %s has the state of %s; this model's is %s",
 			       saved->path, table->name, entry->optimizer, table->optimizer);
 	}
-	enum weft_status st = wf_saved_rows_path(saved, idx, path);
-	return st == WEFT_OK ? open_rows(saved, table, path, out) : st;
+	return open_rows(saved, table, idx, out);
 }

@@ -42,13 +42,12 @@ check_values_alone(const struct wf_saved *saved, bool with_state)
 static enum weft_status
 write_parameter(const struct wf_saved *saved, uint32_t idx, struct wf_saved_file *to)
 {
-	struct wf_saved_file_place place;
+	const struct wf_manifest_tensor *tensor = &saved->manifest.tensor[idx];
 
-	enum weft_status st = wf_saved_file_of(saved, idx, 0, &place);
-	if (st == WEFT_OK) {
-		st = wf_tensor_write_header(to, place.file.count);
-	}
-	return st == WEFT_OK ? wf_tensor_copy(saved->calls, &place.file, to) : st;
+	enum weft_status st = wf_tensor_write_header(to, tensor->rows * tensor->cols);
+	return st == WEFT_OK
+		       ? wf_saved_read_tensor(saved, idx, 0, &(struct wf_tensor_target){.file = to})
+		       : st;
 }
 
 static enum weft_status

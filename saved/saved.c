@@ -11,8 +11,9 @@
 #include "saved/internal.h"
 #include "saved/tensors.h"
 
-enum weft_status
-wf_saved_rows_path(const struct wf_saved *saved, uint32_t idx, char *out)
+/* The path of a table's file. `out` is [WF_SAVED_PATH_BYTES]. */
+static enum weft_status
+rows_path(const struct wf_saved *saved, uint32_t idx, char *out)
 {
 	char name[WF_MANIFEST_NAME_BYTES];
 
@@ -21,19 +22,30 @@ wf_saved_rows_path(const struct wf_saved *saved, uint32_t idx, char *out)
 }
 
 enum weft_status
-wf_saved_file_of(const struct wf_saved *saved, uint32_t idx, unsigned file,
-		 struct wf_saved_file_place *out)
+wf_saved_open_rows(const struct wf_saved *saved, uint32_t idx, struct wf_rows_reader **out)
+{
+	char path[WF_SAVED_PATH_BYTES];
+
+	enum weft_status st = rows_path(saved, idx, path);
+	return st == WEFT_OK ? wf_rows_open(saved->env, saved->calls, path, out) : st;
+}
+
+enum weft_status
+wf_saved_read_tensor(const struct wf_saved *saved, uint32_t idx, unsigned array,
+		     const struct wf_tensor_target *to)
 {
 	const struct wf_manifest_tensor *entry = &saved->manifest.tensor[idx];
 	char name[WF_MANIFEST_NAME_BYTES];
-
-	wf_manifest_file_name(entry->name, file, name);
-	out->file = (struct wf_tensor_file){
-		.path = out->path,
+	char path[WF_SAVED_PATH_BYTES];
+	const struct wf_tensor_file file = {
+		.path = path,
 		.count = entry->rows * entry->cols,
-		.crc = entry->crc[file],
+		.crc = entry->crc[array],
 	};
-	return wf_saved_join(saved->path, name, out->path);
+
+	wf_manifest_file_name(entry->name, array, name);
+	enum weft_status st = wf_saved_join(saved->path, name, path);
+	return st == WEFT_OK ? wf_tensor_read(saved->calls, &file, to) : st;
 }
 
 enum weft_status
@@ -69,7 +81,7 @@ check_rows(struct wf_saved *saved, uint32_t idx)
 	struct wf_rows_sum sum;
 	char path[WF_SAVED_PATH_BYTES];
 
-	enum weft_status st = wf_saved_rows_path(saved, idx, path);
+	enum weft_status st = rows_path(saved, idx, path);
 	if (st == WEFT_OK) {
 		st = wf_rows_check(saved->env, saved->calls, path, &table->head, &sum);
 	}
@@ -96,14 +108,11 @@ check_rows(struct wf_saved *saved, uint32_t idx)
 static enum weft_status
 check_files(struct wf_saved *saved)
 {
-	struct wf_saved_file_place place;
+	const struct wf_tensor_target nowhere = {0};
 
 	for (uint32_t i = 0; i < saved->manifest.tensor_count; i++) {
-		for (unsigned f = 0; f < 1 + saved->manifest.tensor[i].state_count; f++) {
-			enum weft_status st = wf_saved_file_of(saved, i, f, &place);
-			if (st == WEFT_OK) {
-				st = wf_tensor_read(saved->calls, &place.file, NULL);
-			}
+		for (unsigned a = 0; a < 1 + saved->manifest.tensor[i].state_count; a++) {
+			enum weft_status st = wf_saved_read_tensor(saved, i, a, &nowhere);
 			if (st != WEFT_OK) {
 				return st;
 			}

@@ -13,12 +13,6 @@
 
 WF_STATIC_ASSERT(sizeof(float) == VALUE_BYTES, "a value of the file is a float of ours");
 
-/* Where the bytes that are read go; both NULL: nowhere. */
-struct target {
-	float *value;
-	struct wf_saved_file *file;
-};
-
 static void
 put_le(uint8_t *at, uint64_t value, unsigned bytes)
 {
@@ -98,21 +92,20 @@ wf_tensor_write(const struct wf_saved_spot *spot, const float *value, uint64_t c
 	return wf_saved_file_finish(&to, st);
 }
 
-static enum weft_status
-store_chunk(const uint8_t *chunk, size_t count, uint64_t first, const struct target *target)
+enum weft_status
+wf_tensor_store(const uint8_t *chunk, size_t count, uint64_t first,
+		const struct wf_tensor_target *to)
 {
-	for (size_t i = 0; target->value != NULL && i < count; i++) {
+	for (size_t i = 0; to->value != NULL && i < count; i++) {
 		uint32_t bits = (uint32_t)get_le(chunk + i * VALUE_BYTES, VALUE_BYTES);
-		memcpy(&target->value[first + i], &bits, sizeof(bits));
+		memcpy(&to->value[first + i], &bits, sizeof(bits));
 	}
-	if (target->file == NULL) {
-		return WEFT_OK;
-	}
-	return wf_saved_file_write(target->file, chunk, count * VALUE_BYTES);
+	return to->file == NULL ? WEFT_OK
+				: wf_saved_file_write(to->file, chunk, count * VALUE_BYTES);
 }
 
 static enum weft_status
-read_values(struct wf_saved_file *from, uint64_t count, const struct target *target)
+read_values(struct wf_saved_file *from, uint64_t count, const struct wf_tensor_target *to)
 {
 	uint8_t chunk[WF_TENSOR_CHUNK_COUNT * VALUE_BYTES];
 
@@ -120,7 +113,7 @@ read_values(struct wf_saved_file *from, uint64_t count, const struct target *tar
 		const size_t part = chunk_of(count - first);
 		enum weft_status st = wf_saved_file_read(from, chunk, part * VALUE_BYTES);
 		if (st == WEFT_OK) {
-			st = store_chunk(chunk, part, first, target);
+			st = wf_tensor_store(chunk, part, first, to);
 		}
 		if (st != WEFT_OK) {
 			return st;
@@ -153,7 +146,8 @@ check_header(struct wf_saved_file *from, uint64_t count)
 }
 
 static enum weft_status
-read_all(struct wf_saved_file *from, const struct wf_tensor_file *file, const struct target *target)
+read_all(struct wf_saved_file *from, const struct wf_tensor_file *file,
+	 const struct wf_tensor_target *to)
 {
 	const uint64_t wanted = WF_TENSOR_HEADER_BYTES + file->count * VALUE_BYTES;
 
@@ -163,7 +157,7 @@ read_all(struct wf_saved_file *from, const struct wf_tensor_file *file, const st
 	}
 	enum weft_status st = check_header(from, file->count);
 	if (st == WEFT_OK) {
-		st = read_values(from, file->count, target);
+		st = read_values(from, file->count, to);
 	}
 	if (st == WEFT_OK && from->crc != file->crc) {
 		return wf_fail(WEFT_DATA,
@@ -174,9 +168,9 @@ read_all(struct wf_saved_file *from, const struct wf_tensor_file *file, const st
 	return st;
 }
 
-static enum weft_status
-read_file(const struct wf_saved_calls *calls, const struct wf_tensor_file *file,
-	  const struct target *target)
+enum weft_status
+wf_tensor_read(const struct wf_saved_calls *calls, const struct wf_tensor_file *file,
+	       const struct wf_tensor_target *to)
 {
 	struct wf_saved_file from;
 	enum weft_status st = wf_saved_file_open(calls, file->path, &from);
@@ -184,20 +178,7 @@ read_file(const struct wf_saved_calls *calls, const struct wf_tensor_file *file,
 	if (st != WEFT_OK) {
 		return st;
 	}
-	st = read_all(&from, file, target);
+	st = read_all(&from, file, to);
 	wf_saved_file_close(&from);
 	return st;
-}
-
-enum weft_status
-wf_tensor_read(const struct wf_saved_calls *calls, const struct wf_tensor_file *file, float *value)
-{
-	return read_file(calls, file, &(struct target){.value = value});
-}
-
-enum weft_status
-wf_tensor_copy(const struct wf_saved_calls *calls, const struct wf_tensor_file *file,
-	       struct wf_saved_file *to)
-{
-	return read_file(calls, file, &(struct target){.file = to});
 }

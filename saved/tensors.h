@@ -18,12 +18,17 @@ struct wf_tensor_file {
 /* Writes `value` [count]; `*crc` is the checksum that a reader has to find. */
 enum weft_status wf_tensor_write(const struct wf_saved_spot *spot, const float *value,
 				 uint64_t count, uint32_t *crc) WEFT_MUST_CHECK;
-/* Reads and checks. `value` is [count]; NULL: check only. WEFT_DATA; WEFT_IO */
+/* Where values that are read go. Both NULL: nowhere. */
+struct wf_tensor_target {
+	float *value;               /* [count] */
+	struct wf_saved_file *file; /* their bytes are appended */
+};
+/* Little-endian values of a chunk, from value `first` on, to the target. WEFT_IO */
+enum weft_status wf_tensor_store(const uint8_t *chunk, size_t count, uint64_t first,
+				 const struct wf_tensor_target *to) WEFT_MUST_CHECK;
+/* Reads and checks. WEFT_DATA; WEFT_IO */
 enum weft_status wf_tensor_read(const struct wf_saved_calls *calls,
-				const struct wf_tensor_file *file, float *value) WEFT_MUST_CHECK;
+				const struct wf_tensor_file *file,
+				const struct wf_tensor_target *to) WEFT_MUST_CHECK;
 /* Appends the header of a file of `count` values to `to`. WEFT_IO */
 enum weft_status wf_tensor_write_header(struct wf_saved_file *to, uint64_t count) WEFT_MUST_CHECK;
-/* Appends the bytes of the values to `to`, and checks the file meanwhile. WEFT_DATA; WEFT_IO */
-enum weft_status wf_tensor_copy(const struct wf_saved_calls *calls,
-				const struct wf_tensor_file *file,
-				struct wf_saved_file *to) WEFT_MUST_CHECK;
