@@ -14,8 +14,29 @@ wf_chunk_open(struct wf_chunk *chunk, const struct wf_saved_calls *calls, const 
 
 	chunk->used = 0;
 	chunk->filled = 0;
+	chunk->is_sought = false;
 	chunk->to_come = st == WEFT_OK ? chunk->file.bytes : 0;
 	return st;
+}
+
+void
+wf_chunk_seek(struct wf_chunk *chunk, uint64_t at)
+{
+	chunk->used = 0;
+	chunk->filled = 0;
+	chunk->to_come = at < chunk->file.bytes ? chunk->file.bytes - at : 0;
+	chunk->is_sought = true;
+}
+
+/* Behind the `left` bytes that the buffer has. */
+static enum weft_status
+read_more(struct wf_chunk *chunk, size_t left, size_t count)
+{
+	struct wf_saved_file *file = &chunk->file;
+
+	return chunk->is_sought ? wf_saved_file_read_at(file, file->bytes - chunk->to_come,
+							chunk->bytes + left, count)
+				: wf_saved_file_read(file, chunk->bytes + left, count);
 }
 
 const uint8_t *
@@ -33,7 +54,7 @@ wf_chunk_pop(struct wf_chunk *chunk, size_t count, enum weft_status *st)
 			return NULL;
 		}
 		memmove(chunk->bytes, chunk->bytes + chunk->used, left);
-		*st = wf_saved_file_read(&chunk->file, chunk->bytes + left, more);
+		*st = read_more(chunk, left, more);
 		if (*st != WEFT_OK) {
 			return NULL;
 		}

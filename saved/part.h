@@ -84,8 +84,17 @@ enum weft_status wf_part_read(struct wf_part_reader *reader, void *out,
 			      size_t count) WEFT_MUST_CHECK;
 /* Reads the rest of the payload and compares its checksum. */
 enum weft_status wf_part_skip(struct wf_part_reader *reader) WEFT_MUST_CHECK;
-/* Of what has been read, all of it after WEFT_CLOSED. */
+/* Of what has been read, all of it after WEFT_CLOSED. Before wf_part_next this is where the next
+ * block begins, and its number. */
 struct wf_part_sum wf_part_sum(const struct wf_part_reader *reader);
+/* The checksum of the block that has been read last, which no other content of a block has, but by
+ * chance. */
+uint32_t wf_part_block_crc(const struct wf_part_reader *reader);
+/* The next block is `number`, which begins at byte `at`. wf_part_sum does not apply any more. */
+void wf_part_seek(struct wf_part_reader *reader, uint64_t number, uint64_t at);
+/* WEFT_DATA: file, number of the block that began last, and what the caller finds wrong with it. */
+enum weft_status wf_part_refuse(const struct wf_part_reader *reader,
+				const char *why) WEFT_MUST_CHECK;
 /* Reads a file from end to end. WEFT_DATA, WEFT_IO, WEFT_NOMEM. */
 enum weft_status wf_part_check(struct wf_env *env, const struct wf_saved_calls *calls,
 			       const char *path, struct wf_part_head *head,

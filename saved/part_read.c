@@ -238,6 +238,28 @@ wf_part_skip(struct wf_part_reader *reader)
 	return read_payload(reader, NULL, reader->left);
 }
 
+uint32_t
+wf_part_block_crc(const struct wf_part_reader *reader)
+{
+	WF_ASSERT(reader->left == 0);
+	return reader->crc;
+}
+
+void
+wf_part_seek(struct wf_part_reader *reader, uint64_t number, uint64_t at)
+{
+	wf_chunk_seek(&reader->chunk, at);
+	reader->blocks = number;
+	reader->left = 0;
+	reader->is_at_end = false;
+}
+
+enum weft_status
+wf_part_refuse(const struct wf_part_reader *reader, const char *why)
+{
+	return refuse(reader, reader->blocks == 0 ? 0 : reader->blocks - 1, why);
+}
+
 struct wf_part_sum
 wf_part_sum(const struct wf_part_reader *reader)
 {

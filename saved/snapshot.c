@@ -16,6 +16,7 @@
 #include "base/assert.h"
 #include "saved/folder.h"
 #include "saved/snapshot_removal.h"
+#include "saved/walk.h"
 
 struct wf_snapshot {
 	struct wf_env *env;
@@ -378,6 +379,17 @@ wf_snapshot_manifest(const struct wf_snapshot *snapshot)
 	return &snapshot->manifest;
 }
 
+static struct wf_walk
+walk_of(const struct wf_snapshot *snapshot)
+{
+	return (struct wf_walk){
+		.env = snapshot->env,
+		.calls = snapshot->calls,
+		.path = snapshot->path,
+		.manifest = &snapshot->manifest,
+	};
+}
+
 enum weft_status
 wf_snapshot_crc(const struct wf_snapshot *snapshot, uint32_t *out)
 {
@@ -396,58 +408,17 @@ wf_snapshot_crc(const struct wf_snapshot *snapshot, uint32_t *out)
 enum weft_status
 wf_snapshot_part_path(const struct wf_snapshot *snapshot, uint32_t idx, char *out)
 {
-	WF_ASSERT(idx < snapshot->manifest.parts.part_count);
-	return wf_saved_join(snapshot->path, snapshot->manifest.parts.part[idx].name, out);
-}
+	const struct wf_walk walk = walk_of(snapshot);
 
-/* The part's own head: the file may be whole, and not the one that belongs here. */
-static enum weft_status
-check_head(const struct wf_snapshot *snapshot, uint32_t idx, const char *path,
-	   const struct wf_part_head *head)
-{
-	const struct wf_manifest_parts *parts = &snapshot->manifest.parts;
-	enum wf_service service = WF_SERVICE_DENSE;
-	uint32_t lane = 0;
-	const bool is_named = wf_manifest_part_lane(parts->part[idx].name, &service, &lane);
-
-	WF_ASSERT(is_named); /* the manifest was decoded */
-	const uint32_t lane_count =
-		parts->pserver_count *
-		(service == WF_SERVICE_DENSE ? parts->dense_lanes : parts->sparse_lanes);
-	if (head->service == service && head->lane == lane && head->lane_count == lane_count &&
-	    head->epoch == snapshot->id.epoch && head->step == snapshot->id.step) {
-		return WEFT_OK;
-	}
-	return wf_fail(WEFT_DATA,
-		       "%s: is of epoch %" PRIu64 " and step %" PRIu64 ", %s lane %" PRIu32
-		       " of %" PRIu32 ": it is not the part that the manifest names",
-		       path, head->epoch, head->step,
-		       head->service == WF_SERVICE_DENSE ? "dense" : "sparse", head->lane,
-		       head->lane_count);
+	return wf_walk_path(&walk, idx, out);
 }
 
 enum weft_status
 wf_snapshot_verify_part(const struct wf_snapshot *snapshot, uint32_t idx)
 {
-	const struct wf_manifest_part *part = &snapshot->manifest.parts.part[idx];
-	char path[WF_SAVED_PATH_BYTES];
-	struct wf_part_head head;
-	struct wf_part_sum sum;
+	const struct wf_walk walk = walk_of(snapshot);
 
-	enum weft_status st = wf_snapshot_part_path(snapshot, idx, path);
-	if (st == WEFT_OK) {
-		st = wf_part_check(snapshot->env, snapshot->calls, path, &head, &sum);
-	}
-	if (st == WEFT_OK) {
-		st = check_head(snapshot, idx, path, &head);
-	}
-	if (st == WEFT_OK && (sum.bytes != part->bytes || sum.crc != part->crc)) {
-		st = wf_fail(WEFT_DATA,
-			     "%s: has %" PRIu64 " bytes and checksum %08" PRIx32
-			     "; the manifest has %" PRIu64 " and %08" PRIx32 ": it is another file",
-			     path, sum.bytes, sum.crc, part->bytes, part->crc);
-	}
-	return st;
+	return wf_walk_part(&walk, idx, NULL, NULL);
 }
 
 enum weft_status

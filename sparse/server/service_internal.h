@@ -17,6 +17,7 @@
 #pragma once
 
 #include "pserver/service.h"
+#include "saved/part_table.h"
 #include "sparse/table/ceiling.h"
 #include "sparse/table/scan.h"
 #include "sparse/table/table.h"
@@ -367,20 +368,8 @@ void wf_save_path_ends(struct wf_lane *lane, struct wf_peer *peer);
 void wf_save_release(struct wf_sparse *sparse);
 
 /* service_snapshot.c */
-/* What the rows and counters of a table have in common. Payload of a block WF_PART_LANE,
- * little-endian: u64 vocabulary, u32 dim, u32 state_floats, u32 has_score, u32 counter_count, u32
- * rest, u32 0. */
-#define WF_SPARSE_SHAPE_BYTES 32u
-struct wf_sparse_shape {
-	struct wf_row_shape row;
-	uint64_t vocabulary;
-	uint32_t counter_count; /* of admission, in each partition */
-	uint32_t rest;          /* enum weft_value_format */
-};
-struct wf_sparse_shape wf_sparse_shape_of(const struct wf_sparse *sparse, uint32_t idx);
-/* WEFT_DATA: it is none. */
-enum weft_status wf_sparse_shape_get(const uint8_t *payload,
-				     struct wf_sparse_shape *out) WEFT_MUST_CHECK;
+/* What a part has of a table of the job. */
+struct wf_part_table wf_sparse_shape_of(const struct wf_sparse *sparse, uint32_t idx);
 /* The tables are there, and the pserver takes snapshots: opens what they need. WEFT_UNSUPPORTED:
  * not with this job; WEFT_INVALID; WEFT_NOMEM. */
 enum weft_status wf_sparse_snapshot_open(struct wf_lane *lane) WEFT_MUST_CHECK;

@@ -16,7 +16,7 @@
 /* A table of the job, by its number in the manifest. */
 struct target {
 	uint32_t idx;                              /* in the job */
-	struct wf_sparse_shape shape;              /* of the job's */
+	struct wf_part_table shape;                /* of the job's */
 	bool is_described;                         /* in the part that is being read */
 	uint64_t rows;                             /* in all parts so far, of any lane */
 	uint64_t counted[WF_PARTITION_COUNT / 64]; /* partitions whose counters were there */
@@ -87,9 +87,9 @@ static enum weft_status
 load_shape(const struct loading *loading, struct target *target, struct wf_part_reader *reader,
 	   const struct wf_part_block *block)
 {
-	const struct wf_sparse_shape *want = &target->shape;
-	uint8_t payload[WF_SPARSE_SHAPE_BYTES];
-	struct wf_sparse_shape is;
+	const struct wf_part_table *want = &target->shape;
+	uint8_t payload[WF_PART_TABLE_BYTES];
+	struct wf_part_table is;
 	if (block->bytes != sizeof(payload) || target->is_described) {
 		return wf_fail(WEFT_DATA,
 			       "table %.60s is described in %" PRIu64 " bytes, not %zu%s",
@@ -97,7 +97,7 @@ load_shape(const struct loading *loading, struct target *target, struct wf_part_
 			       target->is_described ? ", or twice" : "");
 	}
 	enum weft_status st = wf_part_read(reader, payload, sizeof(payload));
-	st = st == WEFT_OK ? wf_sparse_shape_get(payload, &is) : st;
+	st = st == WEFT_OK ? wf_part_table_get(payload, &is) : st;
 	if (st != WEFT_OK) {
 		return st;
 	}

@@ -12,7 +12,6 @@
 #include "saved/names.h"
 #include "sparse/server/service_internal.h"
 #include "sparse/table/capture.h"
-#include "wire/little.h"
 
 #define BLOCK_BYTES ((uint64_t)256 << 10) /* of rows */
 /* Room for copies where --snapshot_bytes does not set it: tables grow, so nobody knows all. */
@@ -23,7 +22,7 @@ struct way {
 	struct wf_capture_sink sink; /* first: claim is called with it */
 	struct wf_sparse_snapshot *of;
 	struct wf_capture *capture; /* NULL: no partition falls to this lane */
-	struct wf_sparse_shape shape;
+	struct wf_part_table shape;
 	uint32_t item;     /* its number in the manifest */
 	bool is_described; /* in the part under way */
 };
@@ -74,48 +73,19 @@ number_tables(struct wf_sparse *sparse, struct named *named)
 
 /* ---- what describes a table ---- */
 
-struct wf_sparse_shape
+struct wf_part_table
 wf_sparse_shape_of(const struct wf_sparse *sparse, uint32_t idx)
 {
 	const struct wf_served *served = &sparse->served[idx];
 	WF_ASSERT(served->table !=
 		  NULL); /* of one pserver, whose lanes are fewer than partitions */
-	struct wf_sparse_shape shape = {
+	struct wf_part_table shape = {
 		.row = wf_table_shape(served->table),
 		.vocabulary = sparse->desc[idx].set.vocabulary,
 		.rest = sparse->desc[idx].set.rest,
 	};
 	(void)wf_table_counters(served->table, served->partition_first, &shape.counter_count);
 	return shape;
-}
-
-static void
-shape_put(const struct wf_sparse_shape *shape, uint8_t *out)
-{
-	wf_store_u64(out, shape->vocabulary);
-	wf_store_u32(out + 8, shape->row.dim);
-	wf_store_u32(out + 12, shape->row.state_floats);
-	wf_store_u32(out + 16, shape->row.has_score ? 1 : 0);
-	wf_store_u32(out + 20, shape->counter_count);
-	wf_store_u32(out + 24, shape->rest);
-	wf_store_u32(out + 28, 0);
-}
-
-enum weft_status
-wf_sparse_shape_get(const uint8_t *payload, struct wf_sparse_shape *out)
-{
-	const uint32_t has_score = wf_load_u32(payload + 16);
-	*out = (struct wf_sparse_shape){
-		.vocabulary = wf_load_u64(payload),
-		.row = {.dim = wf_load_u32(payload + 8),
-			.state_floats = wf_load_u32(payload + 12),
-			.has_score = has_score != 0},
-		.counter_count = wf_load_u32(payload + 20),
-		.rest = wf_load_u32(payload + 24),
-	};
-	return has_score <= 1 && wf_load_u32(payload + 28) == 0
-		       ? WEFT_OK
-		       : wf_fail(WEFT_DATA, "what describes a table has other fields");
 }
 
 /* ---- captures ---- */
@@ -126,7 +96,7 @@ describe(struct way *way)
 {
 	const struct wf_sparse_snapshot *self = way->of;
 	const struct wf_part_block block = {
-		.kind = WF_PART_LANE, .item = way->item, .bytes = WF_SPARSE_SHAPE_BYTES};
+		.kind = WF_PART_LANE, .item = way->item, .bytes = WF_PART_TABLE_BYTES};
 	if (way->is_described) {
 		return true;
 	}
@@ -134,7 +104,7 @@ describe(struct way *way)
 	if (to == NULL) {
 		return false;
 	}
-	shape_put(&way->shape, to);
+	wf_part_table_put(&way->shape, to);
 	wf_outgoing_add(self->lane.outgoing);
 	way->is_described = true;
 	return true;
@@ -246,7 +216,7 @@ open_table(struct wf_sparse_snapshot *self, struct wf_lane *lane, uint32_t idx)
 static enum weft_status
 open_lane(struct wf_sparse_snapshot *self, struct wf_lane *lane)
 {
-	uint64_t longest = WF_SPARSE_SHAPE_BYTES;
+	uint64_t longest = WF_PART_TABLE_BYTES;
 	for (uint32_t i = 0; i < self->table_count; i++) {
 		const struct wf_capture *capture = self->way[i].capture;
 		uint64_t bytes = capture == NULL ? 0 : wf_capture_longest(capture);
