@@ -76,6 +76,8 @@ enum weft_status wf_rows_next_partition(struct wf_rows_reader *reader,
  * partition's checksum is compared: WEFT_DATA, WEFT_IO. */
 enum weft_status wf_rows_next(struct wf_rows_reader *reader,
 			      struct wf_row_record *out) WEFT_MUST_CHECK;
+/* Reads all that is left. WEFT_DATA, WEFT_IO */
+enum weft_status wf_rows_read_all(struct wf_rows_reader *reader) WEFT_MUST_CHECK;
 /* Of what has been read, all of it at the end. */
 struct wf_rows_sum wf_rows_read_sum(const struct wf_rows_reader *reader);
 /* Reads a file from end to end. WEFT_DATA, WEFT_IO, WEFT_NOMEM. `head` may be NULL. */
