@@ -22,10 +22,16 @@ wf_chunk_open(struct wf_chunk *chunk, const struct wf_saved_calls *calls, const 
 void
 wf_chunk_seek(struct wf_chunk *chunk, uint64_t at)
 {
+	const uint64_t end = chunk->file.bytes - chunk->to_come; /* of what is in the buffer */
+
+	chunk->is_sought = true;
+	if (at <= end && end - at <= chunk->filled) {
+		chunk->used = chunk->filled - (size_t)(end - at);
+		return;
+	}
 	chunk->used = 0;
 	chunk->filled = 0;
 	chunk->to_come = at < chunk->file.bytes ? chunk->file.bytes - at : 0;
-	chunk->is_sought = true;
 }
 
 /* Behind the `left` bytes that the buffer has. */

@@ -113,31 +113,45 @@ is_same(const struct wf_part_block *a, const struct wf_part_block *b)
 	       a->count == b->count && a->bytes == b->bytes;
 }
 
-enum weft_status
-wf_walk_again(const struct wf_walk *walk, const struct wf_walk_block *block, wf_walk_fn *fn,
-	      void *arg)
+void
+wf_walk_close(struct wf_walk_cursor *cursor)
 {
-	struct wf_part_reader *reader = NULL;
-	struct wf_part_block found = {0};
+	wf_part_close(cursor->reader);
+	*cursor = (struct wf_walk_cursor){0};
+}
+
+/* The cursor is in that part. */
+static enum weft_status
+go_to(const struct wf_walk *walk, struct wf_walk_cursor *cursor, uint32_t part)
+{
 	char path[WF_SAVED_PATH_BYTES];
 
-	enum weft_status st = wf_walk_path(walk, block->part, path);
-	if (st == WEFT_OK) {
-		st = wf_part_open(walk->env, walk->calls, path, &reader);
+	if (cursor->reader != NULL && cursor->part == part) {
+		return WEFT_OK;
 	}
+	wf_walk_close(cursor);
+	cursor->part = part;
+	enum weft_status st = wf_walk_path(walk, part, path);
+	return st == WEFT_OK ? wf_part_open(walk->env, walk->calls, path, &cursor->reader) : st;
+}
+
+enum weft_status
+wf_walk_again(const struct wf_walk *walk, struct wf_walk_cursor *cursor,
+	      const struct wf_walk_block *block, wf_walk_fn *fn, void *arg)
+{
+	struct wf_part_block found = {0};
+
+	enum weft_status st = go_to(walk, cursor, block->part);
 	if (st != WEFT_OK) {
 		return st;
 	}
-	wf_part_seek(reader, block->number, block->at);
-	st = wf_part_next(reader, &found);
+	wf_part_seek(cursor->reader, block->number, block->at);
+	st = wf_part_next(cursor->reader, &found);
 	bool is_other = st == WEFT_CLOSED || (st == WEFT_OK && !is_same(&found, &block->block));
 	if (st == WEFT_OK && !is_other) {
-		st = fn(arg, reader, block);
-		is_other = st == WEFT_OK && wf_part_block_crc(reader) != block->crc;
+		st = fn(arg, cursor->reader, block);
+		is_other = st == WEFT_OK && wf_part_block_crc(cursor->reader) != block->crc;
 	}
-	if (is_other) {
-		st = wf_part_refuse(reader, "has changed since it was read first");
-	}
-	wf_part_close(reader);
-	return st;
+	return is_other ? wf_part_refuse(cursor->reader, "has changed since it was read first")
+			: st;
 }

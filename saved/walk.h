@@ -37,7 +37,16 @@ enum weft_status wf_walk_part(const struct wf_walk *walk, uint32_t part, wf_walk
 /* All parts of a service, WF_SERVICE_DENSE or WF_SERVICE_SPARSE, in their order. */
 enum weft_status wf_walk_service(const struct wf_walk *walk, enum wf_service service,
 				 wf_walk_fn *fn, void *arg) WEFT_MUST_CHECK;
-/* Reads one block again, of which a walk has been there: `fn` reads all of its payload. WEFT_DATA
- * also if the block has changed meanwhile. */
-enum weft_status wf_walk_again(const struct wf_walk *walk, const struct wf_walk_block *block,
-			       wf_walk_fn *fn, void *arg) WEFT_MUST_CHECK;
+
+/* For blocks that are read again: the part that was opened last. All zeroes: none. */
+struct wf_walk_cursor {
+	struct wf_part_reader *reader;
+	uint32_t part;
+};
+
+/* Reads one block again that a walk has read: `fn` reads all of its payload. WEFT_DATA also if the
+ * block has changed meanwhile. After a failure the cursor can only be closed. */
+enum weft_status wf_walk_again(const struct wf_walk *walk, struct wf_walk_cursor *cursor,
+			       const struct wf_walk_block *block, wf_walk_fn *fn,
+			       void *arg) WEFT_MUST_CHECK;
+void wf_walk_close(struct wf_walk_cursor *cursor);
