@@ -43,14 +43,20 @@ set_shape(struct wf_saved_array *out, uint64_t rows, uint64_t cols)
 }
 
 static bool
-next_of_tensor(const struct wf_manifest_tensor *tensor, bool with_state, unsigned field,
+next_of_tensor(const struct wf_saved *saved, uint32_t idx, bool with_state, unsigned field,
 	       struct wf_saved_array *out)
 {
+	const struct wf_manifest_tensor *tensor = &saved->manifest.tensor[idx];
+
 	if (field >= 1 + (with_state ? tensor->state_count : 0)) {
 		return false;
 	}
 	*out = (struct wf_saved_array){.type = WF_ARRAY_F32};
-	set_shape(out, tensor->rows, tensor->cols);
+	if (wf_saved_is_flat(saved, idx)) {
+		set_shape(out, tensor->cols, 0);
+	} else {
+		set_shape(out, tensor->rows, tensor->cols);
+	}
 	if (tensor->shape[0] != '\0') {
 		snprintf(out->shape, sizeof(out->shape), "%s", tensor->shape);
 	}
@@ -133,8 +139,7 @@ wf_arrays_next(const struct wf_saved *saved, bool with_state, struct wf_array_cu
 		const uint32_t first = idx < tables_at   ? 0
 				       : idx < asides_at ? tables_at
 							 : asides_at;
-		if (idx < tables_at
-			    ? next_of_tensor(&manifest->tensor[idx], with_state, cursor->field, out)
+		if (idx < tables_at ? next_of_tensor(saved, idx, with_state, cursor->field, out)
 		    : idx < asides_at
 			    ? next_of_table(&manifest->table[idx - first], with_state,
 					    &cursor->field, out)

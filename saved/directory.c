@@ -397,24 +397,6 @@ wf_saved_recover(struct wf_env *env, const struct wf_saved_calls *calls, const c
 	}
 }
 
-enum weft_status
-wf_saved_open(struct wf_env *env, const struct wf_saved_calls *calls, const char *path,
-	      struct wf_saved **out)
-{
-	char plain[WF_SAVED_PATH_BYTES]; /* without slashes at its end */
-
-	int bytes = snprintf(plain, sizeof(plain), "%s", path);
-	if (bytes <= 0 || (size_t)bytes >= sizeof(plain)) {
-		return wf_fail(WEFT_INVALID, "save \"%.60s\": must be a path of 1 to %u bytes",
-			       path, WF_SAVED_PATH_BYTES - 1);
-	}
-	while (bytes > 1 && plain[bytes - 1] == '/') {
-		plain[--bytes] = '\0';
-	}
-	wf_saved_recover(env, calls, plain);
-	return wf_saved_read(env, calls, plain, out);
-}
-
 /* The save that is to be replaced, which must be one. `*is_there` and then `*out`. */
 static enum weft_status
 check_older(const struct wf_saved_folder *folder, const char *name, bool *is_there,

@@ -14,6 +14,7 @@
 #include "saved/directory.h"
 #include "saved/import_internal.h"
 #include "saved/parameter_config.h"
+#include "saved/snapshot.h"
 #include "wire/little.h"
 
 #define MAGIC_BYTES 512u
@@ -172,6 +173,28 @@ has_manifest(const struct wf_import *import)
 	       lstat(path, &info) == 0;
 }
 
+/* A folder of parameter files is none of snapshots, of which one has to be named, as a pass has to
+ * be: what is read twice must not be two. */
+static enum weft_status
+refuse_snapshots(const struct wf_import *import)
+{
+	char name[WF_SNAPSHOT_LEAF_BYTES];
+	struct wf_snapshot_list list;
+
+	enum weft_status st = wf_snapshot_list(import->env, import->calls, import->path, &list);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (list.count > 0) {
+		wf_snapshot_name(list.id[0], name);
+		st = wf_fail(WEFT_DATA,
+			     "%s: is a folder of snapshots; name one of them, such as %s/%s",
+			     import->path, import->path, name);
+	}
+	wf_snapshot_list_fini(import->env, &list);
+	return st;
+}
+
 static enum weft_status
 open_files(struct wf_import *import)
 {
@@ -187,6 +210,9 @@ open_files(struct wf_import *import)
 		may_be_folder && stat(import->path, &info) == 0 && S_ISDIR(info.st_mode);
 	if (import->format == WF_IMPORT_AUTO && import->is_folder) {
 		import->format = has_manifest(import) ? WF_IMPORT_PASS : WF_IMPORT_PADDLE;
+	}
+	if (import->is_folder && import->format == WF_IMPORT_PADDLE) {
+		return refuse_snapshots(import);
 	}
 	if (import->format == WF_IMPORT_PASS || import->is_folder) {
 		return WEFT_OK;
@@ -289,6 +315,12 @@ wf_import_at(const struct wf_import *import, uint32_t idx)
 {
 	WF_ASSERT(idx < import->entry_count);
 	return &import->entry[idx].array;
+}
+
+const struct wf_saved *
+wf_import_saved(const struct wf_import *import)
+{
+	return import->saved;
 }
 
 uint32_t

@@ -18,7 +18,7 @@
 
 enum wf_import_format {
 	WF_IMPORT_AUTO, /* by its contents */
-	WF_IMPORT_PASS, /* a save of weft */
+	WF_IMPORT_PASS, /* a save of weft, or a snapshot of pservers */
 	WF_IMPORT_PADDLE,
 	WF_IMPORT_TAR,
 	WF_IMPORT_NPZ,
@@ -69,6 +69,8 @@ enum wf_import_format wf_import_format_of(const struct wf_import *import);
 uint32_t wf_import_count(const struct wf_import *import);
 /* Names ascend. Lent until close. */
 const struct wf_import_array *wf_import_at(const struct wf_import *import, uint32_t idx);
+/* The save of weft that it is; NULL: it is something else. Lent until close. */
+const struct wf_saved *wf_import_saved(const struct wf_import *import);
 /* The number of tables that a save of weft has beside its arrays. */
 uint32_t wf_import_table_count(const struct wf_import *import);
 /* Reads array `idx` into value [rows, cols], row-major. Floats of 64 bits are rounded to the

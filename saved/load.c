@@ -39,6 +39,12 @@ static enum weft_status
 compare_shapes(const struct wf_saved *saved, const struct wf_manifest_tensor *entry,
 	       const struct wf_saved_tensor *tensor)
 {
+	const uint64_t count = entry->rows * entry->cols;
+
+	if (wf_saved_is_flat(saved, (uint32_t)(entry - saved->manifest.tensor)) &&
+	    count == tensor->rows * tensor->cols) {
+		return WEFT_OK;
+	}
 	if (entry->rows != tensor->rows || entry->cols != tensor->cols) {
 		return wf_fail(WEFT_DATA,
 			       "%s: tensor %s is %" PRIu64 " x %" PRIu64

@@ -140,7 +140,7 @@ enum weft_status
 wf_import_list_pass(struct wf_import *import)
 {
 	enum weft_status st =
-		wf_saved_open(import->env, import->calls, import->path, &import->saved);
+		wf_saved_open_any(import->env, import->calls, import->path, &import->saved);
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -150,6 +150,10 @@ wf_import_list_pass(struct wf_import *import)
 		struct wf_import_entry entry = {
 			.array = {.rows = tensor->rows, .cols = tensor->cols}, .idx = i};
 		memcpy(entry.array.shape, tensor->shape, sizeof(entry.array.shape));
+		if (wf_saved_is_flat(import->saved, i)) {
+			entry.array.rows = tensor->cols;
+			entry.array.cols = 0;
+		}
 		st = add_of_pass(import, &entry, tensor->name);
 	}
 	for (uint32_t i = 0; st == WEFT_OK && i < manifest->aside_count; i++) {

@@ -134,11 +134,26 @@ struct wf_saved;
  */
 enum weft_status wf_saved_open(struct wf_env *env, const struct wf_saved_calls *calls,
 			       const char *path, struct wf_saved **out) WEFT_MUST_CHECK;
+/* The same of a pass or of a snapshot of pservers (snapshot.h), whose blocks are put together as
+ * they are read. WEFT_DATA: also file, block and reason */
+enum weft_status wf_saved_open_any(struct wf_env *env, const struct wf_saved_calls *calls,
+				   const char *path, struct wf_saved **out) WEFT_MUST_CHECK;
+/* The same, and of a folder of snapshots the newest one that is whole, of the history that remains,
+ * with which a job would go on; after a job that has ended well, of its own. Those that are not
+ * whole are named in the log. */
+enum weft_status wf_saved_open_newest(struct wf_env *env, const struct wf_saved_calls *calls,
+				      const char *path, struct wf_saved **out) WEFT_MUST_CHECK;
 void wf_saved_close(struct wf_saved *saved); /* accepts NULL */
 const struct wf_saved_about *wf_saved_about(const struct wf_saved *saved);
+struct wf_snapshot_id;
+/* Whether it is a snapshot, and then which one. */
+bool wf_saved_snapshot(const struct wf_saved *saved, struct wf_snapshot_id *out);
+/* Of its directory. Lent until close. */
+const char *wf_saved_path(const struct wf_saved *saved);
 /**
  * Fills the arrays of a model whose tensors are those of the save, in any order. Shapes are
- * compared where model and save both have one.
+ * compared where model and save both have one; a snapshot has none, and rows and columns neither,
+ * but the number of elements.
  * @param with_state the state arrays too; otherwise `state_count` is ignored
  * @return WEFT_OK; WEFT_DATA: the tensor and how it differs, nothing was written; or a file changed
  *         since it was opened, arrays may have been written; WEFT_IO
