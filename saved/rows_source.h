@@ -7,7 +7,7 @@
 #include "saved/rows_layout.h"
 
 struct wf_rows_source {
-	/* Begins partition `reader->partitions`: its rows, and its counters in `reader->counter`. */
+	/* Begins partition `reader->partitions`: its rows; its counters go to `reader->counter`. */
 	enum weft_status (*begin)(struct wf_rows_reader *reader, uint64_t *row_count);
 	/* The next record, lent until the next call; NULL and `*st`: there is none. */
 	const uint8_t *(*next)(struct wf_rows_reader *reader, enum weft_status *st);

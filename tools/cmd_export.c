@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* weft export: one file of a saved model, in a format that others read. Thread: main. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/assert.h"
 #include "saved/saved.h"
+#include "saved/snapshot.h"
 #include "tools/command.h"
 
 #define PROGRAM "weft export"
@@ -44,14 +47,19 @@ static const struct wf_option table[] = {
 
 static const struct wf_help help = {
 	.usage = "weft export DIR -o FILE [options]",
-	.about = "Writes a saved model to one file. DIR is a pass that weft train saved; every "
-		 "file in it is checked first. A table of rows becomes two arrays, NAME.keys and "
-		 "NAME.values, row by row.",
+	.about = "Writes a saved model to one file. DIR is a pass that weft train saved, or a "
+		 "snapshot of pservers; of a folder of snapshots (--snapshot_dir) it is the newest "
+		 "one that is whole and belongs to the history that remains. Every file in it is "
+		 "checked first. A table of rows becomes two arrays, NAME.keys and NAME.values, "
+		 "row by row. Pservers do not know the shapes of tensors: those of a snapshot have "
+		 "one dimension.",
 	.examples = "  weft export out/pass-00004 --format=safetensors -o mlp.safetensors\n"
 		    "  weft export out/pass-00004 --state -o mlp_with_state.safetensors\n"
 		    "  weft export out/pass-00004 --format=npz -o mlp.npz\n"
 		    "  weft export out/pass-00004 --format=tar -o mlp.tar\n"
-		    "  weft export out/pass-00004 --format=paddle -o mlp",
+		    "  weft export out/pass-00004 --format=paddle -o mlp\n"
+		    "  weft export snapshots -o newest.safetensors\n"
+		    "  weft export snapshots/epoch-00001-step-0000000180 -o step_180.safetensors",
 	.exit_codes = "   0  the file is written\n"
 		      "  64  an option or argument is wrong\n"
 		      "  65  the saved model is damaged\n"
@@ -99,18 +107,33 @@ export_saved(const struct wf_saved *saved, const struct export_opts *opts)
 	return formats[i].export(saved, opts->output, opts->state);
 }
 
+/* What a folder meant. */
+static void
+log_snapshot(struct wf_env *env, const struct wf_saved *saved)
+{
+	struct wf_snapshot_id id;
+
+	if (wf_saved_snapshot(saved, &id)) {
+		wf_log(env, WF_LOG_INFO,
+		       "exporting %s, the snapshot of step %" PRIu64 " in epoch %" PRIu64
+		       ": its tensors come out flat, because pservers do not know their shapes",
+		       wf_saved_path(saved), id.step, id.epoch);
+	}
+}
+
 static enum weft_status
 export_pass(const char *dir, const struct export_opts *opts)
 {
 	struct wf_env *env = NULL;
 	struct wf_saved *saved = NULL;
 
-	enum weft_status st = wf_env_system_create(WF_LOG_INFO, -1, &env);
+	enum weft_status st = wf_env_system_create(WF_LOG_INFO, STDERR_FILENO, &env);
 	if (st != WEFT_OK) {
 		return st;
 	}
-	st = wf_saved_open(env, wf_saved_posix(), dir, &saved);
+	st = wf_saved_open_newest(env, wf_saved_posix(), dir, &saved);
 	if (st == WEFT_OK) {
+		log_snapshot(env, saved);
 		st = export_saved(saved, opts);
 	}
 	wf_saved_close(saved);

@@ -72,7 +72,9 @@ static const struct wf_help help = {
 		"Arrays of floats of 32 bits become tensors, with their shapes. Others are kept in "
 		"the pass as they are, and weft export writes them again, bit for bit. The state "
 		"of an optimizer that weft export wrote beside them is left out. To train on from "
-		"such a file, weft train --init_model_path reads it directly.",
+		"such a file, weft train --init_model_path reads it directly. FILE may also be a "
+		"saved pass, or a snapshot of pservers, whose tensors have no shapes but those of "
+		"--like.",
 	.examples = "  weft import mlp.npz -o out\n"
 		    "  weft import resnet.safetensors -o out --skip='*.num_batches_tracked'\n"
 		    "  weft import model.tar -o out --pass=3\n"

@@ -462,10 +462,11 @@ static const struct wf_option own[] = {
 	 .offset = AT(init_model_path),
 	 .metavar = "PATH",
 	 .help = "Take trainer 0's initial values from this saved pass (DIR/pass-00003), "
-		 "without the state of the optimizer, or from a file of another program: "
+		 "without the state of the optimizer, or from a snapshot of pservers "
+		 "(DIR/epoch-00001-step-0000000180), or from a file of another program: "
 		 "npz, safetensors, or the original's folder or tar of parameters. It wins "
 		 "over the save of --start_pass.",
-	 .means = "saved pass or file with the initial values"},
+	 .means = "saved pass, snapshot or file with the initial values"},
 	{.name = "load_missing_parameter_strategy",
 	 .type = WF_OPTION_CHOICE,
 	 .offset = AT(load_missing_parameter_strategy),

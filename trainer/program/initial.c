@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "saved/import.h"
+#include "saved/snapshot.h"
 
 static enum weft_status
 parse_missing(const struct wf_run *job, enum wf_import_missing *out)
@@ -28,8 +29,19 @@ log_initial(const struct wf_run *job, const struct wf_import *import,
 {
 	const char *path = job->opts->init_model_path;
 
-	wf_log(job->env, WF_LOG_INFO, "initial values from %s (%s)", path,
-	       wf_import_format_name(wf_import_format_of(import)));
+	const struct wf_saved *saved = wf_import_saved(import);
+	struct wf_snapshot_id id;
+
+	if (saved != NULL && wf_saved_snapshot(saved, &id)) {
+		wf_log(job->env, WF_LOG_INFO,
+		       "initial values from %s (snapshot of step %" PRIu64 " in epoch %" PRIu64
+		       "); the optimizer's state, the steps so far and the positions in the data "
+		       "that it has are not used",
+		       path, id.step, id.epoch);
+	} else {
+		wf_log(job->env, WF_LOG_INFO, "initial values from %s (%s)", path,
+		       wf_import_format_name(wf_import_format_of(import)));
+	}
 	if (load->missing_count > 0) {
 		wf_log(job->env, WF_LOG_WARN,
 		       "init_model_path: %" PRIu32

@@ -335,12 +335,12 @@ static enum weft_status
 open_initial(const struct wf_run *job, struct wf_saved **out)
 {
 	enum weft_status st =
-		wf_saved_open(job->env, wf_saved_posix(), job->opts->init_model_path, out);
+		wf_saved_open_any(job->env, wf_saved_posix(), job->opts->init_model_path, out);
 	if (st != WEFT_OK) {
 		const struct wf_error why = *wf_error_record();
 		return wf_fail(st,
 			       "init_model_path: the tables of the model %s can be initialised "
-			       "from a saved pass of weft only: %.300s",
+			       "from a saved pass or a snapshot of weft only: %.300s",
 			       job->kind->name, why.text);
 	}
 	st = wf_run_check_words(job, wf_saved_about(*out), job->opts->init_model_path);

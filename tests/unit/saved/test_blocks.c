@@ -279,8 +279,6 @@ open_snapshot(struct scene *scene, struct wf_saved **out)
 	return wf_saved_open_any(&scene->failing.env, sound(), at(scene, SNAP, ""), out);
 }
 
-/* ---- the pass that has the same ---- */
-
 static enum weft_status
 fill(const struct wf_saved_table *table, struct wf_rows_writer *to)
 {
@@ -347,8 +345,6 @@ assert_same_files(const char *a, const char *b)
 	assert_int_equal(fclose(left), 0);
 	assert_int_equal(fclose(right), 0);
 }
-
-/* ---- tests ---- */
 
 static void
 a_snapshot_is_exported_to_the_bytes_of_a_pass_that_has_the_same(void **state)
@@ -437,7 +433,6 @@ rows_do_not_depend_on_the_window(void **state)
 	for (size_t i = 0; i < WF_ARRAY_COUNT(window); i++) {
 		const struct wf_rows_sum sum = sum_of(saved, window[i]);
 		assert_int_equal(sum.row_count, whole.row_count);
-		assert_int_equal(sum.bytes, whole.bytes);
 		assert_int_equal(sum.crc, whole.crc);
 	}
 	wf_saved_close(saved);
@@ -458,7 +453,6 @@ put_a_slice_twice(struct draft *draft)
 	memcpy(to->payload, from->payload, from->block.bytes);
 }
 
-/* As many elements as there should be. */
 static void
 put_a_slice_over_another(struct draft *draft)
 {
@@ -502,16 +496,16 @@ put_a_slice_into_a_sparse_part(struct draft *draft)
 }
 
 static void
-describe_later(struct draft *draft)
+describe_again(struct draft *draft)
 {
-	find(draft, WF_PART_LANE, 0)->lane = LANES;
 	describe(draft, 0);
 }
 
 static void
-describe_twice(struct draft *draft)
+describe_later(struct draft *draft)
 {
-	describe(draft, 1);
+	find(draft, WF_PART_LANE, 0)->lane = LANES;
+	describe_again(draft);
 }
 
 static void
@@ -597,7 +591,7 @@ what_does_not_fit_together_is_refused(void **state)
 		{put_rows_into_a_dense_part, "is of a kind that a dense part does not have"},
 		{put_a_slice_into_a_sparse_part, "is of a kind that a sparse part does not have"},
 		{describe_later, "sparse-0: block 0: comes before the one that describes"},
-		{describe_twice, "describes its table at another length, or again"},
+		{describe_again, "describes its table at another length, or again"},
 		{describe_in_another_way, "sparse-1: block 0: describes its table in another"},
 		{describe_another_table, "sparse-0: block 0: describes another table"},
 		{describe_what_cannot_be, "sparse-0: block 0: describes a table that cannot be"},
@@ -625,16 +619,16 @@ what_does_not_fit_together_is_refused(void **state)
 }
 
 static void
-flip(const char *path, long at_byte)
+flip(const char *path, off_t place)
 {
-	FILE *file = fopen(path, "r+e");
+	const int fd = open(path, O_RDWR | O_CLOEXEC);
+	const off_t from = place < 0 ? lseek(fd, 0, SEEK_END) + place : place;
+	uint8_t byte = 0;
 
-	assert_non_null(file);
-	assert_int_equal(fseek(file, at_byte, at_byte < 0 ? SEEK_END : SEEK_SET), 0);
-	const int byte = fgetc(file);
-	assert_int_equal(fseek(file, -1, SEEK_CUR), 0);
-	assert_int_equal(fputc(byte ^ 1, file), byte ^ 1);
-	assert_int_equal(fclose(file), 0);
+	assert_int_equal(pread(fd, &byte, 1, from), 1);
+	byte ^= 1;
+	assert_int_equal(pwrite(fd, &byte, 1, from), 1);
+	assert_int_equal(close(fd), 0);
 }
 
 static void
@@ -655,7 +649,6 @@ damage_is_refused_with_file_and_block(void **state)
 	wf_saved_close(saved);
 	assert_int_equal(unlink(at(scene, SNAP, "dense-0")), 0);
 	assert_refused(open_snapshot(scene, &saved), WEFT_DATA, "dense-0: cannot be opened");
-	/* A pass is still asked for by its own name. */
 	assert_refused(wf_saved_open(&scene->failing.env, sound(), at(scene, SNAP, ""), &saved),
 		       WEFT_DATA, "is a snapshot of pservers, not a pass");
 }
@@ -768,7 +761,6 @@ of_a_folder_it_is_the_newest_whole_one_of_the_history(void **state)
 	assert_ok(wf_snapshot_folder_open(&place, &folder));
 	record(folder, &epochs, (struct wf_epoch_record){0});
 	expect_newest(scene, 1, STEP + 3);
-	/* A job that went on from the older one: the newer one is of a history that was left. */
 	record(folder, &epochs, (struct wf_epoch_record){.has_base = true, .base = snap});
 	expect_newest(scene, 1, STEP);
 	write_snapshot(scene, (struct wf_snapshot_id){2, STEP + 1});
@@ -778,13 +770,11 @@ of_a_folder_it_is_the_newest_whole_one_of_the_history(void **state)
 	give_name(scene, "epoch-00002-step-0000000011", "epoch-00002-step-0000000010");
 	flip(at(scene, "epoch-00002-step-0000000010", "dense-0"), 200);
 	expect_newest(scene, 1, STEP);
-	/* It ended well. */
 	record(folder, &epochs, (struct wf_epoch_record){.is_end = true});
 	expect_newest(scene, 1, STEP);
 	flip(at(scene, SNAP, "dense-0"), 200);
 	assert_refused(wf_saved_open_newest(&scene->failing.env, sound(), scene->dir, &saved),
 		       WEFT_DATA, "none of the 2 snapshots of its history is whole");
-	/* And another job began with nothing. */
 	record(folder, &epochs, (struct wf_epoch_record){0});
 	assert_refused(wf_saved_open_newest(&scene->failing.env, sound(), scene->dir, &saved),
 		       WEFT_DATA, "none of its 3 snapshots is of the history that remains");
