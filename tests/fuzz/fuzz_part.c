@@ -8,12 +8,11 @@
 #include <unistd.h>
 
 #include "base/assert.h"
-#include "base/crc32c.h"
 #include "saved/chunk.h"
 #include "saved/part_layout.h"
 #include "tests/fuzz/fuzz_target.h"
+#include "tests/fuzz/part_seal.h"
 #include "tests/unit/wire/heap_env.h"
-#include "wire/little.h"
 
 #define READER_BYTES (WF_CHUNK_BYTES + 2 * WF_SAVED_PATH_BYTES)
 
@@ -115,30 +114,6 @@ check(const uint8_t *data, size_t bytes)
 	WF_ASSERT(heap.out_bytes == 0);
 }
 
-/* Good checksums, which chance does not find. */
-static void
-seal(uint8_t *at, size_t bytes)
-{
-	const uint32_t head = wf_crc32c(0, at, WF_PART_HEAD_CRC_AT);
-	size_t done = WF_PART_HEAD_BYTES;
-
-	wf_store_u32(at + WF_PART_HEAD_CRC_AT, wf_saved_crc_stored(head));
-	while (bytes - done >= WF_PART_BLOCK_HEAD_BYTES) {
-		const uint64_t payload = wf_load_u64(at + done + 32);
-		uint32_t crc = wf_crc32c(head, at + done, WF_PART_BLOCK_CRC_AT);
-		wf_store_u32(at + done + WF_PART_BLOCK_CRC_AT, wf_saved_crc_stored(crc));
-		done += WF_PART_BLOCK_HEAD_BYTES;
-		if (bytes - done < WF_PART_CRC_BYTES ||
-		    payload > bytes - done - WF_PART_CRC_BYTES) {
-			return;
-		}
-		crc = wf_crc32c(crc, at + done, (size_t)payload);
-		done += (size_t)payload;
-		wf_store_u32(at + done, wf_saved_crc_stored(crc));
-		done += WF_PART_CRC_BYTES;
-	}
-}
-
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
@@ -154,7 +129,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	uint8_t *sealed = malloc(bytes);
 	WF_ASSERT(sealed != NULL);
 	memcpy(sealed, data, bytes);
-	seal(sealed, bytes);
+	part_seal(sealed, bytes);
 	check(sealed, bytes);
 	free(sealed);
 	return 0;
