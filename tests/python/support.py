@@ -203,8 +203,8 @@ class Case(unittest.TestCase):
         self.addCleanup(child.kill)
         return child
 
-    def pserver(self, trainers=1, sparse=0, count=1, lanes=1):
-        """Start pservers for one job. The list for `pservers`; ports_num is `lanes`."""
+    def pserver(self, trainers=1, sparse=0, count=1, lanes=1, more=()):
+        """Start pservers for one job, with `more` options. The list for `pservers`; ports_num is `lanes`."""
         self.pservers = []
         names = []
         for _ in range(count):
@@ -218,6 +218,7 @@ class Case(unittest.TestCase):
                     "--ports_num_for_sparse=%d" % sparse,
                     "--num_gradient_servers=%d" % trainers,
                     "--once",
+                    *more,
                 )
             )
             names.append("127.0.0.1:%d" % port)

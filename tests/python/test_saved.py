@@ -203,6 +203,28 @@ class Saved(support.Case):
         with self.assertRaisesRegex(weft.InvalidError, "is empty"):
             session.load("")
 
+    def test_a_session_goes_on_from_a_snapshot_as_from_the_pass_of_its_step(self):
+        """Each pass of the job has 2 steps, after which there may be a snapshot; the newest is loaded."""
+        taken = self.folder + "/taken"
+        snapshots = "--snapshot_dir=" + taken, "--snapshot_steps=2"
+        where = self.pserver(trainers=2, sparse=1, more=snapshots)
+        both = [Trainer(n, where, 30, save=self.folder) for n in range(2)]
+        for trainer in both:
+            trainer.result()
+        self.jobs_end_well()
+        snapshot = taken + "/" + max(name for name in os.listdir(taken) if name.startswith("epoch-"))
+        number = int(lines(snapshot)["step"][0]) // 2 - 1
+        ends = []
+        for load in (snapshot, self.folder + "/pass-%05d" % number):
+            where = self.pserver(trainers=2, sparse=1)
+            both = [Trainer(n, where, 2, load=load) for n in range(2)]
+            for trainer in both:
+                self.assertEqual(trainer.result().began, 2 * number + 2)
+            self.jobs_end_well()
+            ends.append([part.tobytes() for part in both[0].end + [both[0].rows]])
+            ends.append(both[0].digest)
+        self.assertEqual(ends[:2], ends[2:])
+
     def test_weft_train_goes_on_from_a_pass_of_a_session_and_the_other_way_round(self):
         there = subprocess.run([support.WEFT, "train", "--help"], capture_output=True, check=False)
         if there.returncode != 0:

@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "saved/records.h"
+#include "saved/snapshot.h"
 #include "sparse/client/session.h"
 #include "trainer/passes/content.h"
 #include "trainer/session/gate.h"
@@ -159,6 +160,23 @@ read_pass(struct weft_session *session, struct wf_saved *saved, const char *path
 	return st;
 }
 
+/* A snapshot is of a step in its pass, which the program goes on with. */
+static uint64_t
+next_pass(const struct weft_session *session, const struct wf_saved *saved)
+{
+	struct wf_snapshot_id id;
+
+	if (!wf_saved_snapshot(saved, &id)) {
+		return wf_saved_about(saved)->pass + 1;
+	}
+	wf_log(session->core.end.env, WF_LOG_INFO,
+	       "load: %s is the snapshot of step %" PRIu64 " in epoch %" PRIu64
+	       "; the positions in the data and the numbers of the optimizer that trainers have "
+	       "changed are not used",
+	       wf_saved_path(saved), id.step, id.epoch);
+	return wf_saved_about(saved)->pass;
+}
+
 static enum weft_status
 load_first(struct weft_session *session, const char *dir)
 {
@@ -170,7 +188,7 @@ load_first(struct weft_session *session, const char *dir)
 		st = find_pass(dir, path);
 	}
 	if (st == WEFT_OK) {
-		st = wf_saved_open(session->core.end.env, wf_saved_posix(), path, &saved);
+		st = wf_saved_open_any(session->core.end.env, wf_saved_posix(), path, &saved);
 	}
 	if (st == WEFT_OK) {
 		st = read_pass(session, saved, path);
@@ -179,7 +197,7 @@ load_first(struct weft_session *session, const char *dir)
 		wf_saved_close(saved);
 		return st;
 	}
-	session->past.next_pass = wf_saved_about(saved)->pass + 1;
+	session->past.next_pass = next_pass(session, saved);
 	session->past.old_samples = wf_saved_about(saved)->samples;
 	session->past.state = saved;
 	session->past.close = close_saved;

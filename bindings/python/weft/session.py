@@ -791,7 +791,8 @@ class Session:
         """Continue the job of a saved pass: values, state, rows, steps and samples. All trainers call it
         before start, which distributes them; trainer 0 reads, and needs keep_state=1.
 
-        folder  path of a saved pass, or of a folder of passes, of which the last one counts
+        folder  path of a saved pass, or of a folder of passes, of which the last one counts, or of a
+                snapshot of the pservers, of which positions in the data are not used
 
         DataError: what is missing, damaged or different; MismatchError: another optimizer;
         SystemCallError: file and reason. Arrays may have been written to then."""
