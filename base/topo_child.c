@@ -78,7 +78,9 @@ die_of_crashes(void)
 }
 
 /* Separates the child: hwloc prints pages about implausible data, and its environment variables
- * name other machines. */
+ * name other machines. Of its plugins the child needs that for XML alone; the others look for
+ * devices here, and load the libraries of X11 and OpenCL for that, which takes longer than to parse
+ * the text. */
 static void
 be_alone(void)
 {
@@ -93,6 +95,10 @@ be_alone(void)
 	for (size_t i = 0; i < WF_ARRAY_COUNT(variables); i++) {
 		(void)unsetenv(variables[i]);
 	}
+	(void)setenv(
+		"HWLOC_PLUGINS_BLACKLIST",
+		"hwloc_cuda,hwloc_gl,hwloc_levelzero,hwloc_nvml,hwloc_opencl,hwloc_pci,hwloc_rsmi",
+		1);
 }
 
 static void
