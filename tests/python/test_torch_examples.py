@@ -7,16 +7,12 @@ difference, the VGG a hundredfold in its second pass, by what each processor's k
 comparison says how far the cost of a pass may be off, relative. That the exchange itself adds little
 is shown by the tagger."""
 
+import importlib.util
 import os
 import re
 import sys
 
 import support
-
-try:
-    import torch
-except ImportError:
-    torch = None
 
 EXAMPLES = os.path.join(support.TOP, "examples/python")
 FASHION = "/usr/share/datasets/fashion-mnist"
@@ -76,7 +72,7 @@ class Examples(support.Case):
 
 
 if __name__ == "__main__":
-    if torch is None:
+    if importlib.util.find_spec("torch") is None:
         print("SKIPPED: PyTorch is not there: apt-get install python3-torch")
         sys.exit(77)
     if not support.LONG:
