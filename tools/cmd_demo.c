@@ -29,8 +29,6 @@
 #define CLEARLY 0.75   /* of the unigram's perplexity: below that it is beaten clearly */
 #define AUC_MIN 0.75   /* chance is 0.5 */
 
-extern char **environ;
-
 /* What a trained model is held against, besides the sequential run. */
 enum yardstick {
 	CLOSED_FORM,
@@ -191,35 +189,6 @@ static const struct wf_help help = {
 	.list_title = "Demos",
 	.print_list = list_demos,
 };
-
-/* Settings of another job would make this another demo. */
-static void
-drop_job_variables(void)
-{
-	static const char prefix[] = "PADDLE_INIT_";
-	unsigned dropped = 0;
-
-	if (getenv("WEFT_CONFIG") != NULL) {
-		fprintf(stderr, PROGRAM ": WEFT_CONFIG is not used here\n");
-		unsetenv("WEFT_CONFIG");
-	}
-
-	for (char **i = environ; *i != NULL;) {
-		char name[128];
-		size_t bytes = strcspn(*i, "=");
-		if (strncmp(*i, prefix, sizeof(prefix) - 1) != 0 || bytes >= sizeof(name)) {
-			i++;
-			continue;
-		}
-		memcpy(name, *i, bytes);
-		name[bytes] = '\0';
-		unsetenv(name); /* moves the next one here */
-		dropped++;
-	}
-	if (dropped > 0) {
-		fprintf(stderr, PROGRAM ": %u PADDLE_INIT_ variables are not used here\n", dropped);
-	}
-}
 
 /* "pass 3 cost 12.34 test 15.6 digest 9f86d081884c7d65" */
 static bool
@@ -637,7 +606,7 @@ wf_cmd_demo(int argc, char **argv)
 				     .positional = name,
 				     .positional_max = 1};
 
-	drop_job_variables();
+	wf_command_drop_job_variables(PROGRAM);
 	enum weft_status st = wf_options_parse(&options, argc, argv);
 	if (st == WEFT_OK && options.help_wanted) {
 		return wf_command_print_help(&options);

@@ -3,11 +3,43 @@
 #include "tools/command.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/outlet.h"
 #include "transport/verbs/verbs_settings.h"
+
+extern char **environ;
+
+void
+wf_command_drop_job_variables(const char *program)
+{
+	static const char prefix[] = "PADDLE_INIT_";
+	unsigned dropped = 0;
+
+	if (getenv("WEFT_CONFIG") != NULL) {
+		fprintf(stderr, "%s: WEFT_CONFIG is not used here\n", program);
+		unsetenv("WEFT_CONFIG");
+	}
+
+	for (char **i = environ; *i != NULL;) {
+		char name[128];
+		size_t bytes = strcspn(*i, "=");
+		if (strncmp(*i, prefix, sizeof(prefix) - 1) != 0 || bytes >= sizeof(name)) {
+			i++;
+			continue;
+		}
+		memcpy(name, *i, bytes);
+		name[bytes] = '\0';
+		unsetenv(name); /* moves the next one here */
+		dropped++;
+	}
+	if (dropped > 0) {
+		fprintf(stderr, "%s: %u PADDLE_INIT_ variables are not used here\n", program,
+			dropped);
+	}
+}
 
 int
 wf_command_fail(const char *program, enum weft_status status)

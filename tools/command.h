@@ -33,6 +33,10 @@ int wf_cmd_version(int argc, char **argv);
  * process that weft launch has started. Changes the recorded failure. */
 void wf_cmd_env_warn(const char *program, enum wf_launcher_role role);
 
+/* For a command that runs a job of its own, which settings of another job would change: removes
+ * those from the environment, and reports that. */
+void wf_command_drop_job_variables(const char *program);
+
 /* Prints the recorded failure as "program: text" on stderr; returns the exit code of `status`. */
 int wf_command_fail(const char *program, enum weft_status status);
 
