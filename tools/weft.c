@@ -17,6 +17,7 @@ static const struct wf_command commands[] = {
 	{"launch", "start pservers and trainers of one job together", wf_cmd_launch},
 	{"_node", NULL, wf_cmd_node}, /* what weft launch starts on other hosts */
 	{"demo", "train on real data and check the result", wf_cmd_demo},
+	{"drill", "try what happens to a job when something of it fails", wf_cmd_drill},
 	{"ckpt", "list, show and verify snapshots and saved passes", wf_cmd_ckpt},
 	{"data", "split, convert, list, print and verify files of data", wf_cmd_data},
 	{"env", "show what the environment says about a process's place in a job", wf_cmd_env},

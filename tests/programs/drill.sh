@@ -1,0 +1,58 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# weft drill prints a row for each fault, ends with 0 only if each ended with the digest of the
+# undisturbed run, and leaves neither processes nor its temporary folder behind.
+. "${0%/*}/lib.sh"
+needs_training
+
+port=$(free_ports)
+mkdir tmp
+export TMPDIR="$work/tmp"
+
+# no_process: none of the processes that the logs in a folder name is left.
+no_process() {
+	for pid in $(cat "$1"/*/log | sed -n 's/^[a-z]* [0-9]* | pid \([0-9]*\): weft .*/\1/p'); do
+		! alive "$pid" || fail "process $pid is left"
+	done
+}
+
+# A restart by launch, one by hand with a damaged snapshot, and none at all.
+expect 0 "$WEFT" drill --port="$port" --faults=trainer,corrupt,disk --limit=150s --dir=drill
+for row in 'trainer  *[0-9.]* s  *[0-9.]* s  *[0-9]*  nothing  *same$' \
+	'corrupt  *[0-9.]* s  *[0-9.]* s  *[0-9]*  [0-9]* snapshots*  *same$' \
+	'disk  *[0-9.]* s  *[0-9.]* s  *0  [0-9]* snapshots*  *same$'; do
+	grep -q "^$row" last.out || fail "no row '$row'"
+done
+[ "$(tail -n 1 last.out)" = "3 of 3 faults ended with the digest of the undisturbed run" ] ||
+	fail "the last line is another"
+[ "$(wc -l <last.out)" -eq 6 ] || fail "not six lines"
+says drill/trainer/log "weft launch: the job is started again (1 of 1)"
+says drill/corrupt/log "cannot be used, and the one before it is"
+says drill/disk/log "File too large"
+no_process drill
+[ -z "$(ls -A tmp)" ] || fail "something is left in TMPDIR"
+
+# A job that is not started again does not recover. A folder of an earlier drill is not touched.
+expect 1 "$WEFT" drill --port="$port" --faults=trainer --restarts=0 --num_passes=100 --limit=150s
+grep -q "^trainer  *[0-9.]* s  FAILED: no recovery: weft launch: trainer 1 .* was killed" last.out ||
+	fail "the row of a job that was not started again"
+says last.out "0 of 1 faults ended"
+[ -z "$(ls -A tmp)" ] || fail "the temporary folder is left"
+expect 64 "$WEFT" drill --port="$port" --faults=trainer --num_passes=40 --dir=drill
+says last.err "drill/undisturbed-40: cannot be made; give another --dir"
+
+# Ctrl-C in the middle of a run.
+start stopped "$WEFT" drill --port="$port" --num_passes=1000000 --dir=stopped
+wait_for stopped/undisturbed-1000000/log " I snapshot of step "
+kill -INT "$last_pid"
+ends "$last_pid" 60 drill
+[ "$code" -eq 130 ] || fail "exit code $code after SIGINT"
+says stopped.err "weft drill: stopped by Interrupt"
+no_process stopped
+
+expect 64 "$WEFT" drill --faults=earthquake
+says last.err "there is no fault 'earthquake'"
+expect 64 "$WEFT" drill --faults=stop,stop
+says last.err "stop is given twice"
+expect 64 "$WEFT" drill --faults=
+expect 64 "$WEFT" drill --trainers=1
