@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # weft drill prints a row for each fault, ends with 0 only if each ended with the digest of the
 # undisturbed run, and leaves neither processes nor its temporary folder behind.
+source=$(cd "${0%/*}/../.." && pwd)
 . "${0%/*}/lib.sh"
 needs_training
 
@@ -40,6 +41,19 @@ says last.out "0 of 1 faults ended"
 [ -z "$(ls -A tmp)" ] || fail "the temporary folder is left"
 expect 64 "$WEFT" drill --port="$port" --faults=trainer --num_passes=40 --dir=drill
 says last.err "drill/undisturbed-40: cannot be made; give another --dir"
+
+# A job that ends with other parameters: its data changes when the undisturbed run has read it.
+mkdir data
+cp "${WEFT_DATA_DIR:-$source/data}/digits.csv" data/
+sed 1d data/digits.csv >others
+WEFT_DATA_DIR="$work/data" start changed "$WEFT" drill --port="$port" --faults=stop --num_passes=100 \
+	--limit=150s --dir=changed
+wait_for changed/undisturbed-100/log " I pass 0 batch 1 cost"
+mv others data/digits.csv
+ends "$last_pid" 400 drill
+[ "$code" -eq 1 ] || fail "exit code $code after other parameters"
+grep -q "^stop .*  nothing  *[0-9a-f]\{16\} and not [0-9a-f]\{16\}$" changed.out ||
+	fail "the row of a job with other parameters"
 
 # Ctrl-C in the middle of a run.
 start stopped "$WEFT" drill --port="$port" --num_passes=1000000 --dir=stopped
