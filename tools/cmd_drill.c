@@ -153,7 +153,7 @@ static const struct wf_help help = {
 	.exit_codes = "   0  each fault ended with the digest of the undisturbed run\n"
 		      "   1  one did not\n"
 		      "  64  an option is wrong\n"
-		      "  69  no ports are free\n"
+		      "  69  no ports are free, or the undisturbed run failed\n"
 		      "  70  an internal error\n"
 		      "  74  input or output failed\n"
 		      " 128  plus the number of the signal that stopped the drill",
