@@ -318,11 +318,11 @@ print_head(const struct context *context)
 {
 	const struct settings *set = &context->set;
 
-	enum weft_status st =
-		print_row("mlp: %" PRIu64 " pservers, %" PRIu64 " trainers, transport %s; %" PRIu64
-			  " passes of %" PRIu64 " steps, digest %s",
-			  set->pservers, set->trainers, set->transport, context->passes,
-			  context->run.facts.steps_each, context->digest);
+	enum weft_status st = print_row(
+		"mlp: %" PRIu64 " pserver%s, %" PRIu64 " trainers, transport %s; %" PRIu64
+		" passes of %" PRIu64 " steps, digest %s",
+		set->pservers, set->pservers == 1 ? "" : "s", set->trainers, set->transport,
+		context->passes, context->run.facts.steps_each, context->digest);
 	return st == WEFT_OK ? print_row("%-10s %12s %13s %15s  %-12s  %s", "fault", "detected in",
 					 "recovered in", "steps repeated", "lost", "digest")
 			     : st;
