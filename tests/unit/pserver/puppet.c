@@ -14,6 +14,8 @@ fill_hello(const struct puppet *puppet, struct wf_hello *hello)
 {
 	const struct stage *stage = puppet->stage;
 	*hello = hello_in_order();
+	hello->pserver_idx = stage->opts.pserver_idx;
+	hello->pserver_count = stage->opts.pserver_count;
 	hello->lane_idx = puppet->lane;
 	hello->lane_count = stage->opts.lanes;
 	hello->trainer_id = puppet->trainer;

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "base/settings.h"
+#include "pserver/snapshot.h"
 #include "wire/layout.h"
 
 /* --- the job --- */
@@ -38,7 +39,7 @@ make_job(struct stage *stage)
 		tensor->staleness = i == 1 ? opts->b_staleness : 0;
 	}
 	stage->job = (struct wf_job){
-		.pserver_count = 1,
+		.pserver_count = opts->pserver_count,
 		.set = {.num_gradient_servers = opts->trainers,
 			.ports_num = opts->lanes,
 			.slice_bytes = opts->slice_bytes,
@@ -70,16 +71,25 @@ make_job(struct stage *stage)
 	      wf_placement_init(stage->script.env, &stage->job, &stage->placement) == WEFT_OK);
 }
 
+/* Where the slices of a lane begin among those of all lanes of all pservers. */
+static const uint32_t *
+lane_first(const struct stage *stage, uint32_t lane)
+{
+	const struct stage_opts *opts = &stage->opts;
+	return &stage->placement.lane_first[opts->pserver_idx * opts->lanes + lane];
+}
+
 uint32_t
 stage_slice_count(const struct stage *stage, uint32_t lane)
 {
-	return stage->placement.lane_first[lane + 1] - stage->placement.lane_first[lane];
+	const uint32_t *first = lane_first(stage, lane);
+	return first[1] - first[0];
 }
 
 const struct wf_slice *
 stage_slice(const struct stage *stage, uint32_t lane, uint32_t ordinal)
 {
-	uint32_t at = stage->placement.lane_first[lane] + ordinal;
+	uint32_t at = *lane_first(stage, lane) + ordinal;
 	return &stage->placement.slice[stage->placement.lane_slice[at]];
 }
 
@@ -181,7 +191,8 @@ open_lane(struct stage *stage, uint32_t idx)
 		.stall_timeout_ns = opts->stall_timeout_ns,
 		.connect_timeout_ns = 300 * WF_NS_PER_S,
 		.stats_period_ns = opts->stats_period_ns,
-		.source = opts->source,
+		.source = stage->snapshots != NULL ? &wf_snapshot_lane_source : opts->source,
+		.snapshots = stage->snapshots,
 	};
 	CHECK(stage, wf_lane_create(&lane, &stage->lane[idx]) == WEFT_OK);
 }
@@ -253,6 +264,7 @@ close_all(struct stage *stage)
 	for (uint32_t i = 0; i < STAGE_LANES_MAX; i++) {
 		wf_lane_destroy(stage->lane[i]);
 	}
+	wf_snapshots_close(stage->snapshots);
 	wf_placement_fini(stage->script.env, &stage->placement);
 }
 
@@ -261,6 +273,10 @@ body(struct script *script)
 {
 	struct stage *stage = (struct stage *)script;
 	make_job(stage);
+	if (stage->opts.snapshots != NULL) {
+		CHECK(stage, wf_snapshots_open(script->env, stage->opts.snapshots,
+					       stage->opts.lanes, &stage->snapshots) == WEFT_OK);
+	}
 	for (uint32_t i = 0; i < stage->opts.lanes && !stage->opts.server; i++) {
 		open_lane(stage, i);
 	}
@@ -276,6 +292,7 @@ fill_opts(struct stage_opts *opts)
 {
 	opts->seed = opts->seed == 0 ? 1 : opts->seed;
 	opts->lanes = opts->lanes == 0 ? 1 : opts->lanes;
+	opts->pserver_count = opts->pserver_count == 0 ? 1 : opts->pserver_count;
 	opts->slot_count = opts->slot_count == 0 ? 4 : opts->slot_count;
 	if (opts->has_piece) {
 		opts->w_count = STAGE_SLICE_FLOATS;

@@ -42,9 +42,12 @@ struct stage_opts {
 	uint32_t num_gradient_servers; /* of the pserver; 0: as the first trainer sends */
 	uint32_t max_trainers;         /* of the pserver; 0: 64 */
 	uint64_t stats_period_ns;
-	uint64_t stall_timeout_ns;           /* 0: no limit */
-	const struct wf_lane_source *source; /* what lanes begin with; NULL: none */
-	bool server;                         /* a wf_server in its own process, not bare lanes */
+	uint64_t stall_timeout_ns;                 /* 0: no limit */
+	const struct wf_lane_source *source;       /* what lanes begin with; NULL: none */
+	const struct wf_snapshots_opts *snapshots; /* that bare lanes take; NULL: none */
+	uint32_t pserver_count;                    /* of the job; 0: 1 */
+	uint32_t pserver_idx;                      /* of the bare lanes' pserver */
+	bool server; /* a wf_server in its own process, not bare lanes */
 	bool once;
 };
 
@@ -87,6 +90,7 @@ struct stage {
 	struct script script; /* first: its functions cast back */
 	struct stage_opts opts;
 	struct wf_lane *lane[STAGE_LANES_MAX];
+	struct wf_snapshots *snapshots;
 	struct wf_server *server;
 	enum weft_status server_status;   /* of wf_server_run */
 	char server_text[WF_ERROR_BYTES]; /* of that; "": it ended well */
