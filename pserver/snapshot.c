@@ -9,7 +9,7 @@
 
 enum weft_status
 wf_snapshot_lane_open(struct wf_lane *lane, uint64_t longest, uint64_t all_bytes,
-		      struct wf_snapshot_lane *out)
+		      const struct wf_snapshot_tables *tables, struct wf_snapshot_lane *out)
 {
 	struct wf_snapshots *all = lane->opts.snapshots;
 	const struct wf_snapshots_opts *set = wf_snapshots_opts(all);
@@ -35,7 +35,7 @@ wf_snapshot_lane_open(struct wf_lane *lane, uint64_t longest, uint64_t all_bytes
 	}
 	wf_turn_tick_before(&lane->turn, 0); /* a border may be due */
 	out->all = all;
-	out->seat = wf_snapshots_join(all, lane->opts.idx, &lane->admission.first);
+	out->seat = wf_snapshots_join(all, lane->opts.idx, &lane->admission.first, tables);
 	return WEFT_OK;
 }
 

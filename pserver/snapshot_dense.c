@@ -90,7 +90,7 @@ open_lane(struct snapshot *self, struct wf_lane *lane)
 		longest = bytes > longest ? bytes : longest;
 		all += wf_outgoing_ring_bytes(bytes) / 2;
 	}
-	return wf_snapshot_lane_open(lane, longest, all + longest, &self->lane);
+	return wf_snapshot_lane_open(lane, longest, all + longest, NULL, &self->lane);
 }
 
 static enum weft_status

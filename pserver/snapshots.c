@@ -142,7 +142,8 @@ wf_snapshots_folder(const struct wf_snapshots *snapshots)
 /* ---- lanes ---- */
 
 struct wf_snapshot_seat *
-wf_snapshots_join(struct wf_snapshots *self, uint32_t lane, const struct wf_hello *first)
+wf_snapshots_join(struct wf_snapshots *self, uint32_t lane, const struct wf_hello *first,
+		  const struct wf_snapshot_tables *tables)
 {
 	WF_ASSERT(lane < self->lane_count);
 	struct wf_snapshot_seat *seat = &self->seat[lane];
@@ -153,18 +154,10 @@ wf_snapshots_join(struct wf_snapshots *self, uint32_t lane, const struct wf_hell
 	seat->state = lane == 0 ? WF_SEAT_IN : WF_SEAT_TAKEN;
 	seat->trainer = first->trainer_id;
 	seat->incarnation = first->incarnation;
+	seat->tables = tables != NULL ? *tables : (struct wf_snapshot_tables){0};
 	atomic_store_explicit(&seat->step, 0, memory_order_relaxed);
 	unlock(self);
 	return seat;
-}
-
-void
-wf_snapshots_set_tables(struct wf_snapshots *self, struct wf_snapshot_seat *seat,
-			const struct wf_snapshot_tables *tables)
-{
-	lock(self);
-	seat->tables = *tables;
-	unlock(self);
 }
 
 void

@@ -89,12 +89,11 @@ struct wf_saved_folder *wf_snapshots_folder(const struct wf_snapshots *snapshots
 
 /* ---- lanes ---- */
 
-/* The lane has a job, whose first trainer is that of `first`. */
+/* The lane has a job, whose first trainer is that of `first`. `tables`: of a sparse lane, the same
+ * on all of them, which are lent until it leaves; NULL: it has none. */
 struct wf_snapshot_seat *wf_snapshots_join(struct wf_snapshots *snapshots, uint32_t lane,
-					   const struct wf_hello *first);
-/* A sparse lane's tables, the same on all of them; lent until it leaves. */
-void wf_snapshots_set_tables(struct wf_snapshots *snapshots, struct wf_snapshot_seat *seat,
-			     const struct wf_snapshot_tables *tables);
+					   const struct wf_hello *first,
+					   const struct wf_snapshot_tables *tables);
 /* The lane's job has ended, and nothing of its part is under way. */
 void wf_snapshots_leave(struct wf_snapshots *snapshots, struct wf_snapshot_seat *seat);
 /* What the lane's job begins with. WEFT_AGAIN: that is not known yet; other failures end the job.

@@ -216,13 +216,15 @@ open_table(struct wf_sparse_snapshot *self, struct wf_lane *lane, uint32_t idx)
 static enum weft_status
 open_lane(struct wf_sparse_snapshot *self, struct wf_lane *lane)
 {
+	const struct wf_snapshot_tables tables = {
+		.table = self->about, .rows = self->rows, .count = self->table_count};
 	uint64_t longest = WF_PART_TABLE_BYTES;
 	for (uint32_t i = 0; i < self->table_count; i++) {
 		const struct wf_capture *capture = self->way[i].capture;
 		uint64_t bytes = capture == NULL ? 0 : wf_capture_longest(capture);
 		longest = bytes > longest ? bytes : longest;
 	}
-	return wf_snapshot_lane_open(lane, longest, RING_BYTES, &self->lane);
+	return wf_snapshot_lane_open(lane, longest, RING_BYTES, &tables, &self->lane);
 }
 
 enum weft_status
@@ -240,16 +242,7 @@ wf_sparse_snapshot_open(struct wf_lane *lane)
 	for (uint32_t i = 0; i < self->table_count && st == WEFT_OK; i++) {
 		st = open_table(self, lane, i);
 	}
-	st = st == WEFT_OK ? open_lane(self, lane) : st;
-	if (st == WEFT_OK) {
-		wf_snapshots_set_tables(self->lane.all, self->lane.seat,
-					&(struct wf_snapshot_tables){
-						.table = self->about,
-						.rows = self->rows,
-						.count = self->table_count,
-					});
-	}
-	return st;
+	return st == WEFT_OK ? open_lane(self, lane) : st;
 }
 
 void

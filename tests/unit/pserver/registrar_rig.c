@@ -165,17 +165,13 @@ void
 rig_join_lane(struct rig *rig, uint32_t lane, uint64_t incarnation)
 {
 	const struct wf_hello first = {.incarnation = incarnation};
-	rig->seat[lane] = wf_snapshots_join(rig->all, lane, &first);
-	if (lane < rig->opts.dense) {
-		return;
-	}
+	const struct wf_snapshot_tables tables = {
+		.table = rig->table, .rows = rig->rows[lane], .count = RIG_TABLES};
 	for (uint32_t t = 0; t < RIG_TABLES; t++) {
 		rig->rows[lane][t] = rig_rows(0, lane, t);
 	}
-	wf_snapshots_set_tables(rig->all, rig->seat[lane],
-				&(struct wf_snapshot_tables){.table = rig->table,
-							     .rows = rig->rows[lane],
-							     .count = RIG_TABLES});
+	rig->seat[lane] =
+		wf_snapshots_join(rig->all, lane, &first, lane < rig->opts.dense ? NULL : &tables);
 }
 
 static bool

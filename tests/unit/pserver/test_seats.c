@@ -162,6 +162,28 @@ a_job_that_was_refused_does_not_end_the_next_one(void **state)
 	assert_int_equal(epoch_of(rig, 1), 1);
 }
 
+/* A border may be named as soon as a lane is in: its tables are known then. */
+static void
+a_lane_that_is_in_has_its_tables(void **state)
+{
+	struct rig *rig = *state;
+	struct wf_manifest manifest = {0};
+	rig_open(rig, &lanes);
+	assert_ok(rig_open_registrar(rig));
+	rig_join_lane(rig, 1, FIRST);
+	assert_ok(wf_snapshots_describe_tables(rig->all, &manifest));
+	assert_int_equal(manifest.table_count, 0);
+	rig_join_lane(rig, 2, FIRST);
+	assert_int_equal(rig_match(rig), 3);
+	assert_ok(wf_snapshots_describe_tables(rig->all, &manifest));
+	assert_int_equal(manifest.table_count, RIG_TABLES);
+	assert_string_equal(manifest.table[2].name, "table-2");
+	wf_manifest_fini(&rig->env, &manifest);
+	leave(rig, 2);
+	assert_ok(wf_snapshots_describe_tables(rig->all, &manifest));
+	assert_int_equal(manifest.table_count, 0);
+}
+
 /* A lane reports what it has of the border that is wanted, and nothing of the one before. */
 static void
 a_report_is_of_one_border(void **state)
@@ -201,6 +223,7 @@ main(void)
 		WITH_RIG(a_lane_that_is_ahead_begins_with_its_own_job),
 		WITH_RIG(a_lane_that_is_behind_is_not_in_the_next_job),
 		WITH_RIG(a_job_that_was_refused_does_not_end_the_next_one),
+		WITH_RIG(a_lane_that_is_in_has_its_tables),
 		WITH_RIG(a_report_is_of_one_border),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
