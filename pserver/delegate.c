@@ -17,6 +17,7 @@
 #define CONNECT_NS (WF_NS_PER_S / 20) /* between two attempts to connect */
 #define RECORD_NS (WF_NS_PER_S / 10)  /* between two looks for the record of the epoch */
 #define RETRY_NS (10 * WF_NS_PER_MS)  /* for what the transport did not accept */
+#define EARLY_NS (5 * WF_NS_PER_S)    /* for all lanes of the pserver to get the job */
 #define LOOK_NS WF_NS_PER_MS          /* between two looks while a snapshot is under way */
 
 /* The connection. */
@@ -492,7 +493,11 @@ report(struct wf_delegate *self, uint64_t now_ns)
 	struct reporting *reporting = &self->reporting;
 	struct wf_error why;
 	uint64_t highest;
-	if (!wf_snapshots_highest(self->snapshots, &highest)) {
+	bool all_in = wf_snapshots_highest(self->snapshots, &highest);
+	if (!all_in && now_ns < self->lane->admission.start_ns + EARLY_NS) {
+		return now_ns + RETRY_NS;
+	}
+	if (!all_in) {
 		return send_failed(self, "some of its lanes have no job; give "
 					 "--ports_num_for_sparse=0 if the job has no tables")
 			       ? WF_NEVER

@@ -60,6 +60,7 @@ struct wf_registrar {
 	struct wf_epochs epochs;
 	uint64_t deadline_ns;
 	enum state state;
+	bool is_refused;                 /* the job could not begin */
 	struct wf_history_choice choice; /* what the job begins with, */
 	struct wf_snapshot_base base;    /* and in which epoch */
 	struct member *member;           /* [pserver_count]; 0 is not used */
@@ -233,6 +234,7 @@ begin(struct wf_registrar *self, uint64_t now_ns)
 	const struct wf_epoch_record record = {.has_base = self->base.id.step != 0,
 					       .base = self->base.id};
 	if (wf_epochs_add(self->env, self->folder, &record, &self->epochs) != WEFT_OK) {
+		self->is_refused = true;
 		wf_snapshots_refuse(self->snapshots);
 		return;
 	}
@@ -246,6 +248,9 @@ begin(struct wf_registrar *self, uint64_t now_ns)
 static uint64_t
 look_at_start(struct wf_registrar *self, uint64_t now_ns)
 {
+	if (self->is_refused) {
+		return WF_NEVER; /* the job ends */
+	}
 	uint32_t missing = find_not(self, is_here);
 	uint32_t behind = find_not(self, has_loaded);
 	if (missing == 0 && self->state == COME) {

@@ -153,6 +153,10 @@ on_join(struct wf_registry *self, uint32_t idx, const struct wf_event *event)
 {
 	struct link *link = &self->link[idx];
 	struct wf_registry_join join;
+	if (link->has_joined) {
+		return wf_fail(WEFT_PROTOCOL, "JOIN: pserver %u has joined on this connection",
+			       idx);
+	}
 	enum weft_status st = wf_registry_join_decode(event->msg.head, event->msg.body, &join);
 	if (st == WEFT_OK) {
 		st = wf_registrar_join(self->registrar, idx, link->incarnation, &join);
@@ -160,9 +164,7 @@ on_join(struct wf_registry *self, uint32_t idx, const struct wf_event *event)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (!link->has_joined) {
-		wf_log(self->lane->env, WF_LOG_INFO, "pserver %u has come to the registrar", idx);
-	}
+	wf_log(self->lane->env, WF_LOG_INFO, "pserver %u has come to the registrar", idx);
 	link->has_joined = true;
 	return WEFT_OK;
 }

@@ -718,14 +718,8 @@ WEFT_API enum weft_status weft_session_save(struct weft_session *session,
  * its arrays. The start distributes them, writes the rows, and returns everywhere when all of that
  * is done. Tensors and tables have to be those of the pass, by name, rows, cols and, where both
  * have one, shape, with the same optimizer. Trainer 0 needs keep_state. Blocks on the disk.
- *
- * A snapshot that pservers have made is read in the same way. It has no shapes, so that numbers of
- * elements have to agree. The pass of its step goes on (pass 0 if trainers gave no positions): the
- * next pass that is saved has its number.
- * The positions in the data and the numbers of the optimizer that trainers have changed are not
- * read; a job that is started again with --resume=auto has them back.
- * @param dir a saved pass, or a folder of passes, of which the last one counts, or a snapshot; used
- *            on trainer 0 alone
+ * @param dir a saved pass, or a folder of passes, of which the last one counts, or a snapshot, of
+ *            which docs/restart.md says what is not read; used on trainer 0 alone
  * @return WEFT_OK; WEFT_DATA: the file, tensor or table, and what differs or is damaged;
  *         WEFT_MISMATCH: the optimizer; WEFT_IO: file and reason; WEFT_INVALID: not between seal
  *         and start, with local_steps, or without keep_state; WEFT_NOMEM. After a failure arrays
