@@ -135,6 +135,16 @@ load_slice(const struct loading *loading, struct wf_part_reader *reader,
 	return st;
 }
 
+static bool
+has_slice_of(const struct loading *loading, uint32_t item)
+{
+	bool has = false;
+	for (uint32_t i = 0; i < loading->target_count && !has; i++) {
+		has = loading->target[i].item == item;
+	}
+	return has;
+}
+
 /* All lanes have the same: those of the first part that has some count, and the others agree. */
 static enum weft_status
 load_numbers(const struct loading *loading, struct wf_part_reader *reader,
@@ -151,7 +161,10 @@ load_numbers(const struct loading *loading, struct wf_part_reader *reader,
 	st = st == WEFT_OK ? wf_snapshot_numbers_get(payload, &numbers) : st;
 	for (uint32_t i = 0; i < dense->job.tensor_count && st == WEFT_OK; i++) {
 		if (loading->item[i] == block->item && !dense->job.tensor[i].is_piece) {
-			return wf_change_load(loading->lane, i, &numbers);
+			/* A lane without slices may be without changes, too. */
+			return has_slice_of(loading, block->item)
+				       ? wf_change_load(loading->lane, i, &numbers)
+				       : WEFT_OK;
 		}
 	}
 	return st != WEFT_OK ? st
