@@ -59,9 +59,10 @@ struct found {
 
 /* What the test knows of the job's history. */
 struct history {
-	struct found base[RUNS_MAX + 1]; /* [epoch]: what it began with; step 0: nothing */
-	uint64_t epoch;                  /* the newest */
-	struct found hurt;               /* was damaged; step 0: none */
+	/* [epoch]: what it began with; step 0: nothing. A run may record its end, too. */
+	struct found base[2 * RUNS_MAX + 2];
+	uint64_t epoch;    /* the newest */
+	struct found hurt; /* was damaged; step 0: none */
 };
 
 /* Where a trainer is in its data. */
@@ -352,6 +353,22 @@ count_records(const struct run *run)
 	return count;
 }
 
+/* Whether the newest record is the end of the job: a pserver may have been killed after that, while
+ * trainers were still saying GOODBYE to it. */
+static bool
+has_ended(const struct run *run, uint64_t epoch)
+{
+	char path[160];
+	char text[200] = "";
+	(void)snprintf(path, sizeof(path), "%s/record-%05" PRIu64, run->job.dir, epoch);
+	FILE *file = fopen(path, "r");
+	size_t bytes = file != NULL ? fread(text, 1, sizeof(text) - 1, file) : 0;
+	if (file != NULL) {
+		(void)fclose(file);
+	}
+	return bytes > 0 && strstr(text, "\nends\n") != NULL;
+}
+
 /* Before the run `runs`: what it has to begin with, and sometimes damage. */
 static void
 prepare(struct run *run, struct history *history, uint32_t runs)
@@ -361,7 +378,8 @@ prepare(struct run *run, struct history *history, uint32_t runs)
 		history->hurt = (struct found){0};
 	}
 	history->epoch = count_records(run);
-	struct found newest = find_newest(run, history);
+	bool ended = has_ended(run, history->epoch);
+	struct found newest = ended ? (struct found){0} : find_newest(run, history);
 	if (newest.step != 0 && (run->crew.seed + runs) % 3 == 0) {
 		history->hurt = newest;
 		struct found older = find_newest(run, history);
@@ -373,6 +391,7 @@ prepare(struct run *run, struct history *history, uint32_t runs)
 		}
 	}
 	run->expected = newest.step;
+	WF_ASSERT(history->epoch + 1 < WF_ARRAY_COUNT(history->base));
 	history->base[history->epoch + 1] = newest; /* if it lives to make its record */
 }
 
