@@ -3,6 +3,7 @@
 and weft train reads them as it reads its own. The files are read here, by their description
 (saved/README.md)."""
 
+import glob
 import os
 import subprocess
 import tempfile
@@ -212,7 +213,8 @@ class Saved(support.Case):
         for trainer in both:
             trainer.result()
         self.jobs_end_well()
-        snapshot = taken + "/" + max(name for name in os.listdir(taken) if name.startswith("epoch-"))
+        # The job may end while another one is being written, which has no manifest then.
+        snapshot = max(name for name in glob.glob(taken + "/epoch-*") if os.path.exists(name + "/manifest"))
         number = int(lines(snapshot)["step"][0]) // 2 - 1
         ends = []
         for load in (snapshot, self.folder + "/pass-%05d" % number):
