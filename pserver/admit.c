@@ -52,6 +52,16 @@ wf_admit_refuse_pserver(struct wf_lane *lane, struct wf_conn *conn)
 	answer_no(conn, false);
 }
 
+void
+wf_admit_refuse_other_port(struct wf_lane *lane, struct wf_conn *conn)
+{
+	(void)wf_fail(WEFT_MISMATCH,
+		      "this is lane %u of a pserver, and the registrar is lane 0 of pserver 0; "
+		      "give --registrar the first port of pserver 0",
+		      lane->opts.idx);
+	wf_admit_refuse_pserver(lane, conn);
+}
+
 static const char *
 expected_lane(unsigned service)
 {
@@ -410,7 +420,11 @@ wf_admit_up(struct wf_lane *lane, const struct wf_event *event)
 		refuse(lane, event->conn, false);
 		return;
 	}
-	if (hello.service == WF_SERVICE_REGISTRY && lane->service->registry != NULL) {
+	if (hello.service == WF_SERVICE_REGISTRY && lane->service->registry == NULL) {
+		wf_admit_refuse_other_port(lane, event->conn);
+		return;
+	}
+	if (hello.service == WF_SERVICE_REGISTRY) {
 		wf_lane_registry(lane, event, &hello);
 		return;
 	}

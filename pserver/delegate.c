@@ -163,8 +163,9 @@ on_down(struct wf_delegate *self, const struct wf_event *event)
 	if (self->beginning.serves && was_up) {
 		self->link.lost_ns = wf_now_ns(self->lane->env);
 	} else if (is_final && !self->beginning.serves) {
-		(void)wf_fail(WEFT_REFUSED, "the registrar refuses this pserver: %.200s",
-			      self->link.why);
+		(void)wf_fail(WEFT_REFUSED, "pserver %u is refused at --registrar=%.60s: %.160s",
+			      self->lane->admission.first.pserver_idx,
+			      wf_snapshots_opts(self->snapshots)->registrar, self->link.why);
 		wf_snapshots_refuse(self->snapshots);
 	}
 }

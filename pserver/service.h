@@ -419,6 +419,8 @@ void wf_admit_job_is_here(struct wf_lane *lane, struct wf_peer *peer, enum weft_
 void wf_admit_release_job(struct wf_lane *lane);
 /* Refuses a connection between pservers with the recorded failure. */
 void wf_admit_refuse_pserver(struct wf_lane *lane, struct wf_conn *conn);
+/* The same for a connection to a lane that can be no registrar. */
+void wf_admit_refuse_other_port(struct wf_lane *lane, struct wf_conn *conn);
 /* Is it the hello of a trainer that is, or was, in the lane's job? For its transport. */
 bool wf_admit_knows(void *lane, const uint8_t *hello, size_t hello_bytes);
 /* NULL: it was refused, is held, or was superseded. */

@@ -289,12 +289,16 @@ wf_snapshot_registry(struct wf_lane *lane, const struct wf_event *event,
 	struct snapshot *self = feature != NULL ? feature->state : NULL;
 	if (self != NULL && self->registry != NULL) {
 		wf_registry_event(self->registry, event, hello);
-	} else if (hello != NULL) {
-		(void)wf_fail(WEFT_UNAVAILABLE,
-			      "lane %u of this pserver is no registrar, or has no job yet; try "
-			      "again, or check --registrar",
-			      lane->opts.idx);
+	} else if (hello != NULL && lane->opts.idx == 0 && lane->opts.snapshots == NULL) {
+		(void)wf_fail(WEFT_MISMATCH,
+			      "the pserver at this address takes no snapshots; give all pservers "
+			      "of the job the same --snapshot_dir, or check --registrar");
 		wf_admit_refuse_pserver(lane, event->conn);
+	} else if (hello != NULL && lane->opts.idx == 0) {
+		(void)wf_fail(WEFT_UNAVAILABLE, "pserver 0 has no job yet; try again");
+		wf_admit_refuse_pserver(lane, event->conn);
+	} else if (hello != NULL) {
+		wf_admit_refuse_other_port(lane, event->conn);
 	}
 }
 

@@ -479,7 +479,7 @@ a_registrar_that_refuses_for_good_ends_the_job_body(struct stage *stage)
 	struct puppet *puppet = send_job(stage);
 	cast.registrar.no = (struct wf_welcome){.refusal = WEFT_MISMATCH, .reason = "not this one"};
 	stage_run(stage, WF_NS_PER_S);
-	check_ends(stage, puppet, "the registrar refuses this pserver: not this one");
+	check_ends(stage, puppet, "pserver 1 is refused at --registrar=ps:7300: not this one");
 }
 PLAYED(a_registrar_that_refuses_for_good_ends_the_job)
 

@@ -370,8 +370,8 @@ other_lanes_are_no_registrar_body(struct stage *stage)
 	struct puppet *puppet = puppet_add(stage, 0, 1);
 	liar->peer.to.port = STAGE_PORT + 1;
 	for (unsigned round = 0; round < 2; round++) {
-		check_refused(stage, liar, WEFT_UNAVAILABLE,
-			      "lane 1 of this pserver is no registrar");
+		check_refused(stage, liar, WEFT_MISMATCH,
+			      "this is lane 1 of a pserver, and the registrar is lane 0");
 		if (round == 0) {
 			puppet_connect(puppet);
 			stage_settle(stage);
