@@ -52,6 +52,18 @@ struct last_task {
 	struct wf_error failure; /* of the task; status OK: none */
 };
 
+/* When a snapshot is due, and how far ahead its border is named. */
+struct schedule {
+	uint32_t lead;         /* steps by which a border is named ahead */
+	uint64_t due_ns;       /* of the next one by time */
+	uint64_t begin_ns;     /* of the one under way */
+	uint64_t missing_ns;   /* since when one is due, and a lane has no job; 0: none */
+	uint64_t pace_ns;      /* when steps were counted last, */
+	uint64_t pace_step;    /* the highest then, */
+	uint64_t notice_steps; /* and those of NOTICE_NS */
+	bool is_noted;         /* lane 0 has come to the border */
+};
+
 struct wf_registrar {
 	struct wf_env *env;
 	struct wf_snapshots *snapshots;
@@ -73,14 +85,7 @@ struct wf_registrar {
 	uint64_t border;                    /* PARTS, MANIFEST */
 	struct last_task last;
 
-	uint32_t lead;         /* steps by which a border is named ahead */
-	uint64_t due_ns;       /* of the next one by time */
-	uint64_t begin_ns;     /* of the one under way */
-	uint64_t missing_ns;   /* since when one is due, and a lane has no job; 0: none */
-	uint64_t pace_ns;      /* when steps were counted last, */
-	uint64_t pace_step;    /* the highest then, */
-	uint64_t notice_steps; /* and those of NOTICE_NS */
-	bool is_noted;         /* lane 0 has come to the border */
+	struct schedule schedule;
 };
 
 /* ---- opening ---- */
@@ -148,7 +153,7 @@ wf_registrar_open(const struct wf_registrar_opts *opts, struct wf_manifest *abou
 	}
 	set_snapshots(self, opts->env, opts->snapshots);
 	self->deadline_ns = opts->deadline_ns;
-	self->lead = LEAD_MIN;
+	self->schedule.lead = LEAD_MIN;
 	self->manifest = *about;
 	enum weft_status st = alloc(self);
 	st = st == WEFT_OK ? choose_base(self) : st;
@@ -240,7 +245,7 @@ begin(struct wf_registrar *self, uint64_t now_ns)
 	}
 	WF_ASSERT(self->epochs.count == self->base.epoch);
 	self->manifest.parts.epoch = self->base.epoch;
-	self->due_ns = now_ns + self->set->period_ns;
+	self->schedule.due_ns = now_ns + self->set->period_ns;
 	self->state = IDLE;
 	wf_snapshots_run(self->snapshots, &self->base);
 }
@@ -287,26 +292,27 @@ static void
 count_pace(struct wf_registrar *self, uint64_t now_ns)
 {
 	uint64_t highest = 0;
-	if (self->pserver_count == 1 || now_ns < self->pace_ns + PACE_NS) {
+	if (self->pserver_count == 1 || now_ns < self->schedule.pace_ns + PACE_NS) {
 		return;
 	}
 	(void)wf_snapshots_highest(self->snapshots, &highest);
-	if (self->pace_ns != 0 && highest >= self->pace_step) {
-		self->notice_steps =
-			(highest - self->pace_step) * NOTICE_NS / (now_ns - self->pace_ns);
+	if (self->schedule.pace_ns != 0 && highest >= self->schedule.pace_step) {
+		self->schedule.notice_steps = (highest - self->schedule.pace_step) * NOTICE_NS /
+					      (now_ns - self->schedule.pace_ns);
 	}
-	self->pace_ns = now_ns;
-	self->pace_step = highest;
+	self->schedule.pace_ns = now_ns;
+	self->schedule.pace_step = highest;
 }
 
 /* Sparse lanes of a job without tables stay without one, and a snapshot needs all lanes. */
 static void
 warn_missing(struct wf_registrar *self, uint64_t now_ns)
 {
-	if (self->missing_ns == 0) {
-		self->missing_ns = now_ns;
-	} else if (self->missing_ns != WF_NEVER && now_ns - self->missing_ns >= MISSING_NS) {
-		self->missing_ns = WF_NEVER;
+	if (self->schedule.missing_ns == 0) {
+		self->schedule.missing_ns = now_ns;
+	} else if (self->schedule.missing_ns != WF_NEVER &&
+		   now_ns - self->schedule.missing_ns >= MISSING_NS) {
+		self->schedule.missing_ns = WF_NEVER;
 		wf_log(self->env, WF_LOG_WARN,
 		       "no snapshot is taken, because some lanes of this pserver have no job; give "
 		       "--ports_num_for_sparse=0 if the job has no tables");
@@ -336,28 +342,28 @@ static uint64_t
 name_border(struct wf_registrar *self, uint64_t now_ns)
 {
 	const uint64_t steps = self->set->steps;
-	bool by_time = self->set->period_ns != 0 && now_ns >= self->due_ns;
+	bool by_time = self->set->period_ns != 0 && now_ns >= self->schedule.due_ns;
 	uint64_t highest;
 	if (!by_time && steps == 0) {
 		return WF_NEVER;
 	}
 	if (!wf_snapshots_highest(self->snapshots, &highest)) {
 		warn_missing(self, now_ns);
-		return self->missing_ns == WF_NEVER ? WF_NEVER : now_ns + START_NS;
+		return self->schedule.missing_ns == WF_NEVER ? WF_NEVER : now_ns + START_NS;
 	}
 	if (prepare_parts(self) != WEFT_OK) {
 		wf_log(self->env, WF_LOG_WARN, "there is no snapshot: %s", weft_last_error());
-		self->due_ns = now_ns + self->set->period_ns;
+		self->schedule.due_ns = now_ns + self->set->period_ns;
 		return WF_NEVER;
 	}
-	uint64_t border = highest + self->lead + self->notice_steps;
+	uint64_t border = highest + self->schedule.lead + self->schedule.notice_steps;
 	if (!by_time) {
 		border = (border + steps - 1) / steps * steps;
 	}
 	self->border = border;
 	self->last = (struct last_task){.border = border, .registrar = self};
 	self->state = PARTS;
-	self->is_noted = false;
+	self->schedule.is_noted = false;
 	wf_snapshots_order(self->snapshots, border);
 	return WF_NEVER;
 }
@@ -371,8 +377,8 @@ wf_registrar_note(struct wf_registrar *self, uint64_t border,
 	manifest->about.step = border;
 	manifest->about.samples = moment->samples;
 	manifest->about.pass = moment->pass;
-	self->begin_ns = wf_now_ns(self->env);
-	self->is_noted = true;
+	self->schedule.begin_ns = wf_now_ns(self->env);
+	self->schedule.is_noted = true;
 	return manifest->parts.position;
 }
 
@@ -534,19 +540,20 @@ look_at_task(struct wf_registrar *self, uint64_t now_ns)
 	const struct wf_error *why =
 		last->reason.status != WEFT_OK ? &last->reason : &last->failure;
 	if (why->status == WEFT_OK) {
-		self->lead = LEAD_MIN;
+		self->schedule.lead = LEAD_MIN;
 		wf_log(self->env, WF_LOG_INFO,
 		       "snapshot of step %" PRIu64 " in epoch %" PRIu64 ": %" PRIu64
 		       " bytes in %.3f s",
 		       last->border, self->base.epoch, bytes,
-		       (double)(now_ns - self->begin_ns) / 1e9);
+		       (double)(now_ns - self->schedule.begin_ns) / 1e9);
 	} else {
-		self->lead = self->lead < LEAD_MAX ? 2 * self->lead : LEAD_MAX;
+		self->schedule.lead =
+			self->schedule.lead < LEAD_MAX ? 2 * self->schedule.lead : LEAD_MAX;
 		wf_log(self->env, WF_LOG_WARN,
 		       "there is no snapshot of step %" PRIu64 ", and the training goes on: %s",
 		       last->border, why->text);
 	}
-	self->due_ns = now_ns + self->set->period_ns;
+	self->schedule.due_ns = now_ns + self->set->period_ns;
 }
 
 uint64_t
@@ -565,7 +572,7 @@ wf_registrar_look(struct wf_registrar *self, uint64_t now_ns)
 	if (self->state == IDLE) {
 		return name_border(self, now_ns);
 	}
-	bool waits = self->state == MANIFEST || (self->state == PARTS && self->is_noted);
+	bool waits = self->state == MANIFEST || (self->state == PARTS && self->schedule.is_noted);
 	return waits ? now_ns + LOOK_NS : WF_NEVER;
 }
 
