@@ -31,26 +31,31 @@ settle(const struct wf_saved_place *place, char *out)
 	return WEFT_OK;
 }
 
+/* Opens what `read` reads. */
+static enum weft_status
+open_by(const struct wf_saved_place *place,
+	enum weft_status (*read)(struct wf_env *env, const struct wf_saved_calls *calls,
+				 const char *path, struct wf_saved **out),
+	struct wf_saved **out)
+{
+	char plain[WF_SAVED_PATH_BYTES];
+
+	enum weft_status st = settle(place, plain);
+	return st == WEFT_OK ? read(place->env, place->calls, plain, out) : st;
+}
+
 enum weft_status
 wf_saved_open(struct wf_env *env, const struct wf_saved_calls *calls, const char *path,
 	      struct wf_saved **out)
 {
-	const struct wf_saved_place place = {env, calls, path};
-	char plain[WF_SAVED_PATH_BYTES];
-
-	enum weft_status st = settle(&place, plain);
-	return st == WEFT_OK ? wf_saved_read(env, calls, plain, out) : st;
+	return open_by(&(struct wf_saved_place){env, calls, path}, wf_saved_read, out);
 }
 
 enum weft_status
 wf_saved_open_any(struct wf_env *env, const struct wf_saved_calls *calls, const char *path,
 		  struct wf_saved **out)
 {
-	const struct wf_saved_place place = {env, calls, path};
-	char plain[WF_SAVED_PATH_BYTES];
-
-	enum weft_status st = settle(&place, plain);
-	return st == WEFT_OK ? wf_saved_read_any(env, calls, plain, out) : st;
+	return open_by(&(struct wf_saved_place){env, calls, path}, wf_saved_read_any, out);
 }
 
 /* ---- a folder of snapshots ---- */
