@@ -16,8 +16,6 @@
 #define DEFAULT_PORT 7164
 #define CONNECT_NS (WF_NS_PER_S / 20) /* between two attempts to connect */
 #define RECORD_NS (WF_NS_PER_S / 10)  /* between two looks for the record of the epoch */
-#define RETRY_NS (10 * WF_NS_PER_MS)  /* for what the transport did not accept */
-#define EARLY_NS (5 * WF_NS_PER_S)    /* for all lanes of the pserver to get the job */
 #define LOOK_NS WF_NS_PER_MS          /* between two looks while a snapshot is under way */
 
 /* The connection. */
@@ -324,12 +322,6 @@ wf_delegate_event(struct wf_delegate *self, const struct wf_event *event)
 
 /* ---- what is due ---- */
 
-static struct wf_registry_id
-id_of(const struct wf_snapshot_base *base)
-{
-	return (struct wf_registry_id){.epoch = base->id.epoch, .step = base->id.step};
-}
-
 static bool
 send_join(struct wf_delegate *self)
 {
@@ -342,7 +334,7 @@ send_join(struct wf_delegate *self)
 	};
 	if (beginning->has_loaded) {
 		msg.loaded_epoch = beginning->base.epoch;
-		msg.loaded = id_of(&beginning->base);
+		msg.loaded = wf_registry_id_of(&beginning->base);
 	}
 	wf_registry_join_encode(&msg, &lane->msg);
 	return wf_send(self->link.conn, &lane->msg, 0);
@@ -353,7 +345,7 @@ send_answer(struct wf_delegate *self)
 {
 	struct beginning *beginning = &self->beginning;
 	struct wf_lane *lane = self->lane;
-	const struct wf_registry_id id = id_of(&beginning->base);
+	const struct wf_registry_id id = wf_registry_id_of(&beginning->base);
 	if (beginning->loaded_due) {
 		wf_registry_loaded_encode(
 			&(struct wf_registry_loaded){.epoch = beginning->base.epoch, .base = id},
@@ -495,26 +487,26 @@ report(struct wf_delegate *self, uint64_t now_ns)
 	struct wf_error why;
 	uint64_t highest;
 	bool all_in = wf_snapshots_highest(self->snapshots, &highest);
-	if (!all_in && now_ns < self->lane->admission.start_ns + EARLY_NS) {
-		return now_ns + RETRY_NS;
+	if (!all_in && now_ns < self->lane->admission.start_ns + WF_REGISTRY_EARLY_NS) {
+		return now_ns + WF_REGISTRY_RETRY_NS;
 	}
 	if (!all_in) {
 		return send_failed(self, "some of its lanes have no job; give "
 					 "--ports_num_for_sparse=0 if the job has no tables")
 			       ? WF_NEVER
-			       : now_ns + RETRY_NS;
+			       : now_ns + WF_REGISTRY_RETRY_NS;
 	}
 	if (!gather(self, &why)) {
 		return now_ns + LOOK_NS;
 	}
 	if (why.status != WEFT_OK) {
-		return send_failed(self, why.text) ? WF_NEVER : now_ns + RETRY_NS;
+		return send_failed(self, why.text) ? WF_NEVER : now_ns + WF_REGISTRY_RETRY_NS;
 	}
 	while (reporting->lane < wf_snapshots_lane_count(self->snapshots)) {
 		bool is_here = wf_snapshots_outcome(self->snapshots, reporting->lane,
 						    reporting->border, &reporting->outcome);
 		if (!is_here || !send_part(self)) {
-			return now_ns + RETRY_NS;
+			return now_ns + WF_REGISTRY_RETRY_NS;
 		}
 		if (reporting->table == reporting->outcome.table_count) {
 			reporting->table = 0;
@@ -560,7 +552,7 @@ wf_delegate_look(struct wf_delegate *self, uint64_t now_ns)
 	}
 	if (!link->join_due && (beginning->loaded_due || beginning->bad_due) &&
 	    !send_answer(self)) {
-		return now_ns + RETRY_NS;
+		return now_ns + WF_REGISTRY_RETRY_NS;
 	}
 	if (beginning->run_due && now_ns >= beginning->record_ns) {
 		look_for_record(self, now_ns);
@@ -569,5 +561,5 @@ wf_delegate_look(struct wf_delegate *self, uint64_t now_ns)
 	if (beginning->serves && self->reporting.border != 0 && !link->join_due) {
 		return report(self, now_ns);
 	}
-	return link->join_due ? now_ns + RETRY_NS : WF_NEVER;
+	return link->join_due ? now_ns + WF_REGISTRY_RETRY_NS : WF_NEVER;
 }

@@ -8,10 +8,19 @@
 
 #include "pserver/service.h"
 #include "pserver/snapshots.h"
+#include "wire/registry_messages.h"
 
 struct wf_delegate;
 
-#define WF_REGISTRY_LOST_NS (3 * WF_NS_PER_S) /* without a connection, until that is logged */
+/* What both ends of a connection have alike. */
+#define WF_REGISTRY_LOST_NS (3 * WF_NS_PER_S)    /* without a connection, until that is logged */
+#define WF_REGISTRY_RETRY_NS (10 * WF_NS_PER_MS) /* for what the transport did not accept */
+#define WF_REGISTRY_EARLY_NS (5 * WF_NS_PER_S)   /* for all lanes of the pserver to get the job */
+static inline struct wf_registry_id
+wf_registry_id_of(const struct wf_snapshot_base *base)
+{
+	return (struct wf_registry_id){.epoch = base->id.epoch, .step = base->id.step};
+}
 
 /* WEFT_INVALID: the pserver does not know the registrar; WEFT_NOMEM */
 enum weft_status wf_delegate_open(struct wf_lane *lane, struct wf_delegate **out) WEFT_MUST_CHECK;

@@ -9,10 +9,6 @@
 #include "pserver/delegate.h"
 #include "wire/registry_messages.h"
 
-#define RETRY_NS (10 * WF_NS_PER_MS) /* for what the transport did not accept */
-/* Lanes that come so long after lane 0 wait for lane 0's next look, which may take 100 ms. */
-#define EARLY_NS (5 * WF_NS_PER_S)
-
 /* The connection of one pserver. */
 struct link {
 	struct wf_conn *conn; /* NULL: none */
@@ -261,12 +257,6 @@ wf_registry_event(struct wf_registry *self, const struct wf_event *event,
 
 /* ---- orders ---- */
 
-static struct wf_registry_id
-id_of(const struct wf_snapshot_base *base)
-{
-	return (struct wf_registry_id){.epoch = base->id.epoch, .step = base->id.step};
-}
-
 /* Each order once on each connection. False: the transport accepts no more. */
 static bool
 send_orders(struct wf_lane *lane, struct link *link, const struct wf_registrar_orders *orders)
@@ -274,14 +264,15 @@ send_orders(struct wf_lane *lane, struct link *link, const struct wf_registrar_o
 	const struct wf_snapshot_base *base = &orders->base;
 	if (orders->load && !link->has_load) {
 		const struct wf_registry_load msg = {
-			.epoch = base->epoch, .base = id_of(base), .crc = orders->crc};
+			.epoch = base->epoch, .base = wf_registry_id_of(base), .crc = orders->crc};
 		wf_registry_load_encode(&msg, &lane->msg);
 		link->has_load = wf_send(link->conn, &lane->msg, 0);
 		return link->has_load;
 	}
 	if (orders->run && !link->has_run) {
-		const struct wf_registry_run msg = {
-			.epoch = base->epoch, .base = id_of(base), .samples = orders->samples};
+		const struct wf_registry_run msg = {.epoch = base->epoch,
+						    .base = wf_registry_id_of(base),
+						    .samples = orders->samples};
 		wf_registry_run_encode(&msg, &lane->msg);
 		link->has_run = wf_send(link->conn, &lane->msg, 0);
 		return link->has_run;
@@ -321,7 +312,7 @@ send_all_orders(struct wf_registry *self, uint64_t now_ns)
 		const struct wf_registrar_orders orders = wf_registrar_orders(self->registrar, i);
 		warn_lost(self, i, now_ns);
 		if (link->has_joined && !send_orders(self->lane, link, &orders)) {
-			next_ns = now_ns + RETRY_NS;
+			next_ns = now_ns + WF_REGISTRY_RETRY_NS;
 		}
 	}
 	return next_ns;
@@ -342,8 +333,8 @@ wf_registry_look(struct wf_registry *self, uint64_t now_ns)
 	struct wf_snapshots *all = self->lane->opts.snapshots;
 	uint64_t next_ns = WF_NEVER;
 	if (wf_snapshots_match(all, is_trainer_here, self->lane) < wf_snapshots_lane_count(all) &&
-	    now_ns < self->lane->admission.start_ns + EARLY_NS) {
-		next_ns = now_ns + RETRY_NS;
+	    now_ns < self->lane->admission.start_ns + WF_REGISTRY_EARLY_NS) {
+		next_ns = now_ns + WF_REGISTRY_RETRY_NS;
 	}
 	if (self->delegate != NULL) {
 		uint64_t due_ns = wf_delegate_look(self->delegate, now_ns);
