@@ -76,6 +76,10 @@ snapshots_of() {
 		--snapshot_dir=snapshots --snapshot_steps="$steps" --snapshot_bytes=1MiB --keep=100 \
 		-- train "$1" $2 --num_passes=8 --save_dir=saved
 	"$WEFT" ckpt list snapshots >list.out 2>list.err || fail "no snapshot of $1"
+	# The job may end while another one is being written, which has no manifest then.
+	for snapshot in snapshots/epoch-*; do
+		[ -f "$snapshot/manifest" ] || rm -r "$snapshot"
+	done
 	for snapshot in snapshots/epoch-*; do
 		step=$(sed -n 's/^step //p' "$snapshot/manifest")
 		pass=$(printf 'saved/pass-%05d' $((step / steps - 1)))
