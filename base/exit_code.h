@@ -25,6 +25,7 @@ wf_exit_code(enum weft_status status)
 	case WEFT_OK:
 		return WF_EXIT_OK;
 	case WEFT_AGAIN:
+	case WEFT_ROLLED_BACK:
 		return WF_EXIT_AGAIN;
 	case WEFT_INVALID:
 	case WEFT_MISMATCH:

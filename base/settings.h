@@ -24,6 +24,11 @@
 	  .heading = WF_HEADING_TIME_LIMITS,                                                       \
 	  .help = "How long a path (shared memory, RDMA) that broke is not used, and twice as "    \
 		  "long after each further break. 0: 10 s.")                                       \
+	X(uint64_t, rejoin_timeout, WF_OPTION_DURATION, "300s", .min = WF_NS_PER_MS,               \
+	  .max = 7 * 86400 * WF_NS_PER_S, .of_pserver = true, .heading = WF_HEADING_TIME_LIMITS,   \
+	  .help = "How long a job that has lost a member waits until all members are there again " \
+		  "and it can go back to its newest snapshot, if the pservers have "               \
+		  "--on_trainer_death=wait.")                                                      \
 	X(uint64_t, all_reduce_ring, WF_OPTION_BYTES, "0", .max = 1ull << 30, .is_shared = true)   \
 	X(const char *, secret_file, WF_OPTION_STRING, "", .of_pserver = true,                     \
 	  .heading = WF_HEADING_TRANSPORT, .metavar = "FILE",                                      \

@@ -26,6 +26,7 @@ static const char *const names[] = {
 	[WEFT_PERM] = "perm",
 	[WEFT_UNSUPPORTED] = "unsupported",
 	[WEFT_INTERNAL] = "internal",
+	[WEFT_ROLLED_BACK] = "rolled back",
 };
 WF_STATIC_ASSERT(WF_ARRAY_COUNT(names) == WEFT_STATUS_COUNT, "a name for each status");
 

@@ -101,6 +101,10 @@ give_up_leaving(struct wf_link *link)
 		       "answered: %.160s",
 		       who, (double)end->reconnect_timeout_ns / 1e9,
 		       link->retry.why[0] != '\0' ? link->retry.why : "no answer");
+	if (end->goes_back) { /* the job may not have ended */
+		fail(link, WEFT_LOST, "%s", end->unacknowledged);
+		return;
+	}
 	link->state = WF_LINK_LEFT;
 	wf_retry_found(&link->retry);
 	if (link->conn != NULL) {
@@ -108,11 +112,21 @@ give_up_leaving(struct wf_link *link)
 	}
 }
 
+/* Since when GOODBYE may be sent on this link; 0: not yet. */
+static uint64_t
+leaving_since(const struct wf_link *link)
+{
+	const struct wf_link_end *end = link->end;
+	return link->idx == 0 ? end->last_leaving_ns : end->leaving ? end->leaving_ns : 0;
+}
+
 static void
 check_left(struct wf_link *link, uint64_t now)
 {
 	const struct wf_link_end *end = link->end;
-	if (now - end->leaving_ns < end->reconnect_timeout_ns) {
+	/* Others may not have sent theirs yet. A lane that does not run is found by BEAT. */
+	bool waits_for_others = link->ends_together && link->state == WF_LINK_READY;
+	if (waits_for_others || now - leaving_since(link) < end->reconnect_timeout_ns) {
 		return;
 	}
 	if (link->state != WF_LINK_LEFT) {
@@ -127,7 +141,7 @@ check_lost(struct wf_link *link, uint64_t now)
 {
 	struct wf_link_end *end = link->end;
 	uint64_t timeout = end->reconnect_timeout_ns;
-	if (end->leaving) {
+	if (leaving_since(link) != 0 && !(link->ends_together && link->state < WF_LINK_READY)) {
 		check_left(link, now);
 		return;
 	}
@@ -202,6 +216,8 @@ wf_link_up(struct wf_link *link, const struct wf_event *event)
 	}
 	log_path(link);
 	link->server_incarnation = welcome.incarnation;
+	link->ends_together = (welcome.flags & WF_WELCOME_ENDS_TOGETHER) != 0;
+	link->end->goes_back = link->end->goes_back || (welcome.flags & WF_WELCOME_GOES_BACK) != 0;
 	link->state = WF_LINK_GREETING;
 	wf_retry_begin(&link->retry);
 	link->to_send.job = (welcome.flags & WF_WELCOME_SEND_JOB) != 0;
@@ -306,7 +322,7 @@ become_ready(struct wf_link *link)
 	link->was_ready = true;
 	wf_retry_found(&link->retry);
 	wf_beat_begin(&link->beat, &end->beats);
-	link->to_send.goodbye = end->leaving;
+	link->to_send.goodbye = leaving_since(link) != 0;
 	if (link->content.unit_count > 0) {
 		wf_cursor_begin(&link->opening.have, link->content.unit_count);
 	}
@@ -354,7 +370,7 @@ recv_goodbye(struct wf_link *link, const struct wf_event *event)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	if (!msg.ack || !link->end->leaving) {
+	if (!msg.ack || leaving_since(link) == 0) {
 		return wf_fail(WEFT_PROTOCOL, "GOODBYE was not expected");
 	}
 	link->state = WF_LINK_LEFT;

@@ -55,9 +55,11 @@ struct wf_link_end {
 	char name[32];         /* "trainer 3", for log lines */
 	struct wf_hello hello; /* except what differs by lane and attempt */
 	uint64_t connect_timeout_ns, reconnect_timeout_ns;
-	uint64_t started_ns;                 /* 0: not started */
-	bool leaving;                        /* the session is sending GOODBYE, */
-	uint64_t leaving_ns;                 /* since this time */
+	uint64_t started_ns;      /* 0: not started */
+	bool goes_back;           /* the loss of a lane does not end the job, as a lane says */
+	bool leaving;             /* the session is sending GOODBYE, */
+	uint64_t leaving_ns;      /* since this time; on the first link, */
+	uint64_t last_leaving_ns; /* when the others have left: since this time; 0: not yet */
 	char unacknowledged[WF_ERROR_BYTES]; /* the lane that did not answer GOODBYE; "": none */
 	struct wf_beat_clock beats;
 
@@ -151,6 +153,7 @@ struct wf_link {
 	uint32_t path;               /* generation of the newest connection */
 	uint64_t server_incarnation; /* 0: no lane has answered yet */
 	bool was_ready;
+	bool ends_together;  /* the lane answers GOODBYE when all trainers have sent theirs */
 	struct wf_beat beat; /* for the path that is READY */
 	struct wf_retry retry;
 

@@ -116,7 +116,7 @@ wf_absent_note_gone(struct wf_lane *lane, const struct wf_hello *hello, enum wef
 	const uint64_t lost_ns =
 		wf_now_ns(lane->env) + lane->opts.reconnect_timeout_ns + WF_REFUSAL_FIRST_NS;
 	struct wf_absentee news = {
-		.status = WEFT_LOST,
+		.status = wf_lane_loss(lane),
 		.deadline_ns = tries_again ? lane->admission.deadline_ns : lost_ns,
 	};
 	if (!is_awaited(lane, hello)) {

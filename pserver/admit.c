@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "pserver/snapshots.h"
 #include "wire/job.h"
 
 /* For the job's description to arrive; less than a held trainer's attempt to connect may take. */
@@ -152,9 +153,25 @@ refuse_second(const struct wf_lane *lane, const struct wf_hello *hello, const ch
 		       hello->trainer_id, who, hello->host, hello->pid);
 }
 
+/* In a job that goes back: a trainer that was started again wants the place of its predecessor,
+ * which ends the life that had that one. */
+static enum weft_status
+await_successor(struct wf_lane *lane, const struct wf_peer *peer, const struct wf_hello *hello,
+		const char *who)
+{
+	bool is_lost = peer->state == WF_PEER_LOST || lane->end.holds;
+	if (is_lost && match(lane, hello) == WEFT_OK) {
+		wf_lane_fail(lane, WEFT_ROLLED_BACK, lane->order.sum.step,
+			     "%.100s was lost: %.60s; host %.40s, pid %u takes its place", who,
+			     peer->lost.why, hello->host, hello->pid);
+	}
+	return wf_fail(WEFT_UNAVAILABLE,
+		       "%.100s is of a life of the job that has not ended yet; try again", who);
+}
+
 /* May this incarnation be trainer `peer`? */
 static enum weft_status
-check_identity(const struct wf_lane *lane, const struct wf_peer *peer, const struct wf_hello *hello)
+check_identity(struct wf_lane *lane, const struct wf_peer *peer, const struct wf_hello *hello)
 {
 	if (peer->state == WF_PEER_ABSENT) {
 		return WEFT_OK;
@@ -173,6 +190,9 @@ check_identity(const struct wf_lane *lane, const struct wf_peer *peer, const str
 		}
 		return wf_fail(WEFT_REFUSED, "path %u of %.100s is older than path %u", hello->path,
 			       who, newest);
+	}
+	if (lane->opts.rejoin_timeout_ns > 0) {
+		return await_successor(lane, peer, hello, who);
 	}
 	if (peer->state == WF_PEER_UP) {
 		return refuse_second(lane, hello, who);
@@ -242,7 +262,9 @@ open_job(struct wf_lane *lane, const struct wf_hello *hello)
 	lane->admission.is_open = true;
 	lane->state = WF_LANE_RUNNING;
 	lane->admission.start_ns = wf_now_ns(lane->env);
-	lane->admission.deadline_ns = lane->admission.start_ns + lane->opts.connect_timeout_ns;
+	lane->admission.deadline_ns =
+		lane->admission.start_ns + (lane->end.rolled_back ? lane->opts.rejoin_timeout_ns
+								  : lane->opts.connect_timeout_ns);
 	wf_lane_report_job_begins(lane);
 	return WEFT_OK;
 }
@@ -284,7 +306,9 @@ welcome(struct wf_lane *lane, struct wf_peer *peer, struct wf_conn *conn,
 	bool send_job = !lane->job.is_here;
 	struct wf_welcome yes = {
 		.version = WF_WIRE_VERSION,
-		.flags = send_job ? WF_WELCOME_SEND_JOB : 0,
+		.flags = (send_job ? WF_WELCOME_SEND_JOB : 0) |
+			 (lane->opts.rejoin_timeout_ns > 0 ? WF_WELCOME_GOES_BACK : 0) |
+			 (wf_lane_ends_together(lane) ? WF_WELCOME_ENDS_TOGETHER : 0),
 		.incarnation = lane->opts.incarnation,
 		.epoch = 0,
 		.slot_count = lane->opts.slot_count,
@@ -299,6 +323,9 @@ welcome(struct wf_lane *lane, struct wf_peer *peer, struct wf_conn *conn,
 		return;
 	}
 	wf_absent_forget(lane, peer->trainer);
+	if (lane->opts.snapshots != NULL) {
+		wf_snapshots_admit(lane->opts.snapshots, lane->opts.idx, hello);
+	}
 	conn->user = peer;
 	peer->conn = conn;
 	peer->hello = *hello;

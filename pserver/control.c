@@ -23,6 +23,20 @@ handle_abort(struct wf_lane *lane, const struct wf_event *event)
 	return WEFT_OK;
 }
 
+static void
+finish(struct wf_lane *lane)
+{
+	wf_end_finish(lane);
+	if (lane->service->ended != NULL) {
+		lane->service->ended(lane);
+	}
+	for (uint32_t i = 0; i < lane->peers.count; i++) {
+		if (lane->peers.all[i].conn != NULL) {
+			wf_peer_due(&lane->peers.all[i]);
+		}
+	}
+}
+
 static enum weft_status
 handle_goodbye(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event *event)
 {
@@ -57,7 +71,7 @@ handle_goodbye(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event
 			"trainer %u left in good order while others wait for it in step %" PRIu64,
 			peer->trainer, lane->order.sum.step);
 	} else if (lane->peers.gone_count == lane->peers.count && lane->state == WF_LANE_RUNNING) {
-		wf_end_finish(lane);
+		finish(lane);
 	}
 	return WEFT_OK;
 }
@@ -165,7 +179,8 @@ wf_control_flush(struct wf_lane *lane, struct wf_peer *peer)
 	if (peer->absent_due && !wf_absent_flush(lane, peer)) {
 		return true;
 	}
-	if (peer->farewell.answer_due && !flush_goodbye(lane, peer)) {
+	bool may_leave = lane->state == WF_LANE_FINISHED || !wf_lane_ends_together(lane);
+	if (peer->farewell.answer_due && may_leave && !flush_goodbye(lane, peer)) {
 		return true;
 	}
 	return own == WF_FLUSH_LEFT;

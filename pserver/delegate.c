@@ -49,6 +49,13 @@ struct reporting {
 	struct wf_registry_part part;       /* scratch of one encode */
 };
 
+/* All trainers have left. */
+struct ending {
+	uint64_t since_ns; /* 0: not yet */
+	uint64_t look_ns;  /* for the record, again */
+	bool is_over;      /* the end is recorded */
+};
+
 struct wf_delegate {
 	struct wf_lane *lane;
 	struct wf_snapshots *snapshots;
@@ -56,6 +63,7 @@ struct wf_delegate {
 	struct link link;
 	struct beginning beginning;
 	struct reporting reporting;
+	struct ending ending;
 };
 
 enum weft_status
@@ -205,6 +213,12 @@ static enum weft_status
 on_load(struct wf_delegate *self, const struct wf_registry_load *msg)
 {
 	struct beginning *beginning = &self->beginning;
+	if (beginning->serves && msg->epoch > beginning->base.epoch &&
+	    wf_snapshots_opts(self->snapshots)->goes_back) {
+		wf_lane_fail(self->lane, WEFT_ROLLED_BACK, self->lane->order.sum.step,
+			     "pserver 0 begins epoch %" PRIu64 " of the job", msg->epoch);
+		return WEFT_OK;
+	}
 	if (beginning->serves) {
 		return wf_fail(WEFT_PROTOCOL, "LOAD: this pserver serves in epoch %" PRIu64,
 			       beginning->base.epoch);
@@ -384,6 +398,41 @@ look_for_record(struct wf_delegate *self, uint64_t now_ns)
 	beginning->serves = true;
 	wf_snapshots_run(self->snapshots, &beginning->base);
 	wf_snapshots_order(self->snapshots, self->reporting.border);
+}
+
+/* Whether the newest record is the end of the job, of this epoch or a later one. */
+static bool
+has_end(const struct wf_delegate *self)
+{
+	struct wf_saved_folder *folder = wf_snapshots_folder(self->snapshots);
+	struct wf_epochs epochs = {0};
+	bool has_end = wf_epochs_read(self->lane->env, folder, &epochs) == WEFT_OK &&
+		       epochs.count > self->beginning.base.epoch && !wf_epochs_are_open(&epochs);
+	wf_epochs_fini(self->lane->env, &epochs);
+	return has_end;
+}
+
+bool
+wf_delegate_is_over(struct wf_delegate *self, uint64_t now_ns, uint64_t *next_ns)
+{
+	struct ending *ending = &self->ending;
+	if (!wf_snapshots_opts(self->snapshots)->goes_back) {
+		return true;
+	}
+	ending->since_ns = ending->since_ns == 0 ? now_ns : ending->since_ns;
+	if (now_ns >= ending->look_ns) {
+		ending->look_ns = now_ns + RECORD_NS;
+		ending->is_over = has_end(self);
+	}
+	if (!ending->is_over && now_ns >= ending->since_ns + self->lane->opts.rejoin_timeout_ns) {
+		wf_log(self->lane->env, WF_LOG_WARN,
+		       "pserver 0 has not recorded the end of the job within %.0f s, after all "
+		       "trainers had left this pserver",
+		       (double)self->lane->opts.rejoin_timeout_ns / 1e9);
+		ending->is_over = true;
+	}
+	*next_ns = ending->look_ns;
+	return ending->is_over;
 }
 
 /* Before the job begins. */

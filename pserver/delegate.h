@@ -27,5 +27,7 @@ enum weft_status wf_delegate_open(struct wf_lane *lane, struct wf_delegate **out
 void wf_delegate_close(struct wf_delegate *delegate); /* accepts NULL */
 /* Something of a connection that is no trainer's, which need not be this one. */
 void wf_delegate_event(struct wf_delegate *delegate, const struct wf_event *event);
+/* As wf_registry_is_over: in a job that goes back, whether the registrar has recorded its end. */
+bool wf_delegate_is_over(struct wf_delegate *delegate, uint64_t now_ns, uint64_t *next_ns);
 /* Does what is due, and returns when it wants to be called again. */
 uint64_t wf_delegate_look(struct wf_delegate *delegate, uint64_t now_ns);

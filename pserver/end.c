@@ -44,15 +44,18 @@ void
 wf_lane_abort(struct wf_lane *lane, const struct wf_lane_cause *cause)
 {
 	WF_ASSERT(cause->status != WEFT_OK);
-	if (lane->state != WF_LANE_RUNNING) {
+	if (lane->state != WF_LANE_RUNNING && !lane->end.holds) {
 		return;
 	}
+	lane->end.holds = false;
 	lane->end.cause = *cause;
 	lane->state = WF_LANE_FAILED;
 	lane->end.deadline_ns = wf_now_ns(lane->env) + END_TIMEOUT_NS;
 	lane->turn.tick_ns = 0;
-	wf_log(lane->env, WF_LOG_ERROR, "lane %u: the job ends: %s (said %s)", lane->opts.idx,
-	       cause->reason, cause->who);
+	bool goes_back = cause->status == WEFT_ROLLED_BACK && lane->opts.rejoin_timeout_ns > 0;
+	wf_log(lane->env, goes_back ? WF_LOG_WARN : WF_LOG_ERROR,
+	       "lane %u: the job %s: %s (said %s)", lane->opts.idx,
+	       goes_back ? "goes back" : "ends", cause->reason, cause->who);
 	for (uint32_t i = 0; i < lane->peers.count; i++) {
 		if (lane->peers.all[i].conn != NULL) {
 			lane->peers.all[i].abort_due = true;
@@ -88,7 +91,7 @@ wf_lane_stop(struct wf_lane *lane, const char *where, const char *how)
 	if (lane->state != WF_LANE_RUNNING) {
 		return false;
 	}
-	struct wf_lane_cause cause = {.status = WEFT_LOST, .step = lane->order.sum.step};
+	struct wf_lane_cause cause = {.status = wf_lane_loss(lane), .step = lane->order.sum.step};
 	uint32_t pserver = lane->admission.first.pserver_idx;
 	(void)snprintf(cause.who, sizeof(cause.who), "pserver %u", pserver);
 	(void)snprintf(cause.reason, sizeof(cause.reason), "pserver %u (%.140s) %.60s", pserver,
@@ -131,8 +134,12 @@ wf_end_look(struct wf_lane *lane, uint64_t now)
 			wf_transport_disconnect(peer->conn, WF_DISCONNECT_NOW);
 		}
 	}
-	/* A failed job stays for members that are reconnecting, so that they receive the cause. */
-	lane->end.complete = !left && (late || lane->state == WF_LANE_FINISHED);
+	/* A failed job stays for members that are reconnecting, so that they receive the cause. If
+	 * it goes back they find out by themselves. */
+	bool stays = lane->state == WF_LANE_FAILED && lane->end.cause.status != WEFT_ROLLED_BACK;
+	lane->end.holds = !left && lane->state == WF_LANE_FINISHED &&
+			  lane->service->is_over != NULL && !lane->service->is_over(lane, now);
+	lane->end.complete = !left && !lane->end.holds && (late || !stays);
 	return lane->end.complete;
 }
 
@@ -140,6 +147,7 @@ void
 wf_end_forget(struct wf_lane *lane)
 {
 	WF_ASSERT(lane->end.complete);
+	bool rolled_back = lane->end.cause.status == WEFT_ROLLED_BACK;
 	lane->state = WF_LANE_IDLE;
-	lane->end = (struct wf_lane_end){0};
+	lane->end = (struct wf_lane_end){.rolled_back = rolled_back};
 }

@@ -270,7 +270,7 @@ check_running(struct wf_lane *lane, uint64_t now)
 		if (peer->state == WF_PEER_LOST && now >= peer->lost.deadline_ns) {
 			char who[WF_REASON_BYTES];
 			wf_peer_describe(peer, who, sizeof(who));
-			wf_lane_fail(lane, WEFT_LOST, lane->order.sum.step,
+			wf_lane_fail(lane, wf_lane_loss(lane), lane->order.sum.step,
 				     "%.80s was lost in step %" PRIu64
 				     ": %.100s; not back within %.1f s",
 				     who, lane->order.sum.step, peer->lost.why,

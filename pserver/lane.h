@@ -61,6 +61,9 @@ struct wf_lane_opts {
 	uint64_t
 		stall_timeout_ns; /* limit of the wait for a trainer that takes no turns; 0: none */
 	uint64_t connect_timeout_ns;
+	/* Above 0: the loss of a member ends this life of the job, with WEFT_ROLLED_BACK, and its
+	 * members have so long to begin the next one. */
+	uint64_t rejoin_timeout_ns;
 	uint64_t spin_ns;         /* as wf_spin_init has it */
 	uint64_t stats_period_ns; /* of stats lines while a job runs; 0: none, and no times */
 };

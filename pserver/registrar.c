@@ -103,7 +103,9 @@ set_snapshots(struct wf_registrar *self, struct wf_env *env, struct wf_snapshots
 static bool
 may_go_on(const struct wf_registrar *self)
 {
-	return wf_epochs_are_open(&self->epochs) && self->set->resume != WF_RESUME_NEVER;
+	bool is_next_life = self->set->goes_back && wf_snapshots_has_run(self->snapshots);
+	return wf_epochs_are_open(&self->epochs) &&
+	       (self->set->resume != WF_RESUME_NEVER || is_next_life);
 }
 
 enum weft_status
@@ -158,7 +160,7 @@ wf_registrar_open(const struct wf_registrar_opts *opts, struct wf_manifest *abou
 	enum weft_status st = alloc(self);
 	st = st == WEFT_OK ? choose_base(self) : st;
 	if (st != WEFT_OK) {
-		wf_registrar_close(self, false);
+		wf_registrar_close(self);
 		return st;
 	}
 	*out = self;
@@ -184,20 +186,26 @@ free_rows(struct wf_registrar *self)
 }
 
 void
-wf_registrar_close(struct wf_registrar *self, bool well)
+wf_registrar_end(struct wf_registrar *self)
 {
 	const struct wf_epoch_record end = {.is_end = true};
-	if (self == NULL) {
-		return;
-	}
-	wait_for_task(self);
-	if (self->state >= IDLE && well &&
+	wait_for_task(self); /* it reads the records */
+	if (self->state >= IDLE &&
 	    wf_epochs_add(self->env, self->folder, &end, &self->epochs) != WEFT_OK) {
 		wf_log(self->env, WF_LOG_ERROR,
 		       "the end of the job could not be recorded in %s, so its snapshots will be "
 		       "taken for those of a job that goes on: %s",
 		       self->set->dir, weft_last_error());
 	}
+}
+
+void
+wf_registrar_close(struct wf_registrar *self)
+{
+	if (self == NULL) {
+		return;
+	}
+	wait_for_task(self);
 	free_rows(self);
 	wf_free(self->env, self->part, self->manifest.parts.part_count * sizeof(*self->part));
 	wf_free(self->env, self->member, self->pserver_count * sizeof(*self->member));
@@ -619,6 +627,9 @@ wf_registrar_join(struct wf_registrar *self, uint32_t idx, uint64_t incarnation,
 			       parts->sparse_lanes);
 	}
 	bool is_other = member->incarnation != 0 && member->incarnation != incarnation;
+	if (is_other && self->state >= IDLE && self->set->goes_back) {
+		return wf_fail(WEFT_ROLLED_BACK, "pserver %u was started again", idx);
+	}
 	if (is_other && (member->is_here || self->state >= IDLE)) {
 		return wf_fail(WEFT_REFUSED,
 			       "another process was pserver %u of this job before, and the job "

@@ -31,9 +31,10 @@ struct wf_registrar_opts {
  * no snapshot is whole; WEFT_IO; WEFT_NOMEM */
 enum weft_status wf_registrar_open(const struct wf_registrar_opts *opts, struct wf_manifest *about,
 				   struct wf_registrar **out) WEFT_MUST_CHECK;
-/* The job is over. `well`: there is nothing to go on from. Waits for the helper thread. Accepts
- * NULL. */
-void wf_registrar_close(struct wf_registrar *registrar, bool well);
+/* The job has ended well, and there is nothing to go on from: records that. Waits for the helper
+ * thread, as close does. */
+void wf_registrar_end(struct wf_registrar *registrar);
+void wf_registrar_close(struct wf_registrar *registrar); /* accepts NULL */
 /* Does what is due: begins the job, names a border, ends a snapshot. Returns when it wants to be
  * called again. */
 uint64_t wf_registrar_look(struct wf_registrar *registrar, uint64_t now_ns);
@@ -61,7 +62,8 @@ struct wf_registrar_orders {
 struct wf_registrar_orders wf_registrar_orders(const struct wf_registrar *registrar, uint32_t idx);
 
 /* It is connected. WEFT_MISMATCH: it has other lanes than this pserver; WEFT_REFUSED: another
- * process is in its place. */
+ * process is in its place;
+ * WEFT_ROLLED_BACK: the same in a job that goes back, so this life of it is over. */
 enum weft_status wf_registrar_join(struct wf_registrar *registrar, uint32_t idx,
 				   uint64_t incarnation,
 				   const struct wf_registry_join *join) WEFT_MUST_CHECK;

@@ -65,7 +65,7 @@ wf_registry_open(struct wf_lane *lane, struct wf_manifest *about, struct wf_regi
 		st = wf_delegate_open(lane, &self->delegate);
 	}
 	if (st != WEFT_OK) {
-		wf_registry_close(self, false);
+		wf_registry_close(self);
 		return st;
 	}
 	*out = self;
@@ -73,14 +73,28 @@ wf_registry_open(struct wf_lane *lane, struct wf_manifest *about, struct wf_regi
 }
 
 void
-wf_registry_close(struct wf_registry *self, bool well)
+wf_registry_end(struct wf_registry *self)
+{
+	if (self->registrar != NULL) {
+		wf_registrar_end(self->registrar);
+	}
+}
+
+bool
+wf_registry_is_over(struct wf_registry *self, uint64_t now_ns, uint64_t *next_ns)
+{
+	return self->delegate == NULL || wf_delegate_is_over(self->delegate, now_ns, next_ns);
+}
+
+void
+wf_registry_close(struct wf_registry *self)
 {
 	if (self == NULL) {
 		return;
 	}
 	struct wf_lane *lane = self->lane;
 	wf_snapshots_end(lane->opts.snapshots);
-	wf_registrar_close(self->registrar, well);
+	wf_registrar_close(self->registrar);
 	wf_delegate_close(self->delegate);
 	for (uint32_t i = 0; lane->turn.transport != NULL && i < self->pserver_count; i++) {
 		if (self->link != NULL && self->link[i].conn != NULL) {
@@ -156,6 +170,10 @@ on_join(struct wf_registry *self, uint32_t idx, const struct wf_event *event)
 	enum weft_status st = wf_registry_join_decode(event->msg.head, event->msg.body, &join);
 	if (st == WEFT_OK) {
 		st = wf_registrar_join(self->registrar, idx, link->incarnation, &join);
+	}
+	if (st == WEFT_ROLLED_BACK) {
+		wf_lane_fail(self->lane, st, self->lane->order.sum.step, "%.200s",
+			     weft_last_error());
 	}
 	if (st != WEFT_OK) {
 		return st;

@@ -17,8 +17,13 @@ struct wf_registry;
  * does not know the registrar; and as wf_registrar_open. */
 enum weft_status wf_registry_open(struct wf_lane *lane, struct wf_manifest *about,
 				  struct wf_registry **out) WEFT_MUST_CHECK;
+/* The job has ended well. */
+void wf_registry_end(struct wf_registry *registry);
+/* All trainers of this pserver have left. Whether the job has ended, as far as is known here; else
+ * `*next_ns` is when it is to be asked again. */
+bool wf_registry_is_over(struct wf_registry *registry, uint64_t now_ns, uint64_t *next_ns);
 /* The job is over. Accepts NULL. */
-void wf_registry_close(struct wf_registry *registry, bool well);
+void wf_registry_close(struct wf_registry *registry);
 /* The service's `registry`. */
 void wf_registry_event(struct wf_registry *registry, const struct wf_event *event,
 		       const struct wf_hello *hello);

@@ -44,7 +44,6 @@ struct wf_server {
 	struct lane_thread *lane; /* [lane_count]: dense ones, then sparse ones */
 	uint32_t lane_count;
 	struct wf_snapshots *snapshots; /* NULL: none are taken */
-	uint64_t start_ns;              /* when it began to serve: before any lane's thread */
 
 	/* Control. */
 	/* 1 + the signal, or 1. Any: store release; lanes: load acquire; S1. */
@@ -53,8 +52,13 @@ struct wf_server {
 	/* Lanes whose job has ended well, with `once`. Lanes: add relaxed, load relaxed; carries no
 	 * data. */
 	_Atomic uint32_t finished_count;
-	/* A lane has had a job. Lanes: store relaxed, load relaxed; carries no data. */
+	/* When a lane last had a job; at first, when it began to serve. Lanes: store relaxed, load
+	 * relaxed; carries no data. */
+	_Atomic uint64_t used_ns;
+	/* A lane has had a job. The same. */
 	_Atomic uint32_t begun;
+	/* A job has ended, and does not go back. The same. */
+	_Atomic uint32_t has_ended;
 	/* Lanes whose own part of their job needs every trainer. Lanes: add relaxed, load relaxed;
 	 * carries no data. */
 	_Atomic uint32_t needs_all_count;
@@ -161,6 +165,7 @@ open_lane(struct wf_server *server, uint32_t idx)
 		.reconnect_timeout_ns = opts->session.reconnect_timeout_ns,
 		.stall_timeout_ns = opts->session.stall_timeout_ns,
 		.connect_timeout_ns = opts->session.connect_timeout_ns,
+		.rejoin_timeout_ns = opts->snapshots.goes_back ? opts->values.rejoin_timeout : 0,
 		.spin_ns = wf_spin_setting(opts->session.spin_ns, server->lane_count),
 		.stats_period_ns = opts->session.stats_period_ns,
 	};
@@ -177,6 +182,10 @@ open_snapshots(struct wf_server *server)
 {
 	const struct wf_snapshots_opts *opts = &server->opts.snapshots;
 	bool has_dir = opts->dir != NULL && opts->dir[0] != '\0';
+	if (!has_dir && opts->goes_back) {
+		return wf_fail(WEFT_INVALID, "--on_trainer_death=wait: a job goes back to a "
+					     "snapshot; give --snapshot_dir, too");
+	}
 	if (!has_dir) {
 		return WEFT_OK;
 	}
@@ -364,10 +373,21 @@ warn_open(const struct wf_server *server)
 	       server->opts.listen.name, wf_server_port(server, 0));
 }
 
+/* Whether the job that ended so has a next life, in this process. */
+static bool
+goes_back(const struct wf_server *server, const struct wf_lane_cause *cause)
+{
+	return cause->status == WEFT_ROLLED_BACK && server->opts.snapshots.goes_back &&
+	       atomic_load_explicit(&server->stop, memory_order_relaxed) == 0;
+}
+
 /* The first lane whose job failed passes the cause to the others. */
 static void
 publish_cause(struct wf_server *server, const struct wf_lane_cause *cause, bool stopped)
 {
+	if (!goes_back(server, cause)) {
+		atomic_store_explicit(&server->has_ended, 1, memory_order_relaxed);
+	}
 	(void)pthread_mutex_lock(&server->lock);
 	if (!server->failed) {
 		server->failed = true;
@@ -391,6 +411,8 @@ copy_cause(struct lane_thread *self)
 	struct wf_lane_cause cause = server->cause;
 	(void)pthread_mutex_unlock(&server->lock);
 	wf_lane_abort(self->lane, &cause); /* a no-op for a lane without a job */
+	/* Also if it has failed by itself meanwhile: what it would add is of the same life. */
+	self->told = self->told || wf_lane_job_state(self->lane) == WF_LANE_FAILED;
 }
 
 /* The cause, as a message continues after the name. */
@@ -430,9 +452,23 @@ static bool
 is_forsaken(const struct wf_server *server)
 {
 	const struct wf_server_opts *opts = &server->opts;
-	uint64_t waited_ns = wf_now_ns(server->env) - server->start_ns;
-	return opts->once && waited_ns >= opts->session.connect_timeout_ns &&
-	       atomic_load_explicit(&server->begun, memory_order_relaxed) == 0;
+	bool has_begun = atomic_load_explicit(&server->begun, memory_order_relaxed) != 0;
+	uint64_t used_ns = atomic_load_explicit(&server->used_ns, memory_order_relaxed);
+	uint64_t limit_ns =
+		has_begun ? opts->values.rejoin_timeout : opts->session.connect_timeout_ns;
+	return opts->once && (!has_begun || opts->snapshots.goes_back) &&
+	       wf_now_ns(server->env) >= used_ns + limit_ns;
+}
+
+/* The job was to go back, and none of its trainers has come. */
+static void
+describe_forsaken_life(const struct wf_server *server, char *out, size_t bytes)
+{
+	(void)snprintf(out, bytes,
+		       "no trainer has come back to the pserver on %.100s port %u within %.0f s, "
+		       "after the job had lost a member (--rejoin_timeout)",
+		       server->opts.listen.name, wf_lane_port(server->lane[0].lane),
+		       (double)server->opts.values.rejoin_timeout / 1e9);
 }
 
 static void
@@ -440,6 +476,11 @@ give_up(struct wf_server *server)
 {
 	struct wf_lane_cause cause = {.status = WEFT_TIMEOUT};
 	(void)snprintf(cause.who, sizeof(cause.who), "pserver");
+	if (atomic_load_explicit(&server->begun, memory_order_relaxed) != 0) {
+		describe_forsaken_life(server, cause.reason, sizeof(cause.reason));
+		publish_cause(server, &cause, false);
+		return;
+	}
 	(void)snprintf(cause.reason, sizeof(cause.reason),
 		       "no trainer came to the pserver on %.100s port %u within %.0f s; give it a "
 		       "longer connect_timeout, or start it without once",
@@ -455,12 +496,21 @@ look_at_idle(struct lane_thread *self)
 {
 	struct wf_server *server = self->server;
 	uint32_t finished = atomic_load_explicit(&server->finished_count, memory_order_relaxed);
-	bool ended_elsewhere = self->causes_seen > 0 || finished > 0;
+	bool has_ended = atomic_load_explicit(&server->has_ended, memory_order_relaxed) != 0;
+	bool ended_elsewhere = has_ended || finished > 0;
 	bool forsaken = !ended_elsewhere && is_forsaken(server);
 	if (forsaken) {
 		give_up(server);
 	}
 	self->over = server->opts.once && (ended_elsewhere || forsaken);
+}
+
+/* Lane 0 knows when a job that goes back has really ended; until then the other lanes may get its
+ * next life. */
+static bool
+awaits_first_lane(const struct lane_thread *self, enum wf_lane_job state)
+{
+	return self->server->opts.snapshots.goes_back && state == WF_LANE_FINISHED && self->idx > 0;
 }
 
 /* What the end of the lane's job means for the lane. */
@@ -473,6 +523,8 @@ look_at_job(struct lane_thread *self)
 	const struct wf_lane_cause *cause = wf_lane_cause(self->lane);
 	if (state != WF_LANE_IDLE) {
 		atomic_store_explicit(&server->begun, 1, memory_order_relaxed);
+		atomic_store_explicit(&server->used_ns, wf_now_ns(server->env),
+				      memory_order_relaxed);
 	}
 	if (cause->status != WEFT_OK && !self->told) {
 		publish_cause(server, cause, false);
@@ -484,13 +536,17 @@ look_at_job(struct lane_thread *self)
 		stop_job(self, stop);
 	}
 	if (state == WF_LANE_FINISHED || state == WF_LANE_FAILED) {
-		self->over = stop != 0 || server->opts.once;
+		bool has_next = !server->opts.once || goes_back(server, cause) ||
+				awaits_first_lane(self, state);
+		self->over = stop != 0 || !has_next;
 		if (state == WF_LANE_FINISHED && self->over) {
 			atomic_fetch_add_explicit(&server->finished_count, 1, memory_order_relaxed);
 		}
 		if (!self->over) {
 			wf_log(server->env, WF_LOG_INFO,
-			       "lane %u: the job is over; waiting for the next", self->idx);
+			       server->opts.once ? "lane %u: waiting for the members of the job"
+						 : "lane %u: the job is over; waiting for the next",
+			       self->idx);
 			wf_lane_reset(self->lane);
 			self->told = false;
 		}
@@ -505,7 +561,7 @@ static void
 forget_cause(struct lane_thread *self)
 {
 	struct wf_server *server = self->server;
-	if (server->opts.once || wf_lane_job_state(self->lane) != WF_LANE_IDLE) {
+	if (wf_lane_job_state(self->lane) != WF_LANE_IDLE) {
 		return;
 	}
 	(void)pthread_mutex_lock(&server->lock);
@@ -652,7 +708,7 @@ enum weft_status
 wf_server_run(struct wf_server *server)
 {
 	enum weft_status st = WEFT_OK;
-	server->start_ns = wf_now_ns(server->env);
+	atomic_store_explicit(&server->used_ns, wf_now_ns(server->env), memory_order_relaxed);
 	warn_open(server);
 	if (server->opts.inline_lanes) {
 		run_inline(server);

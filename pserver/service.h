@@ -111,6 +111,13 @@ struct wf_lane_service {
 	 * trainer any more, which is to be ignored. NULL: the service has none of them. */
 	void (*registry)(struct wf_lane *lane, const struct wf_event *event,
 			 const struct wf_hello *hello);
+	/* All trainers have sent GOODBYE, and those of a lane that ends together are not answered
+	 * yet. NULL: nothing is to be done. */
+	void (*ended)(struct wf_lane *lane);
+	/* Whether it is known that the job has ended, and not this life of it alone. Called for a
+	 * lane that is FINISHED, until it returns true; it says when it wants to be called again
+	 * (wf_turn_tick_before). NULL: it is. */
+	bool (*is_over)(struct wf_lane *lane, uint64_t now_ns);
 	/* The clock was looked at while the job runs; NULL: nothing depends on it. */
 	void (*tick)(struct wf_lane *lane, uint64_t now_ns);
 
@@ -235,7 +242,9 @@ struct wf_reduction {
 
 /* The end of a job on this lane: end.c's. */
 struct wf_lane_end {
-	bool complete; /* no connection is left */
+	bool complete;    /* no connection is left */
+	bool rolled_back; /* the life of the job before this one has ended so */
+	bool holds;       /* FINISHED, and whether all of the job has ended is not known yet */
 	struct wf_lane_cause cause;
 	uint64_t deadline_ns; /* connections that are left by then are cut */
 };
@@ -359,6 +368,19 @@ void wf_lane_offence(struct wf_lane *lane, struct wf_peer *peer);
 bool wf_lane_may_warn(struct wf_lane *lane);
 void wf_lane_fail(struct wf_lane *lane, enum weft_status status, uint64_t step, const char *format,
 		  ...) __attribute__((format(printf, 4, 5)));
+/* The status with which the loss of a member ends the job: WEFT_ROLLED_BACK if it goes back. */
+static inline enum weft_status
+wf_lane_loss(const struct wf_lane *lane)
+{
+	return lane->opts.rejoin_timeout_ns > 0 ? WEFT_ROLLED_BACK : WEFT_LOST;
+}
+/* Whether GOODBYE is answered when all trainers have sent theirs and the end is recorded. */
+static inline bool
+wf_lane_ends_together(const struct wf_lane *lane)
+{
+	return lane->opts.idx == 0 && lane->opts.snapshots != NULL &&
+	       lane->admission.first.pserver_idx == 0;
+}
 /* All trainers have sent GOODBYE: the job is over when they have received the acknowledgement. */
 void wf_end_finish(struct wf_lane *lane);
 /* The transport has failed with `st`: no message can be sent, and no connection is left. */

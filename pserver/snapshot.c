@@ -7,6 +7,19 @@
 
 #include "base/assert.h"
 
+/* A trainer that is here: the first one may have been another process, of a life of the job that
+ * this pserver has not seen. */
+static const struct wf_hello *
+find_member(const struct wf_lane *lane)
+{
+	const struct wf_hello *found = &lane->admission.first;
+	for (uint32_t i = 0; i < lane->peers.count; i++) {
+		const struct wf_peer *peer = &lane->peers.all[i];
+		found = peer->state == WF_PEER_UP ? &peer->hello : found;
+	}
+	return found;
+}
+
 enum weft_status
 wf_snapshot_lane_open(struct wf_lane *lane, uint64_t longest, uint64_t all_bytes,
 		      const struct wf_snapshot_tables *tables, struct wf_snapshot_lane *out)
@@ -35,7 +48,7 @@ wf_snapshot_lane_open(struct wf_lane *lane, uint64_t longest, uint64_t all_bytes
 	}
 	wf_turn_tick_before(&lane->turn, 0); /* a border may be due */
 	out->all = all;
-	out->seat = wf_snapshots_join(all, lane->opts.idx, &lane->admission.first, tables);
+	out->seat = wf_snapshots_join(all, lane->opts.idx, find_member(lane), tables);
 	return WEFT_OK;
 }
 

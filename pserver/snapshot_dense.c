@@ -127,7 +127,7 @@ close_snapshot(struct wf_feature *feature, struct wf_lane *lane)
 	if (self == NULL) {
 		return;
 	}
-	wf_registry_close(self->registry, lane->state == WF_LANE_FINISHED);
+	wf_registry_close(self->registry);
 	wf_snapshot_lane_close(&self->lane);
 	wf_free(lane->env, self->item, dense->job.tensor_count * sizeof(*self->item));
 	wf_free(lane->env, self->copied, (dense->store.stored_count + 1u) * sizeof(*self->copied));
@@ -281,14 +281,40 @@ words(const struct wf_feature *feature, const struct wf_lane *lane,
 		       line->since[WF_LANE_WAIT_SNAPSHOT_COUNT]);
 }
 
+static struct wf_registry *
+registry_of(const struct wf_lane *lane)
+{
+	const struct wf_feature *feature = wf_feature_find(lane, &wf_snapshot_hooks);
+	const struct snapshot *self = feature != NULL ? feature->state : NULL;
+	return self != NULL ? self->registry : NULL;
+}
+
+void
+wf_snapshot_ended(struct wf_lane *lane)
+{
+	struct wf_registry *registry = registry_of(lane);
+	if (registry != NULL) {
+		wf_registry_end(registry);
+	}
+}
+
+bool
+wf_snapshot_is_over(struct wf_lane *lane, uint64_t now_ns)
+{
+	struct wf_registry *registry = registry_of(lane);
+	uint64_t next_ns = WF_NEVER;
+	bool is_over = registry == NULL || wf_registry_is_over(registry, now_ns, &next_ns);
+	wf_turn_tick_before(&lane->turn, next_ns);
+	return is_over;
+}
+
 void
 wf_snapshot_registry(struct wf_lane *lane, const struct wf_event *event,
 		     const struct wf_hello *hello)
 {
-	const struct wf_feature *feature = wf_feature_find(lane, &wf_snapshot_hooks);
-	struct snapshot *self = feature != NULL ? feature->state : NULL;
-	if (self != NULL && self->registry != NULL) {
-		wf_registry_event(self->registry, event, hello);
+	struct wf_registry *registry = registry_of(lane);
+	if (registry != NULL) {
+		wf_registry_event(registry, event, hello);
 	} else if (hello != NULL && lane->opts.idx == 0 && lane->opts.snapshots == NULL) {
 		(void)wf_fail(WEFT_MISMATCH,
 			      "the pserver at this address takes no snapshots; give all pservers "

@@ -13,6 +13,10 @@ enum weft_status wf_snapshot_items(struct wf_env *env, const struct wf_job *job,
 /* Lane 0: describes its job. wf_manifest_fini ends `out`, also after a failure. */
 enum weft_status wf_snapshot_describe(const struct wf_lane *lane, const uint32_t *item,
 				      struct wf_manifest *out) WEFT_MUST_CHECK;
+/* The dense service's `ended`: the registrar records the end (rule 15). */
+void wf_snapshot_ended(struct wf_lane *lane);
+/* The dense service's `is_over`. */
+bool wf_snapshot_is_over(struct wf_lane *lane, uint64_t now_ns);
 /* The dense service's `registry`. */
 void wf_snapshot_registry(struct wf_lane *lane, const struct wf_event *event,
 			  const struct wf_hello *hello);

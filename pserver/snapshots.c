@@ -35,6 +35,7 @@ struct wf_snapshots {
 	enum beginning beginning;      /* of lane 0's job */
 	struct wf_snapshot_base base;  /* KNOWN */
 	struct wf_error failure;       /* REFUSED */
+	bool has_run;                  /* KNOWN, now or before */
 	char wait[WAIT_TEXT_BYTES];    /* UNKNOWN: what is waited for */
 };
 
@@ -142,7 +143,7 @@ wf_snapshots_folder(const struct wf_snapshots *snapshots)
 /* ---- lanes ---- */
 
 struct wf_snapshot_seat *
-wf_snapshots_join(struct wf_snapshots *self, uint32_t lane, const struct wf_hello *first,
+wf_snapshots_join(struct wf_snapshots *self, uint32_t lane, const struct wf_hello *member,
 		  const struct wf_snapshot_tables *tables)
 {
 	WF_ASSERT(lane < self->lane_count);
@@ -152,12 +153,24 @@ wf_snapshots_join(struct wf_snapshots *self, uint32_t lane, const struct wf_hell
 	seat->border = &self->border;
 	seat->reported = 0;
 	seat->state = lane == 0 ? WF_SEAT_IN : WF_SEAT_TAKEN;
-	seat->trainer = first->trainer_id;
-	seat->incarnation = first->incarnation;
+	seat->trainer = member->trainer_id;
+	seat->incarnation = member->incarnation;
 	seat->tables = tables != NULL ? *tables : (struct wf_snapshot_tables){0};
 	atomic_store_explicit(&seat->step, 0, memory_order_relaxed);
 	unlock(self);
 	return seat;
+}
+
+void
+wf_snapshots_admit(struct wf_snapshots *self, uint32_t lane, const struct wf_hello *hello)
+{
+	struct wf_snapshot_seat *seat = &self->seat[lane];
+	lock(self);
+	if (seat->state == WF_SEAT_TAKEN) {
+		seat->trainer = hello->trainer_id;
+		seat->incarnation = hello->incarnation;
+	}
+	unlock(self);
 }
 
 void
@@ -270,7 +283,17 @@ wf_snapshots_run(struct wf_snapshots *self, const struct wf_snapshot_base *base)
 	self->epoch = base->epoch;
 	self->base = *base;
 	self->beginning = KNOWN;
+	self->has_run = true;
 	unlock(self);
+}
+
+bool
+wf_snapshots_has_run(struct wf_snapshots *self)
+{
+	lock(self);
+	bool has_run = self->has_run;
+	unlock(self);
+	return has_run;
 }
 
 void

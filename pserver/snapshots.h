@@ -27,6 +27,12 @@ enum wf_resume {
 	WF_RESUME_NEVER, /* nothing: the job begins anew, and they stay */
 };
 
+/* What becomes of a job that has lost a member. */
+enum wf_on_death {
+	WF_ON_DEATH_END,
+	WF_ON_DEATH_WAIT, /* its members go back to the newest snapshot */
+};
+
 struct wf_snapshots_opts {
 	const char *dir;       /* NULL or "": none are taken, and nothing is loaded */
 	const char *registrar; /* lane 0 of pserver 0, "HOST:PORT"; NULL or "": this pserver's */
@@ -36,6 +42,7 @@ struct wf_snapshots_opts {
 	uint64_t rate;         /* bytes per second that each lane writes; 0: no limit */
 	uint32_t keep;         /* that are kept, 1 or more */
 	enum wf_resume resume;
+	bool goes_back; /* WF_ON_DEATH_WAIT */
 };
 
 struct wf_snapshots;
@@ -63,8 +70,8 @@ struct wf_snapshot_seat {
 	const _Atomic uint64_t *border;
 	/* Under the lock, like the rest. */
 	enum wf_seat_state state;
-	uint32_t trainer;       /* with which the lane's job began, */
-	uint64_t incarnation;   /* and its process */
+	uint32_t trainer;       /* that the lane has admitted last; once it is in, that counts */
+	uint64_t incarnation;   /* no more */
 	uint64_t reported;      /* the border for which the lane has reported last */
 	struct wf_part_sum sum; /* unless it failed: */
 	struct wf_error error;
@@ -89,11 +96,15 @@ struct wf_saved_folder *wf_snapshots_folder(const struct wf_snapshots *snapshots
 
 /* ---- lanes ---- */
 
-/* The lane has a job, whose first trainer is that of `first`. `tables`: of a sparse lane, the same
- * on all of them, which are lent until it leaves; NULL: it has none. */
+/* The lane has a job, of which the trainer of `member` is here. `tables`: of a sparse lane, the
+ * same on all of them, which are lent until it leaves; NULL: it has none. */
 struct wf_snapshot_seat *wf_snapshots_join(struct wf_snapshots *snapshots, uint32_t lane,
-					   const struct wf_hello *first,
+					   const struct wf_hello *member,
 					   const struct wf_snapshot_tables *tables);
+/* A trainer was admitted: from here on it is the one by which a lane that is not in is known,
+ * because earlier ones may have been replaced. */
+void wf_snapshots_admit(struct wf_snapshots *snapshots, uint32_t lane,
+			const struct wf_hello *hello);
 /* The lane's job has ended, and nothing of its part is under way. */
 void wf_snapshots_leave(struct wf_snapshots *snapshots, struct wf_snapshot_seat *seat);
 /* What the lane's job begins with. WEFT_AGAIN: that is not known yet; other failures end the job.
@@ -132,6 +143,8 @@ uint32_t wf_snapshots_match(struct wf_snapshots *snapshots,
 			    const void *arg);
 /* The lanes that are in may begin. */
 void wf_snapshots_run(struct wf_snapshots *snapshots, const struct wf_snapshot_base *base);
+/* Whether a job of this process has begun, and those that come are its next lives. */
+bool wf_snapshots_has_run(struct wf_snapshots *snapshots);
 /* They cannot: the recorded failure ends the job. */
 void wf_snapshots_refuse(struct wf_snapshots *snapshots);
 /* What the lanes wait for. */

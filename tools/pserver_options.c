@@ -167,6 +167,15 @@ static const struct wf_option own[] = {
 		 "the job goes on from the newest one that is whole, so the same command line "
 		 "serves for the first start and for each restart. never: it begins anew, and they "
 		 "stay. ask: refuse to start, with their names."},
+	{.name = "on_trainer_death",
+	 .type = WF_OPTION_ENUM,
+	 .offset = FIELD(on_trainer_death),
+	 .initial = "end",
+	 .choices = "end|wait",
+	 .help = "What becomes of the job when a trainer, or another pserver, is lost. end: it "
+		 "ends. wait: all members that are left go back to the newest snapshot as soon as "
+		 "the lost one has been started again, and until then they wait, up to "
+		 "--rejoin_timeout. Needs --snapshot_dir; the same on all pservers."},
 	{.name = "stall_timeout",
 	 .type = WF_OPTION_DURATION,
 	 .offset = FIELD(session.stall_timeout_ns),

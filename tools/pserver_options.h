@@ -23,7 +23,8 @@ struct wf_pserver_settings {
 	uint64_t snapshot_period_ns, snapshot_steps;
 	uint64_t snapshot_bytes, snapshot_rate;
 	uint64_t keep;
-	uint64_t resume; /* enum wf_resume */
+	uint64_t resume;           /* enum wf_resume */
+	uint64_t on_trainer_death; /* enum wf_on_death */
 	enum weft_log_level log_level;
 	/* Of the settings, as far as they are options here. */
 	union {

@@ -356,10 +356,12 @@ check_welcome(const struct wf_welcome *welcome)
 		return st;
 	}
 	bool refused = welcome->refusal != WEFT_OK;
-	uint32_t allowed = refused ? WF_WELCOME_JOB_OVER : WF_WELCOME_SEND_JOB;
+	uint32_t allowed =
+		refused ? WF_WELCOME_JOB_OVER
+			: WF_WELCOME_SEND_JOB | WF_WELCOME_GOES_BACK | WF_WELCOME_ENDS_TOGETHER;
 	if ((welcome->flags & ~allowed) != 0) {
 		return wf_refuse(WELCOME, "flags", welcome->flags,
-				 refused ? "0 or 2 (the job is over)" : "0 or 1 (send the job)");
+				 refused ? "0 or 2 (the job is over)" : "bits 0, 2 and 3 alone");
 	}
 	return check_auth(WELCOME, &welcome->auth);
 }

@@ -69,6 +69,10 @@ enum wf_welcome_flag {
 	WF_WELCOME_SEND_JOB = 1 << 0, /* the lane wants the job description */
 	/* refused: the job has failed; the reason is its first cause. */
 	WF_WELCOME_JOB_OVER = 1 << 1,
+	/* A member that is lost does not end the job: it goes back (WEFT_ROLLED_BACK). */
+	WF_WELCOME_GOES_BACK = 1 << 2,
+	/* The lane answers GOODBYE when all trainers have sent theirs. */
+	WF_WELCOME_ENDS_TOGETHER = 1 << 3,
 };
 
 struct wf_welcome {

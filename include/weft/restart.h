@@ -74,6 +74,40 @@ struct weft_resumed {
  */
 WEFT_API bool weft_session_resumed(const struct weft_session *session, struct weft_resumed *out);
 
+/**
+ * Go back: join the next life of a job that has lost a member. Pservers that have
+ * --on_trainer_death=wait do not end the job when a trainer or a pserver is lost. Every call of a
+ * session that waits, or that is made after it, returns WEFT_ROLLED_BACK, and the text says who was
+ * lost. Tensors, tables, settings and the addresses of arrays stay; what is void: batches of rows
+ * that were pulled, and everything that was pushed since the newest snapshot. Waits until all members are there again,
+ * the lost one in another process, and has the values of the snapshot in the parameter arrays of
+ * every trainer. Then weft_steps and weft_session_resumed say where the job goes on; as after
+ * weft_session_start, weft_session_resumed returns false if it begins anew, because there was no
+ * snapshot yet. If yet another member is lost meanwhile, it begins again by itself.
+ *
+ *     while ((st = train_from(s)) == WEFT_ROLLED_BACK) {
+ *             if ((st = weft_session_rejoin(s)) != WEFT_OK) {
+ *                     break;
+ *             }
+ *     }
+ *
+ * @return WEFT_OK; WEFT_INVALID: the session was not rolled back; WEFT_UNAVAILABLE: not all were
+ *         there within rejoin_timeout (300 s; weft_settings_set); or this is trainer 0, and the job
+ *         has no snapshot: the initial values are gone, so its process has to be started again, for
+ *         which the others wait; as weft_session_start
+ */
+WEFT_API enum weft_status weft_session_rejoin(struct weft_session *session) WEFT_MUST_CHECK;
+
+/**
+ * End the job: say GOODBYE to every lane and wait for the answers, as weft_session_close does, but
+ * keep the session. With pservers that take snapshots it waits until all trainers have come here:
+ * until then the job can go back, and what this trainer did after the snapshot is to be repeated.
+ * So a program that rejoins calls this before weft_session_close, and goes on at the snapshot if
+ * it returns WEFT_ROLLED_BACK. After WEFT_OK nothing but weft_session_close is allowed.
+ * @return as weft_session_close
+ */
+WEFT_API enum weft_status weft_session_finish(struct weft_session *session) WEFT_MUST_CHECK;
+
 #ifdef __cplusplus
 }
 #endif

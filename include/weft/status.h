@@ -29,9 +29,10 @@ enum weft_status {
 	WEFT_PERM = 14,        /* not permitted */
 	WEFT_UNSUPPORTED = 15, /* not built in, or not offered by this machine */
 	WEFT_INTERNAL = 16,    /* a defect in weft */
+	WEFT_ROLLED_BACK = 17, /* a member was lost, and the job goes back (weft/restart.h) */
 };
 
-#define WEFT_STATUS_COUNT 17
+#define WEFT_STATUS_COUNT 18
 
 #if defined(__GNUC__)
 #define WEFT_MUST_CHECK __attribute__((warn_unused_result))

@@ -247,13 +247,51 @@ drain(struct weft_session *session)
 }
 
 static void
+free_batches(struct weft_table *table)
+{
+	for (uint32_t i = 0; i < WF_CLIENT_BATCHES; i++) {
+		wf_batch_destroy(table->rows[i].batch);
+		table->rows[i].batch = NULL;
+	}
+}
+
+static void
+reset_table(struct weft_table *table)
+{
+	free_batches(table);
+	for (uint32_t i = 0; i < WF_CLIENT_BATCHES; i++) {
+		struct weft_rows *rows = &table->rows[i];
+		*rows = (struct weft_rows){.table = table,
+					   .idx = rows->idx,
+					   .values = rows->values,
+					   .send = rows->send,
+					   .values_at = rows->values_at};
+	}
+	table->pushed_step = 0;
+}
+
+/* Counters of what was moved stay. */
+static void
+reset_client(struct weft_session *session)
+{
+	struct wf_client *client = wf_client_of(session);
+	for (uint32_t i = 0; i < client->tables.count; i++) {
+		reset_table(client->tables.table[i]);
+		client->step.pushed[i] = NULL;
+	}
+	client->step = (struct wf_client_step){.pushed = client->step.pushed};
+	client->call = (struct wf_client_call){0};
+	client->push = (struct wf_client_push){0};
+	client->pulls = (struct wf_client_pulls){0};
+	client->started = false;
+}
+
+static void
 free_table(struct weft_table *table)
 {
 	struct wf_client *client = table->client;
 	struct wf_env *env = client->session->core.end.env;
-	for (uint32_t i = 0; i < WF_CLIENT_BATCHES; i++) {
-		wf_batch_destroy(table->rows[i].batch);
-	}
+	free_batches(table);
 	wf_free(env, table->share, client->lane_count * sizeof(*table->share));
 	wf_free(env, table, sizeof(*table));
 }
@@ -419,6 +457,7 @@ const struct wf_service_ops wf_client_service = {
 	.is_busy = is_busy,
 	.finished = finished,
 	.drain = drain,
+	.reset = reset_client,
 	.close = close_client,
 	.commands_max = commands_max,
 	.all_up = all_up,

@@ -25,13 +25,21 @@ open_transport(struct wf_core *core, const char *verbs)
 	return st == WEFT_OK ? wf_memory_add(core) : st;
 }
 
+void
+wf_core_init(struct wf_core *core)
+{
+	wf_turn_init(&core->turn, core->end.env, core, 0);
+	wf_core_report_init(core);
+}
+
 static void
 open_end(struct wf_core *core)
 {
 	struct wf_link_end *end = &core->end;
+	uint64_t of_life_ns = core->start.connect_timeout_ns;
 	end->ops = &wf_core_end_ops;
 	end->turn = &core->turn;
-	end->connect_timeout_ns = core->opts.connect_timeout_ns;
+	end->connect_timeout_ns = of_life_ns != 0 ? of_life_ns : core->opts.connect_timeout_ns;
 	end->reconnect_timeout_ns = core->opts.reconnect_timeout_ns;
 	(void)snprintf(end->name, sizeof(end->name), "trainer %u", core->opts.trainer_id);
 }
@@ -126,15 +134,31 @@ handle_event(void *end, const struct wf_event *event)
 }
 
 static void
+leave(struct wf_link *link)
+{
+	link->to_send.goodbye = link->state == WF_LINK_READY;
+	wf_link_due(link);
+}
+
+/* The first lane comes last: its answer means that the job has ended, on all lanes. */
+static void
 check_leaving(struct wf_core *core)
 {
 	if (!core->end.leaving) {
 		return;
 	}
-	for (uint32_t i = 0; i < core->links.count; i++) {
-		if (core->links.all[i]->state != WF_LINK_LEFT || core->links.all[i]->conn != NULL) {
-			return;
-		}
+	bool all_left = true;
+	for (uint32_t i = 1; i < core->links.count; i++) {
+		const struct wf_link *link = core->links.all[i];
+		all_left = all_left && link->state == WF_LINK_LEFT && link->conn == NULL;
+	}
+	if (all_left && core->end.last_leaving_ns == 0) {
+		core->end.last_leaving_ns = wf_now_ns(core->end.env);
+		leave(core->links.all[0]);
+	}
+	const struct wf_link *last = core->links.all[0];
+	if (!all_left || last->state != WF_LINK_LEFT || last->conn != NULL) {
+		return;
 	}
 	wf_core_report_end(core);
 	/* L1: is_left's acquire */
@@ -281,8 +305,7 @@ wf_core_leave(struct wf_core *core)
 	core->end.leaving = true;
 	core->end.leaving_ns = wf_now_ns(core->end.env);
 	core->turn.tick_ns = 0;
-	for (uint32_t i = 0; i < core->links.count; i++) {
-		core->links.all[i]->to_send.goodbye = core->links.all[i]->state == WF_LINK_READY;
-		wf_link_due(core->links.all[i]);
+	for (uint32_t i = 1; i < core->links.count; i++) {
+		leave(core->links.all[i]);
 	}
 }

@@ -131,6 +131,10 @@ struct wf_session_start {
 	bool initialised; /* every lane was up, and the initial values are here */
 	bool restored;    /* trainer 0: weft_session_restore has set `init` */
 	bool is_loaded;   /* lanes begin with a state that they had; known before all are ready */
+	/* A next life (rejoin.c): the arrays do not have the initial values any more. */
+	bool is_rejoin;
+	bool lacks_values; /* trainer 0: and they are needed, because there is no snapshot */
+	uint64_t connect_timeout_ns; /* of this life; 0: as the options say */
 	/* The step at which the job begins. Trainer 0: set before start, or received if lanes begin
 	 * with a state that they had; others: received from the lanes before the initial values are
 	 * complete. */
@@ -239,7 +243,9 @@ struct wf_core {
 	struct wf_session_report report;
 };
 
-/* core.c. The core's job, placement, slabs and options are set by the session before. `verbs`:
+/* core.c. Of a core that is zero but for its environment, or whose life is over. */
+void wf_core_init(struct wf_core *core);
+/* The core's job, placement, slabs and options are set by the session before. `verbs`:
  * settings of RDMA devices, for this trainer. */
 enum weft_status wf_core_open(struct wf_core *core, const char *verbs) WEFT_MUST_CHECK;
 void wf_core_close(struct wf_core *core); /* accepts a half-open one */

@@ -24,8 +24,10 @@ is_reducing(const struct weft_session *session)
 enum weft_status
 wf_exchange_refuse(const struct weft_session *session)
 {
-	return session->running ? wf_session_failure(session)
-				: wf_fail(WEFT_INVALID, "session: not started");
+	return session->running
+		       ? wf_session_failure(session)
+		       : wf_fail(WEFT_INVALID, "session: %s",
+				 session->core.end.leaving ? "it has ended" : "not started");
 }
 
 /* The step that the owner is in: of a session with local steps its own. */

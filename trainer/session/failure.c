@@ -52,6 +52,9 @@ wf_core_fail(struct wf_core *core, enum weft_status status, const char *format, 
 	if (wf_core_failed(core)) {
 		return; /* the first cause is the one to show */
 	}
+	if (status == WEFT_LOST && core->end.goes_back) {
+		status = WEFT_ROLLED_BACK;
+	}
 	char text[WF_ERROR_BYTES]; /* the arguments may be the failure's or the error record's */
 	va_list args;
 	va_start(args, format);
@@ -93,6 +96,15 @@ wf_failure_relay(struct wf_core *core, const struct wf_msg_abort *abort)
 		memcpy(core->failure.who, abort->who, sizeof(abort->who));
 		wf_core_fail(core, (enum weft_status)abort->status, "%s", abort->reason);
 	}
+}
+
+void
+wf_failure_forget(struct wf_failure *failure)
+{
+	failure->text[0] = '\0';
+	failure->who[0] = '\0';
+	failure->since_ns = 0;
+	atomic_store_explicit(&failure->status, WEFT_OK, memory_order_release); /* F1 */
 }
 
 bool

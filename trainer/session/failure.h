@@ -40,6 +40,15 @@ void wf_failure_relay(struct wf_core *core, const struct wf_msg_abort *abort);
 void wf_core_heed_stop(struct wf_core *core);
 /* The ABORT of this failure, into end.msg. */
 void wf_failure_encode(struct wf_core *core);
+/* A session that begins anew has not failed. That a signal has stopped the program stays. */
+void wf_failure_forget(struct wf_failure *failure);
+/* Thread: any. */
+static inline enum weft_status
+wf_failure_status(const struct wf_failure *failure)
+{
+	return (enum weft_status)atomic_load_explicit(&failure->status,
+						      memory_order_acquire); /* F1 */
+}
 /* Whether a failed session has no connection left. Connections that are left a second later are
  * cut. */
 bool wf_failure_is_told(struct wf_core *core, uint64_t now_ns);

@@ -79,6 +79,21 @@ compare_lanes(struct wf_dense_link *dense)
 	}
 }
 
+/* A next life needs a snapshot, or the initial values of a trainer 0 that was started again. */
+static void
+check_next_life(struct wf_dense_link *dense)
+{
+	struct wf_core *core = wf_core_of(&dense->link);
+	if (core->start.is_rejoin && core->opts.trainer_id == 0 && has_values(dense) &&
+	    !dense->is_loaded) {
+		core->start.lacks_values = true;
+		wf_core_fail(core, WEFT_LOST,
+			     "the job goes back to its beginning, because it has no snapshot, and "
+			     "trainer 0 has to be started again: its arrays do not have their "
+			     "initial values any more");
+	}
+}
+
 enum weft_status
 wf_loaded_recv_init(struct wf_dense_link *dense, const struct wf_msg_init *msg)
 {
@@ -124,6 +139,7 @@ wf_loaded_resume(struct wf_dense_link *dense, const struct wf_msg_steps *msg)
 	}
 	if (msg->last) {
 		compare_lanes(dense);
+		check_next_life(dense);
 	}
 	return WEFT_OK;
 }

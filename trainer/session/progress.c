@@ -83,15 +83,16 @@ wf_progress_open(struct weft_session *session)
 }
 
 static void
-close_fd(int fd)
+close_fd(int *fd)
 {
-	if (fd >= 0) {
-		(void)close(fd);
+	if (*fd >= 0) {
+		(void)close(*fd);
 	}
+	*fd = -1;
 }
 
 void
-wf_progress_close(struct weft_session *session)
+wf_progress_end(struct weft_session *session)
 {
 	struct wf_progress *progress = &session->progress;
 	if (progress->started) {
@@ -103,12 +104,24 @@ wf_progress_close(struct weft_session *session)
 	}
 	atomic_store_explicit(&progress->wake_fd, -1, memory_order_relaxed);
 	wf_ring_destroy(progress->ring);
-	wf_pin_destroy(progress->pin);
 	progress->ring = NULL;
-	progress->pin = NULL;
-	close_fd(progress->poll_fd);
-	close_fd(progress->command_fd);
-	close_fd(progress->handover_fd);
+	close_fd(&progress->poll_fd);
+	close_fd(&progress->command_fd);
+	close_fd(&progress->handover_fd);
+	progress->watched = false;
+	atomic_store_explicit(&progress->driver, WF_DRIVER_NONE, memory_order_relaxed);
+	atomic_store_explicit(&progress->commands, 0, memory_order_relaxed);
+	atomic_store_explicit(&progress->wanted, 0, memory_order_relaxed);
+	atomic_store_explicit(&progress->until_ns, 0, memory_order_relaxed);
+	atomic_store_explicit(&progress->stop, 0, memory_order_relaxed);
+}
+
+void
+wf_progress_close(struct weft_session *session)
+{
+	wf_progress_end(session);
+	wf_pin_destroy(session->progress.pin);
+	session->progress.pin = NULL;
 }
 
 static bool

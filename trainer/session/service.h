@@ -39,6 +39,8 @@ struct wf_service_ops {
 	enum weft_status (*finished)(const struct weft_session *session);
 	/* Before GOODBYE: wait for every answer that is still to come. */
 	void (*drain)(struct weft_session *session);
+	/* The core is closed: back to what seal has left. Batches that the caller has are void. */
+	void (*reset)(struct weft_session *session);
 	void (*close)(struct weft_session *session);                  /* the core is closed */
 	unsigned (*commands_max)(const struct weft_session *session); /* under way at a time */
 

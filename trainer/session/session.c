@@ -13,9 +13,11 @@
 #include "kernels/kernels.h"
 #include "kernels/optimizer.h"
 #include "trainer/session/gate.h"
+#include "trainer/session/rejoin.h"
 #include "transport/address.h"
 #include "transport/rdma.h"
 #include "transport/verbs/verbs_settings.h"
+#include "weft/restart.h"
 
 #define PSERVERS_MAX 1024u
 #define VERSION_TEXT_(a, b, c) #a "." #b "." #c
@@ -275,8 +277,7 @@ weft_session_open(const struct weft_session_opts *given, struct weft_session **o
 	session->own_env = own_env;
 	session->gate.forks = wf_forked_depth();
 	session->core.end.env = env;
-	wf_turn_init(&session->core.turn, env, &session->core, 0);
-	wf_core_report_init(&session->core);
+	wf_core_init(&session->core);
 	wf_progress_init(session);
 	st = copy_opts(session, &values);
 	if (st == WEFT_OK) {
@@ -360,26 +361,28 @@ open_core(struct weft_session *session)
 	return st != WEFT_OK ? st : wf_progress_open(session);
 }
 
-enum weft_status
-weft_session_start(struct weft_session *session)
+/* Trainer 0 gives the initial values; in a next life all lanes have others. */
+static enum weft_status
+exchange_values(struct weft_session *session)
 {
-	WF_ENTER(session);
+	const struct wf_core *core = &session->core;
+	bool gives = core->opts.trainer_id == 0 && !core->start.is_rejoin;
+	return gives ? wf_restore_give(session) : weft_pull_all(session);
+}
+
+enum weft_status
+wf_session_begin(struct weft_session *session)
+{
 	struct wf_core *core = &session->core;
-	if (!session->sealed || session->started) {
-		return wf_fail(WEFT_INVALID, "session: %s",
-			       session->started ? "started already"
-						: "start before weft_session_seal");
-	}
-	session->started = true;
 	enum weft_status st = open_core(session);
 	if (st != WEFT_OK) {
 		return st;
 	}
 	session->running = true;
-	session->within = __func__;
+	session->within = core->start.is_rejoin ? "weft_session_rejoin" : "weft_session_start";
 	atomic_store_explicit(&core->start.busy, 1, memory_order_relaxed);
 	wf_progress_command(session, &(struct wf_command){.kind = WF_COMMAND_START});
-	st = core->opts.trainer_id == 0 ? wf_restore_give(session) : weft_pull_all(session);
+	st = exchange_values(session);
 	if (st == WEFT_OK) { /* lanes without slices are connected, too, for a reduce or GOODBYE */
 		st = wf_progress_wait_clear(session, &core->start.busy);
 	}
@@ -394,6 +397,20 @@ weft_session_start(struct weft_session *session)
 		st = core->service.ops != NULL ? core->service.ops->start(session) : WEFT_OK;
 	}
 	session->within = st == WEFT_OK ? NULL : session->within;
+	return st;
+}
+
+enum weft_status
+weft_session_start(struct weft_session *session)
+{
+	WF_ENTER(session);
+	if (!session->sealed || session->started) {
+		return wf_fail(WEFT_INVALID, "session: %s",
+			       session->started ? "started already"
+						: "start before weft_session_seal");
+	}
+	session->started = true;
+	enum weft_status st = wf_rejoin_start(session);
 	if (st == WEFT_OK && session->past.start != NULL) {
 		st = session->past.start(session);
 	}
@@ -465,16 +482,22 @@ is_quiet(struct weft_session *session)
 	return atomic_load_explicit(&session->core.farewell.quiet, memory_order_acquire) != 0;
 }
 
+void
+wf_session_await_quiet(struct weft_session *session)
+{
+	wf_progress_wait(session, is_quiet);
+}
+
 static enum weft_status
 leave(struct weft_session *session)
 {
-	if (!wf_core_failed(&session->core)) {
+	if (!session->core.end.leaving && !wf_core_failed(&session->core)) {
 		wf_progress_command(session, &(struct wf_command){.kind = WF_COMMAND_LEAVE});
 		wf_progress_wait(session, is_left);
 	}
 	enum weft_status st = wf_session_failure(session);
 	if (st != WEFT_OK) {
-		wf_progress_wait(session, is_quiet);
+		wf_session_await_quiet(session);
 		return wf_session_failure(session);
 	}
 	if (session->core.end.unacknowledged[0] != '\0') {
@@ -495,6 +518,32 @@ fail_if_unfinished(struct weft_session *session)
 			session->core.opts.trainer_id, weft_last_error());
 }
 
+/* Says GOODBYE, unless that was done. */
+static enum weft_status
+finish(struct weft_session *session)
+{
+	if (session->running && !session->core.end.leaving) {
+		wf_progress_heed_stop(session); /* it came first, and is the reason for this call */
+		fail_if_unfinished(session);
+		if (session->core.service.ops != NULL) {
+			session->core.service.ops->drain(session);
+		}
+	}
+	enum weft_status st = session->running ? leave(session) : WEFT_OK;
+	session->running = session->running && st != WEFT_OK;
+	return st;
+}
+
+enum weft_status
+weft_session_finish(struct weft_session *session)
+{
+	WF_ENTER(session);
+	if (!session->running) {
+		return wf_exchange_refuse(session);
+	}
+	return finish(session);
+}
+
 enum weft_status
 weft_session_close(struct weft_session *session)
 {
@@ -504,15 +553,7 @@ weft_session_close(struct weft_session *session)
 	if (wf_gate_enter(session).status != WEFT_OK) { /* and it stays there to the end */
 		return WEFT_AGAIN;
 	}
-	enum weft_status st = WEFT_OK;
-	if (session->running) {
-		wf_progress_heed_stop(session); /* it came first, and is the reason for this call */
-		fail_if_unfinished(session);
-		if (session->core.service.ops != NULL) {
-			session->core.service.ops->drain(session);
-		}
-		st = leave(session);
-	}
+	enum weft_status st = finish(session);
 	free_session(session);
 	return st;
 }

@@ -152,6 +152,12 @@ struct weft_session {
 	char fail_reason[WF_REASON_BYTES];
 };
 
+/* session.c */
+/* Opens the core, and joins the job: weft_session_start without its checks. */
+enum weft_status wf_session_begin(struct weft_session *session) WEFT_MUST_CHECK;
+/* The session has failed: until every connection is down, or the second for its ABORT is over. */
+void wf_session_await_quiet(struct weft_session *session);
+
 /* restore.c */
 enum weft_status wf_restore_give(struct weft_session *session) WEFT_MUST_CHECK;
 
@@ -198,8 +204,9 @@ enum weft_status wf_exchange_finished(const struct weft_session *session) WEFT_M
 /* progress.c */
 void wf_progress_init(struct weft_session *session);
 enum weft_status wf_progress_open(struct weft_session *session) WEFT_MUST_CHECK;
-/* Ends the thread. Accepts a session that never opened it. */
-void wf_progress_close(struct weft_session *session);
+/* Ends the thread; it may be opened again. Accepts a session that never opened it. */
+void wf_progress_end(struct weft_session *session);
+void wf_progress_close(struct weft_session *session); /* for good, from any state */
 /* Hands a command to the core. What it sends leaves with the next wf_progress_send or wait, within
  * a tenth of a second at the latest. */
 void wf_progress_command(struct weft_session *session, const struct wf_command *command);

@@ -494,7 +494,9 @@ goodbye_is_answered_in_turn_and_the_link_has_left(void **state)
 {
 	become_ready();
 	assert_refused(hear_goodbye(true), "GOODBYE was not expected");
-	end.leaving = true;
+	end.leaving = true; /* the first lane comes last */
+	assert_refused(hear_goodbye(true), "GOODBYE was not expected");
+	end.last_leaving_ns = clock_ns;
 	assert_refused(hear_goodbye(false), "GOODBYE was not expected");
 	link.to_send.goodbye = true;
 	assert_true(wf_link_flush_goodbye(&link));
@@ -513,11 +515,48 @@ a_goodbye_that_nobody_answers_is_given_up(void **state)
 {
 	become_ready();
 	end.leaving = true;
-	end.leaving_ns = clock_ns;
+	end.last_leaving_ns = clock_ns;
 	wf_link_tick(&link, clock_ns + 5 * WF_NS_PER_S);
 	assert_int_equal(link.state, WF_LINK_LEFT);
 	assert_non_null(strstr(end.unacknowledged, "did not acknowledge GOODBYE within 5.0 s"));
 	assert_true(disconnects == 1 && disconnected == WF_DISCONNECT_NOW);
+}
+
+static void
+a_goodbye_without_an_answer_may_mean_that_the_job_goes_back(void **state)
+{
+	become_ready();
+	end.goes_back = true;
+	end.leaving = true;
+	end.last_leaving_ns = clock_ns;
+	wf_link_tick(&link, clock_ns + 5 * WF_NS_PER_S);
+	assert_int_equal(failed_with, WEFT_LOST);
+	assert_non_null(strstr(failed_text, "did not acknowledge GOODBYE within 5.0 s"));
+}
+
+static void
+a_lane_that_ends_together_may_take_its_time_while_it_is_connected(void **state)
+{
+	become_ready();
+	link.ends_together = true;
+	end.leaving = true;
+	end.last_leaving_ns = clock_ns;
+	wf_link_tick(&link, clock_ns + 500 * WF_NS_PER_S);
+	assert_int_equal(link.state, WF_LINK_READY);
+	clock_ns += 500 * WF_NS_PER_S;
+	down(WEFT_LOST);
+	clock_ns += 6 * WF_NS_PER_S;
+	wf_link_tick(&link, clock_ns);
+	assert_int_equal(failed_with, WEFT_LOST);
+	assert_non_null(strstr(failed_text, "not back within 5.0 s"));
+}
+
+static void
+a_welcome_says_whether_the_job_goes_back(void **state)
+{
+	wf_link_tick(&link, clock_ns);
+	up(WF_WELCOME_GOES_BACK | WF_WELCOME_ENDS_TOGETHER, INCARNATION);
+	assert_true(end.goes_back && link.ends_together);
 }
 
 static void
@@ -551,6 +590,9 @@ main(void)
 		fresh(a_pserver_that_was_restarted_has_lost_the_job),
 		fresh(goodbye_is_answered_in_turn_and_the_link_has_left),
 		fresh(a_goodbye_that_nobody_answers_is_given_up),
+		fresh(a_goodbye_without_an_answer_may_mean_that_the_job_goes_back),
+		fresh(a_lane_that_ends_together_may_take_its_time_while_it_is_connected),
+		fresh(a_welcome_says_whether_the_job_goes_back),
 		fresh(messages_go_to_who_knows_them),
 	};
 	return cmocka_run_group_tests_name("link", tests, NULL, NULL);

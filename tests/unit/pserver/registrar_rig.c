@@ -243,7 +243,10 @@ void
 rig_end(struct rig *rig, bool well)
 {
 	wf_snapshots_end(rig->all);
-	wf_registrar_close(rig->registrar, well);
+	if (well) {
+		wf_registrar_end(rig->registrar);
+	}
+	wf_registrar_close(rig->registrar);
 	rig->registrar = NULL;
 	for (uint32_t i = 0; i < rig_lanes(rig); i++) {
 		if (rig->seat[i] != NULL) {

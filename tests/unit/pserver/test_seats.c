@@ -35,7 +35,7 @@ static void
 end_on_lane_0(struct rig *rig)
 {
 	wf_snapshots_end(rig->all);
-	wf_registrar_close(rig->registrar, false);
+	wf_registrar_close(rig->registrar);
 	rig->registrar = NULL;
 	leave(rig, 0);
 }

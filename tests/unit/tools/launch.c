@@ -554,7 +554,7 @@ every_status_has_the_exit_code_that_scripts_rely_on(void **state)
 		{WEFT_REFUSED, 69},     {WEFT_MISMATCH, 64}, {WEFT_PROTOCOL, 69},
 		{WEFT_LOST, 69},        {WEFT_ABORTED, 69},  {WEFT_CLOSED, 69},
 		{WEFT_IO, 74},          {WEFT_DATA, 65},     {WEFT_PERM, 77},
-		{WEFT_UNSUPPORTED, 64}, {WEFT_INTERNAL, 70},
+		{WEFT_UNSUPPORTED, 64}, {WEFT_INTERNAL, 70}, {WEFT_ROLLED_BACK, 75},
 	};
 
 	assert_int_equal(WF_ARRAY_COUNT(expected), WEFT_STATUS_COUNT);

@@ -300,7 +300,7 @@ each_wrong_field_of_a_welcome_is_named(void **state)
 		{0, 2, 1, "version is 1"},
 		{0, 2, 3, "version is 3"},
 		{2, 2, WEFT_AGAIN, "refusal is 1"},
-		{2, 2, WEFT_STATUS_COUNT, "refusal is 17"},
+		{2, 2, WEFT_STATUS_COUNT, "refusal is 18"},
 		{2, 2, WEFT_TIMEOUT, "version is 2, must be 0 in a refusal"},
 		{4, 4, 2, "flags is 2"}, /* the job is over: only in a refusal */
 		{4, 4, 1u << 31, "flags is 2147483648"},
