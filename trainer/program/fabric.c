@@ -17,6 +17,7 @@
 #include "trainer/program/saving.h"
 #include "trainer/program/stragglers.h"
 #include "trainer/program/tensor_modes.h"
+#include "weft/restart.h"
 #include "weft/weft.h"
 
 #define WHERE_BYTES 192u /* of which file a refusal is about */
@@ -186,6 +187,16 @@ restore_tables(struct fabric *fabric)
 	return st == WEFT_OK ? weft_barrier(fabric->session) : st;
 }
 
+/* Initial values are of no pass. */
+static enum weft_status
+note_answers(struct fabric *fabric)
+{
+	struct weft_session_stats stats = {.struct_bytes = sizeof(stats)};
+	enum weft_status st = weft_session_stats(fabric->session, &stats);
+	fabric->slices_answered = stats.slices_answered;
+	return st;
+}
+
 static enum weft_status
 start(struct fabric *fabric)
 {
@@ -226,12 +237,10 @@ start(struct fabric *fabric)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	struct weft_session_stats stats = {.struct_bytes = sizeof(stats)};
-	st = weft_session_stats(fabric->session, &stats);
+	st = note_answers(fabric);
 	if (st != WEFT_OK) {
 		return st;
 	}
-	fabric->slices_answered = stats.slices_answered; /* initial values, of no pass */
 	/* Only now: a thread that this one starts inherits its CPU set. */
 	return wf_pin_self(job->pin, 0);
 }
@@ -558,6 +567,63 @@ run_pass(struct fabric *fabric)
 	return weft_barrier(fabric->session);
 }
 
+static enum weft_status
+run_passes(struct fabric *fabric)
+{
+	struct wf_run *job = fabric->job;
+	enum weft_status st = WEFT_OK;
+
+	for (job->pass = job->first_pass; st == WEFT_OK && job->pass < job->opts->num_passes;
+	     job->pass++) {
+		st = run_pass(fabric);
+	}
+	if (st == WEFT_OK && job->opts->session.trainer_id == 0) {
+		const struct wf_view view = view_of(fabric);
+		st = wf_run_measure(job, &view);
+	}
+	return st == WEFT_OK ? weft_session_finish(fabric->session) : st;
+}
+
+/* The job has lost a member: this trainer goes on where the newest snapshot was taken, or from the
+ * beginning. */
+static enum weft_status
+go_back(struct fabric *fabric)
+{
+	struct wf_run *job = fabric->job;
+
+	wf_log(job->env, WF_LOG_WARN, "trainer %" PRIu32 ": the job goes back: %s",
+	       job->opts->session.trainer_id, weft_last_error());
+	enum weft_status st = weft_session_rejoin(fabric->session);
+	job->first_pass = job->opts->start_pass;
+	job->first_batch = job->opts->start_batch;
+	fabric->samples = 0;
+	fabric->slices_discarded = 0;
+	for (unsigned i = 0; i < WF_ARRAY_COUNT(fabric->batch); i++) {
+		memset(fabric->batch[i].pulled, 0, sizeof(fabric->batch[i].pulled));
+	}
+	if (st == WEFT_OK) {
+		st = wf_run_resume(job, fabric->session, &fabric->is_resumed, &fabric->samples);
+	}
+	if (st == WEFT_OK) {
+		st = restore_tables(fabric);
+	}
+	return st == WEFT_OK ? note_answers(fabric) : st;
+}
+
+static enum weft_status
+run_lives(struct fabric *fabric)
+{
+	enum weft_status st = run_passes(fabric);
+
+	while (st == WEFT_ROLLED_BACK) {
+		st = go_back(fabric);
+		if (st == WEFT_OK) {
+			st = run_passes(fabric);
+		}
+	}
+	return st;
+}
+
 /* Data that differs is refused by pservers, which know neither files nor what trainers do with
  * them. */
 static enum weft_status
@@ -621,14 +687,7 @@ wf_run_run_fabric(struct wf_run *job)
 	if (st == WEFT_OK) {
 		wf_border_postpone(job);
 	}
-	for (job->pass = job->first_pass; st == WEFT_OK && job->pass < job->opts->num_passes;
-	     job->pass++) {
-		st = run_pass(&fabric);
-	}
-	if (st == WEFT_OK && job->opts->session.trainer_id == 0) {
-		const struct wf_view view = view_of(&fabric);
-		st = wf_run_measure(job, &view);
-	}
+	st = st == WEFT_OK ? run_lives(&fabric) : st;
 	st = finish(&fabric, st);
 	for (unsigned i = 0; i < WF_ARRAY_COUNT(fabric.batch); i++) {
 		wf_bag_batch_fini(job->env, &fabric.batch[i].rows);
