@@ -59,6 +59,7 @@ killed_fill_server(const struct killed *job, struct wf_server_opts *out)
 			.rate = job->rate,
 			.keep = job->keep,
 			.resume = WF_RESUME_AUTO,
+			.goes_back = job->goes_back,
 		};
 	}
 }

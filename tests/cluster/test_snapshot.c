@@ -50,6 +50,9 @@ struct run {
 	uint64_t digest[TRAINERS_MAX];
 	uint64_t expected; /* the step that they have to begin with; 0: none */
 	uint64_t damaged;  /* runs that found the newest snapshot damaged */
+	uint64_t rejoined; /* trainers that went back, */
+	uint64_t anew;     /* and that began again in another process, without a snapshot */
+	uint32_t unseen;   /* bits of trainers that were killed when the job had ended */
 };
 
 /* A snapshot that has a manifest. */
@@ -170,7 +173,7 @@ find_place(struct member *m)
 {
 	struct weft_resumed resumed;
 	bool is_resumed = weft_session_resumed(m->session, &resumed);
-	if ((is_resumed ? resumed.step : 0) != m->run->expected) {
+	if (!m->run->job.goes_back && (is_resumed ? resumed.step : 0) != m->run->expected) {
 		(void)snprintf(m->run->crew.why, sizeof(m->run->crew.why),
 			       "trainer %u began after step %" PRIu64 ", not %" PRIu64, m->idx,
 			       is_resumed ? resumed.step : 0, m->run->expected);
@@ -202,17 +205,74 @@ train(struct member *m)
 		m->at.step = 0;
 	}
 	m->run->digest[m->idx] = drawn_digest(&m->run->drawn, m->run->drawn.tensors, m->tensor);
+	return st == WEFT_OK ? weft_session_finish(m->session) : st;
+}
+
+/* Trains, and goes back as often as the job does. */
+static enum weft_status
+train_lives(struct member *m)
+{
+	enum weft_status st = train(m);
+	while (st == WEFT_ROLLED_BACK) {
+		m->run->rejoined++;
+		st = weft_session_rejoin(m->session);
+		m->at = (struct place){0};
+		st = st == WEFT_OK ? train(m) : st;
+	}
 	return st;
+}
+
+/* The epochs that have begun. */
+static uint64_t
+count_records(const struct run *run)
+{
+	char path[160];
+	uint64_t count = 0;
+	do {
+		(void)snprintf(path, sizeof(path), "%s/record-%05" PRIu64, run->job.dir, count + 1);
+	} while (access(path, F_OK) == 0 && ++count > 0);
+	return count;
+}
+
+/* Whether the newest record is the end of the job: a pserver may have been killed after that, while
+ * trainers were still saying GOODBYE to it. */
+static bool
+has_ended(const struct run *run, uint64_t epoch)
+{
+	char path[160];
+	char text[200] = "";
+	(void)snprintf(path, sizeof(path), "%s/record-%05" PRIu64, run->job.dir, epoch);
+	FILE *file = fopen(path, "r");
+	size_t bytes = file != NULL ? fread(text, 1, sizeof(text) - 1, file) : 0;
+	if (file != NULL) {
+		(void)fclose(file);
+	}
+	return bytes > 0 && strstr(text, "\nends\n") != NULL;
 }
 
 static int
 run_trainer(struct wf_env *env, void *arg)
 {
 	const struct crew_seat *seat = arg;
-	struct member member = {.run = seat->crew->run, .idx = seat->idx};
-	enum weft_status st = open_session(&member, env);
-	st = st == WEFT_OK ? train(&member) : st;
-	(void)crew_end_session(seat, member.session, st);
+	struct run *run = seat->crew->run;
+	enum weft_status st = WEFT_UNAVAILABLE;
+	while (st == WEFT_UNAVAILABLE) {
+		struct member member = {.run = run, .idx = seat->idx};
+		st = open_session(&member, env);
+		st = st == WEFT_OK ? train_lives(&member) : st;
+		if (st != WEFT_OK && run->job.goes_back && has_ended(run, count_records(run))) {
+			run->unseen |= 1u << seat->idx; /* it was killed when the job had ended */
+			run->crew.ended++;
+			weft_session_abort(member.session, st, "");
+			return 0;
+		}
+		if (st == WEFT_UNAVAILABLE && run->job.goes_back) {
+			run->anew++; /* it has no initial values any more, and is started again */
+			weft_session_abort(member.session, st, "");
+			continue;
+		}
+		st = crew_end_session(seat, member.session, st);
+	}
 	return 0;
 }
 
@@ -341,34 +401,6 @@ damage(const struct run *run, const struct found *found)
 	(void)close(fd);
 }
 
-/* The epochs that have begun. */
-static uint64_t
-count_records(const struct run *run)
-{
-	char path[160];
-	uint64_t count = 0;
-	do {
-		(void)snprintf(path, sizeof(path), "%s/record-%05" PRIu64, run->job.dir, count + 1);
-	} while (access(path, F_OK) == 0 && ++count > 0);
-	return count;
-}
-
-/* Whether the newest record is the end of the job: a pserver may have been killed after that, while
- * trainers were still saying GOODBYE to it. */
-static bool
-has_ended(const struct run *run, uint64_t epoch)
-{
-	char path[160];
-	char text[200] = "";
-	(void)snprintf(path, sizeof(path), "%s/record-%05" PRIu64, run->job.dir, epoch);
-	FILE *file = fopen(path, "r");
-	size_t bytes = file != NULL ? fread(text, 1, sizeof(text) - 1, file) : 0;
-	if (file != NULL) {
-		(void)fclose(file);
-	}
-	return bytes > 0 && strstr(text, "\nends\n") != NULL;
-}
-
 /* Before the run `runs`: what it has to begin with, and sometimes damage. */
 static void
 prepare(struct run *run, struct history *history, uint32_t runs)
@@ -438,6 +470,22 @@ play_with_kills(struct run *run, const struct run *plain, uint64_t *cuts, uint64
 	run->expected = 0;
 	run->crew.kills = false;
 	return play(run, cuts) && drawn_compare(&run->crew, run->digest, plain->digest[0]);
+}
+
+/* The job again, in which some are killed and started again, and the others go back. */
+static bool
+play_with_lives(struct run *run, const struct run *plain, uint64_t *cuts)
+{
+	run->job.goes_back = true;
+	run->crew.ends_badly = true; /* a pserver that is killed when all is over finds nobody */
+	run->crew.lives = 1 + (uint32_t)(run->crew.seed % 4);
+	bool ok = killed_make_dir(&run->job) && play(run, cuts);
+	for (uint32_t i = 0; i < run->crew.trainers; i++) {
+		run->digest[i] = (run->unseen & 1u << i) != 0 ? plain->digest[0] : run->digest[i];
+	}
+	ok = ok && drawn_compare(&run->crew, run->digest, plain->digest[0]);
+	killed_remove_dir(&run->job);
+	return ok;
 }
 
 /* The first run of a job, which stops after some steps. `expected` is what the second has to begin
@@ -530,24 +578,29 @@ main(int argc, char **argv)
 {
 	const struct wf_sweep sweep = wf_sweep_of(argc, argv, 100, 10);
 	uint64_t failed = 0, cuts = 0, killed = 0, resumed = 0, damaged = 0, waits = 0;
+	uint64_t rejoined = 0, anew = 0;
 	for (uint64_t seed = sweep.first; seed < sweep.first + sweep.count; seed++) {
-		struct run run, plain;
+		struct run run, plain, lives;
 		draw(seed, &run);
 		plain = run;
+		lives = run;
 		if (!killed_make_dir(&run.job) || !play(&plain, &cuts) ||
-		    !play_with_kills(&run, &plain, &cuts, &killed)) {
+		    !play_with_kills(&run, &plain, &cuts, &killed) ||
+		    !play_with_lives(&lives, &plain, &cuts)) {
 			failed++;
 			(void)printf("FAILED seed %" PRIu64 " (%u pservers, %u lanes, %u trainers, "
 				     "%u tensors, wire %d, ring %" PRIu64
-				     "): %s%s; repeat: WEFT_SEED=%" PRIu64 " test_snapshot\n",
+				     "): %s%s%s; repeat: WEFT_SEED=%" PRIu64 " test_snapshot\n",
 				     seed, run.crew.pservers, run.crew.lanes, run.crew.trainers,
 				     run.drawn.tensors, (int)run.wire, run.job.ring_bytes,
-				     plain.crew.why, run.crew.why, seed);
+				     plain.crew.why, run.crew.why, lives.crew.why, seed);
 		}
 		killed_remove_dir(&run.job);
 		resumed += run.job.resumed;
 		damaged += run.damaged;
 		waits += run.job.waits;
+		rejoined += lives.rejoined;
+		anew += lives.anew;
 	}
 	for (uint32_t keep = 1; keep <= 3; keep++) {
 		failed += check_keep(keep, &cuts) ? 0 : 1;
@@ -555,11 +608,13 @@ main(int argc, char **argv)
 	failed += check_long(&cuts) ? 0 : 1;
 	(void)printf("%" PRIu64 " seeds, %" PRIu64 " failed, %" PRIu64 " cuts, %" PRIu64
 		     " runs killed, %" PRIu64 " trainers began with a snapshot, %" PRIu64
-		     " times the newest was damaged, %" PRIu64 " applies waited for room\n",
-		     sweep.count, failed, cuts, killed, resumed, damaged, waits);
+		     " times the newest was damaged, %" PRIu64
+		     " applies waited for room; with survivors %" PRIu64
+		     " trainers went back, %" PRIu64 " began anew\n",
+		     sweep.count, failed, cuts, killed, resumed, damaged, waits, rejoined, anew);
 	/* A sweep that injected nothing proves nothing. */
 	bool enough = sweep.is_part || sweep.count < 20 ||
 		      (cuts > 0 && killed > sweep.count / 2 && resumed > sweep.count / 2 &&
-		       damaged > 0 && waits > 0);
+		       damaged > 0 && waits > 0 && rejoined > sweep.count && anew > 0);
 	return failed == 0 && enough ? 0 : 1;
 }

@@ -9,7 +9,8 @@
 #include "tests/support/fleet.h"
 
 #define UNTIL_NS (900 * WF_NS_PER_S)
-#define KILL_STREAM 44u /* of the seed */
+#define KILL_STREAM 44u  /* of the seed */
+#define LIVES_STREAM 79u /* likewise */
 
 void
 crew_draw_world(struct wf_rng *rng, bool calm, uint32_t cut_per_million, uint32_t refuse_per_mille,
@@ -112,10 +113,12 @@ run_pserver(struct wf_env *env, void *arg)
 static int
 run_trainer(struct wf_env *env, void *arg)
 {
-	const struct fleet_seat *seat = arg;
+	struct fleet_seat *seat = arg;
 	struct crew *crew = seat->fleet->run;
 	struct crew_seat own = {.crew = crew, .idx = seat->idx};
-	return crew->run_trainer(env, &own);
+	int result = crew->run_trainer(env, &own);
+	fleet_note(seat, env, WEFT_OK); /* the crew keeps what is wrong */
+	return result;
 }
 
 /* Who of the pservers, or of the trainers, is killed. */
@@ -126,6 +129,29 @@ victim_of(const struct crew *crew, enum crew_victim kind)
 		return FLEET_ALL;
 	}
 	return crew->victim == kind ? crew->victim_idx : FLEET_NOBODY;
+}
+
+/* Who is killed when, and when it is there again: soon, or after the others have noticed. */
+static void
+draw_lives(const struct crew *crew, struct fleet *fleet)
+{
+	struct wf_rng rng;
+	uint64_t now_ns = 0;
+	uint64_t there_ns[FLEET_PSERVERS_MAX + FLEET_TRAINERS_MAX] = {0};
+	WF_ASSERT(crew->lives <= FLEET_LIVES_MAX);
+	wf_rng_init(&rng, crew->seed, LIVES_STREAM);
+	for (uint32_t i = 0; i < crew->lives; i++) {
+		now_ns += 1 + wf_rng_below(&rng, crew->kill_within_ns);
+		uint32_t who = (uint32_t)wf_rng_below(&rng, crew->pservers + crew->trainers);
+		uint64_t away_ns =
+			wf_rng_below(&rng, (1 + 5 * wf_rng_below(&rng, 2)) * WF_NS_PER_S);
+		now_ns = now_ns > there_ns[who] ? now_ns : there_ns[who];
+		there_ns[who] = now_ns + away_ns + WF_NS_PER_MS;
+		fleet->life[i] = (struct fleet_life){
+			.process = who, .kill_ns = now_ns, .again_ns = now_ns + away_ns};
+		now_ns += wf_rng_below(&rng, 2) == 0 ? away_ns : 0;
+	}
+	fleet->lives = crew->lives;
 }
 
 enum weft_status
@@ -154,6 +180,7 @@ crew_play(struct crew *crew, struct wf_world_stats *stats)
 			1 + wf_rng_below(&rng, crew->kill_within_ns != 0 ? crew->kill_within_ns
 									 : 400 * WF_NS_PER_MS);
 	}
+	draw_lives(crew, &fleet);
 	enum weft_status st = fleet_run(&fleet);
 	if (st != WEFT_OK) {
 		crew_complain(crew, "world", 0);

@@ -44,6 +44,8 @@ struct crew {
 	uint32_t kill_stream;    /* of the seed's chances: another time for each run of a job */
 	uint64_t kill_within_ns; /* of the beginning; 0: 400 ms */
 	bool ends_badly;         /* pservers may */
+	/* Some are killed and started again, at times of chance, so often; 0: nobody. */
+	uint32_t lives;
 	int (*run_trainer)(struct wf_env *env, void *arg); /* arg: its struct crew_seat */
 	void *run;                                         /* the test's, for run_trainer */
 

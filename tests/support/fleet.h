@@ -14,6 +14,7 @@
 #define FLEET_TRAINERS_MAX 8u
 #define FLEET_NOBODY UINT32_MAX
 #define FLEET_ALL (UINT32_MAX - 1)
+#define FLEET_LIVES_MAX 8u
 
 /* How one process ended. */
 struct fleet_end {
@@ -21,6 +22,12 @@ struct fleet_end {
 	enum weft_status status;
 	uint64_t when_ns;
 	char text[WF_ERROR_BYTES]; /* of a status that is not WEFT_OK */
+};
+
+/* A process is killed, and started again. */
+struct fleet_life {
+	uint32_t process; /* pservers, then trainers */
+	uint64_t kill_ns, again_ns;
 };
 
 struct fleet;
@@ -47,6 +54,10 @@ struct fleet {
 	/* kill -9 at kill_ns. With kill_ns 0 no process is killed. */
 	uint32_t kill_pserver, kill_trainer; /* FLEET_NOBODY: none; FLEET_ALL */
 	uint64_t kill_ns;
+	/* The same, and what is killed is started again, unless it had ended. Those of one process
+	 * are in the order of time. */
+	struct fleet_life life[FLEET_LIVES_MAX];
+	uint32_t lives;
 
 	/* What happened. */
 	struct fleet_end pserver[FLEET_PSERVERS_MAX], trainer[FLEET_TRAINERS_MAX];
