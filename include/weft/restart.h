@@ -79,11 +79,11 @@ WEFT_API bool weft_session_resumed(const struct weft_session *session, struct we
  * --on_trainer_death=wait do not end the job when a trainer or a pserver is lost. Every call of a
  * session that waits, or that is made after it, returns WEFT_ROLLED_BACK, and the text says who was
  * lost. Tensors, tables, settings and the addresses of arrays stay; what is void: batches of rows
- * that were pulled, and everything that was pushed since the newest snapshot. Waits until all members are there again,
- * the lost one in another process, and has the values of the snapshot in the parameter arrays of
- * every trainer. Then weft_steps and weft_session_resumed say where the job goes on; as after
- * weft_session_start, weft_session_resumed returns false if it begins anew, because there was no
- * snapshot yet. If yet another member is lost meanwhile, it begins again by itself.
+ * that were pulled, and everything that was pushed since the newest snapshot. Waits until all
+ * members are there again, the lost one in another process; then the parameter arrays have the
+ * values of the snapshot, and weft_steps and weft_session_resumed say where the job goes on. As
+ * after weft_session_start, weft_session_resumed returns false if it begins anew, because there was
+ * no snapshot yet. If yet another member is lost meanwhile, it begins again by itself.
  *
  *     while ((st = train_from(s)) == WEFT_ROLLED_BACK) {
  *             if ((st = weft_session_rejoin(s)) != WEFT_OK) {
