@@ -127,6 +127,12 @@ flush_abort(struct wf_lane *lane, struct wf_peer *peer)
 }
 
 static bool
+may_leave(const struct wf_lane *lane)
+{
+	return lane->state == WF_LANE_FINISHED || !wf_lane_ends_together(lane);
+}
+
+static bool
 flush_goodbye(struct wf_lane *lane, struct wf_peer *peer)
 {
 	const struct wf_msg_goodbye msg = {.ack = true};
@@ -179,8 +185,7 @@ wf_control_flush(struct wf_lane *lane, struct wf_peer *peer)
 	if (peer->absent_due && !wf_absent_flush(lane, peer)) {
 		return true;
 	}
-	bool may_leave = lane->state == WF_LANE_FINISHED || !wf_lane_ends_together(lane);
-	if (peer->farewell.answer_due && may_leave && !flush_goodbye(lane, peer)) {
+	if (peer->farewell.answer_due && may_leave(lane) && !flush_goodbye(lane, peer)) {
 		return true;
 	}
 	return own == WF_FLUSH_LEFT;

@@ -3,11 +3,14 @@
 #include "tests/cluster/killed.h"
 
 #include <ftw.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "pserver/lane.h"
+#include "weft/restart.h"
 
 #define PSERVERS_STREAM 73u /* of the seed */
 
@@ -91,4 +94,83 @@ bool
 killed_may_go_on(const struct crew *crew)
 {
 	return crew->kills && crew->victim != CREW_TRAINER;
+}
+
+uint64_t
+killed_count_records(const struct killed *job)
+{
+	char path[160];
+	uint64_t count = 0;
+	do {
+		(void)snprintf(path, sizeof(path), "%s/record-%05" PRIu64, job->dir, count + 1);
+	} while (access(path, F_OK) == 0 && ++count > 0);
+	return count;
+}
+
+/* A process may have been killed after that, while trainers were still saying GOODBYE. */
+bool
+killed_has_ended(const struct killed *job, uint64_t epoch)
+{
+	char path[160];
+	char text[200] = "";
+	(void)snprintf(path, sizeof(path), "%s/record-%05" PRIu64, job->dir, epoch);
+	FILE *file = fopen(path, "r");
+	size_t bytes = file != NULL ? fread(text, 1, sizeof(text) - 1, file) : 0;
+	if (file != NULL) {
+		(void)fclose(file);
+	}
+	return bytes > 0 && strstr(text, "\nends\n") != NULL;
+}
+
+void
+killed_begin_lives(struct killed *job, struct crew *crew)
+{
+	job->goes_back = true;
+	crew->ends_badly = true; /* a pserver that is killed when all is over finds nobody */
+	crew->lives = 1 + (uint32_t)(crew->seed % 4);
+	crew->kill_within_ns =
+		crew->kill_within_ns != 0 ? crew->kill_within_ns : 300 * WF_NS_PER_MS;
+}
+
+enum weft_status
+killed_train(struct killed *job, struct weft_session *session, enum weft_status (*train)(void *arg),
+	     void *arg)
+{
+	enum weft_status st = train(arg);
+	st = st == WEFT_OK ? weft_session_finish(session) : st;
+	while (st == WEFT_ROLLED_BACK) {
+		job->rejoined++;
+		st = weft_session_rejoin(session);
+		st = st == WEFT_OK ? train(arg) : st;
+		st = st == WEFT_OK ? weft_session_finish(session) : st;
+	}
+	return st;
+}
+
+bool
+killed_end_session(struct killed *job, const struct crew_seat *seat, struct weft_session *session,
+		   enum weft_status st)
+{
+	if (st != WEFT_OK && job->goes_back && killed_has_ended(job, killed_count_records(job))) {
+		job->unseen |= 1u << seat->idx;
+		seat->crew->ended++;
+		weft_session_abort(session, st, "");
+		return false;
+	}
+	if (st == WEFT_UNAVAILABLE && job->goes_back) {
+		job->anew++; /* it has no initial values any more */
+		weft_session_abort(session, st, "");
+		return true;
+	}
+	(void)crew_end_session(seat, session, st);
+	return false;
+}
+
+void
+killed_add_unseen(const struct killed *job, const struct crew *crew, uint64_t *digest,
+		  uint64_t expected)
+{
+	for (uint32_t i = 0; i < crew->trainers; i++) {
+		digest[i] = (job->unseen & 1u << i) != 0 ? expected : digest[i];
+	}
 }

@@ -50,9 +50,6 @@ struct run {
 	uint64_t digest[TRAINERS_MAX];
 	uint64_t expected; /* the step that they have to begin with; 0: none */
 	uint64_t damaged;  /* runs that found the newest snapshot damaged */
-	uint64_t rejoined; /* trainers that went back, */
-	uint64_t anew;     /* and that began again in another process, without a snapshot */
-	uint32_t unseen;   /* bits of trainers that were killed when the job had ended */
 };
 
 /* A snapshot that has a manifest. */
@@ -173,6 +170,7 @@ find_place(struct member *m)
 {
 	struct weft_resumed resumed;
 	bool is_resumed = weft_session_resumed(m->session, &resumed);
+	m->at = (struct place){0};
 	if (!m->run->job.goes_back && (is_resumed ? resumed.step : 0) != m->run->expected) {
 		(void)snprintf(m->run->crew.why, sizeof(m->run->crew.why),
 			       "trainer %u began after step %" PRIu64 ", not %" PRIu64, m->idx,
@@ -192,8 +190,9 @@ find_place(struct member *m)
 }
 
 static enum weft_status
-train(struct member *m)
+train(void *arg)
 {
+	struct member *m = arg;
 	enum weft_status st = WEFT_OK;
 	find_place(m);
 	while (m->at.pass < PASSES && st == WEFT_OK) {
@@ -205,49 +204,7 @@ train(struct member *m)
 		m->at.step = 0;
 	}
 	m->run->digest[m->idx] = drawn_digest(&m->run->drawn, m->run->drawn.tensors, m->tensor);
-	return st == WEFT_OK ? weft_session_finish(m->session) : st;
-}
-
-/* Trains, and goes back as often as the job does. */
-static enum weft_status
-train_lives(struct member *m)
-{
-	enum weft_status st = train(m);
-	while (st == WEFT_ROLLED_BACK) {
-		m->run->rejoined++;
-		st = weft_session_rejoin(m->session);
-		m->at = (struct place){0};
-		st = st == WEFT_OK ? train(m) : st;
-	}
 	return st;
-}
-
-/* The epochs that have begun. */
-static uint64_t
-count_records(const struct run *run)
-{
-	char path[160];
-	uint64_t count = 0;
-	do {
-		(void)snprintf(path, sizeof(path), "%s/record-%05" PRIu64, run->job.dir, count + 1);
-	} while (access(path, F_OK) == 0 && ++count > 0);
-	return count;
-}
-
-/* Whether the newest record is the end of the job: a pserver may have been killed after that, while
- * trainers were still saying GOODBYE to it. */
-static bool
-has_ended(const struct run *run, uint64_t epoch)
-{
-	char path[160];
-	char text[200] = "";
-	(void)snprintf(path, sizeof(path), "%s/record-%05" PRIu64, run->job.dir, epoch);
-	FILE *file = fopen(path, "r");
-	size_t bytes = file != NULL ? fread(text, 1, sizeof(text) - 1, file) : 0;
-	if (file != NULL) {
-		(void)fclose(file);
-	}
-	return bytes > 0 && strstr(text, "\nends\n") != NULL;
 }
 
 static int
@@ -255,24 +212,13 @@ run_trainer(struct wf_env *env, void *arg)
 {
 	const struct crew_seat *seat = arg;
 	struct run *run = seat->crew->run;
-	enum weft_status st = WEFT_UNAVAILABLE;
-	while (st == WEFT_UNAVAILABLE) {
-		struct member member = {.run = run, .idx = seat->idx};
+	struct member member;
+	enum weft_status st;
+	do {
+		member = (struct member){.run = run, .idx = seat->idx};
 		st = open_session(&member, env);
-		st = st == WEFT_OK ? train_lives(&member) : st;
-		if (st != WEFT_OK && run->job.goes_back && has_ended(run, count_records(run))) {
-			run->unseen |= 1u << seat->idx; /* it was killed when the job had ended */
-			run->crew.ended++;
-			weft_session_abort(member.session, st, "");
-			return 0;
-		}
-		if (st == WEFT_UNAVAILABLE && run->job.goes_back) {
-			run->anew++; /* it has no initial values any more, and is started again */
-			weft_session_abort(member.session, st, "");
-			continue;
-		}
-		st = crew_end_session(seat, member.session, st);
-	}
+		st = st == WEFT_OK ? killed_train(&run->job, member.session, train, &member) : st;
+	} while (killed_end_session(&run->job, seat, member.session, st));
 	return 0;
 }
 
@@ -409,8 +355,8 @@ prepare(struct run *run, struct history *history, uint32_t runs)
 		damage(run, &history->hurt); /* it is whole again */
 		history->hurt = (struct found){0};
 	}
-	history->epoch = count_records(run);
-	bool ended = has_ended(run, history->epoch);
+	history->epoch = killed_count_records(&run->job);
+	bool ended = killed_has_ended(&run->job, history->epoch);
 	struct found newest = ended ? (struct found){0} : find_newest(run, history);
 	if (newest.step != 0 && (run->crew.seed + runs) % 3 == 0) {
 		history->hurt = newest;
@@ -476,13 +422,9 @@ play_with_kills(struct run *run, const struct run *plain, uint64_t *cuts, uint64
 static bool
 play_with_lives(struct run *run, const struct run *plain, uint64_t *cuts)
 {
-	run->job.goes_back = true;
-	run->crew.ends_badly = true; /* a pserver that is killed when all is over finds nobody */
-	run->crew.lives = 1 + (uint32_t)(run->crew.seed % 4);
+	killed_begin_lives(&run->job, &run->crew);
 	bool ok = killed_make_dir(&run->job) && play(run, cuts);
-	for (uint32_t i = 0; i < run->crew.trainers; i++) {
-		run->digest[i] = (run->unseen & 1u << i) != 0 ? plain->digest[0] : run->digest[i];
-	}
+	killed_add_unseen(&run->job, &run->crew, run->digest, plain->digest[0]);
 	ok = ok && drawn_compare(&run->crew, run->digest, plain->digest[0]);
 	killed_remove_dir(&run->job);
 	return ok;
@@ -599,8 +541,8 @@ main(int argc, char **argv)
 		resumed += run.job.resumed;
 		damaged += run.damaged;
 		waits += run.job.waits;
-		rejoined += lives.rejoined;
-		anew += lives.anew;
+		rejoined += lives.job.rejoined;
+		anew += lives.job.anew;
 	}
 	for (uint32_t keep = 1; keep <= 3; keep++) {
 		failed += check_keep(keep, &cuts) ? 0 : 1;

@@ -173,10 +173,12 @@ read_all(struct member *m)
 }
 
 static enum weft_status
-train(struct member *m)
+train(void *arg)
 {
+	struct member *m = arg;
 	struct weft_resumed resumed;
 	enum weft_status st = WEFT_OK;
+	m->step = 0;
 	if (weft_session_resumed(m->session, &resumed)) {
 		m->run->job.resumed++;
 		if (resumed.position_bytes == sizeof(m->step)) {
@@ -194,10 +196,14 @@ static int
 run_trainer(struct wf_env *env, void *arg)
 {
 	const struct crew_seat *seat = arg;
-	struct member member = {.run = seat->crew->run, .idx = seat->idx};
-	enum weft_status st = open_session(&member, env);
-	st = st == WEFT_OK ? train(&member) : st;
-	(void)crew_end_session(seat, member.session, st);
+	struct run *run = seat->crew->run;
+	struct member member;
+	enum weft_status st;
+	do {
+		member = (struct member){.run = run, .idx = seat->idx};
+		st = open_session(&member, env);
+		st = st == WEFT_OK ? killed_train(&run->job, member.session, train, &member) : st;
+	} while (killed_end_session(&run->job, seat, member.session, st));
 	return 0;
 }
 
@@ -293,35 +299,51 @@ play_with_kills(struct run *run, const struct run *plain, uint64_t *cuts, uint64
 	return ended && drawn_compare(&run->crew, run->digest, plain->digest[0]);
 }
 
+/* The job again, in which some are killed and started again, and the others go back. */
+static bool
+play_with_lives(struct run *run, const struct run *plain, uint64_t *cuts)
+{
+	killed_begin_lives(&run->job, &run->crew);
+	bool ok = killed_make_dir(&run->job) && play(run, cuts);
+	killed_add_unseen(&run->job, &run->crew, run->digest, plain->digest[0]);
+	ok = ok && drawn_compare(&run->crew, run->digest, plain->digest[0]);
+	killed_remove_dir(&run->job);
+	return ok;
+}
+
 int
 main(int argc, char **argv)
 {
 	const struct wf_sweep sweep = wf_sweep_of(argc, argv, 60, 10);
-	uint64_t failed = 0, cuts = 0, killed = 0, resumed = 0, waits = 0;
+	uint64_t failed = 0, cuts = 0, killed = 0, resumed = 0, waits = 0, rejoined = 0;
 	for (uint64_t seed = sweep.first; seed < sweep.first + sweep.count; seed++) {
-		struct run run, plain;
+		struct run run, plain, lives;
 		draw(seed, &run);
 		plain = run;
+		lives = run;
 		if (!killed_make_dir(&run.job) || !play(&plain, &cuts) ||
-		    !play_with_kills(&run, &plain, &cuts, &killed)) {
+		    !play_with_kills(&run, &plain, &cuts, &killed) ||
+		    !play_with_lives(&lives, &plain, &cuts)) {
 			failed++;
 			(void)printf("FAILED seed %" PRIu64
-				     " (%u pservers, %u trainers): %s%s; repeat: "
+				     " (%u pservers, %u trainers): %s%s%s; repeat: "
 				     "WEFT_SEED=%" PRIu64 " test_snapshot_tables\n",
 				     seed, run.crew.pservers, run.crew.trainers, plain.crew.why,
-				     run.crew.why, seed);
+				     run.crew.why, lives.crew.why, seed);
 		}
 		killed_remove_dir(&run.job);
 		resumed += run.job.resumed;
 		waits += run.job.waits;
+		rejoined += lives.job.rejoined;
 	}
 	(void)printf("%" PRIu64 " seeds, %" PRIu64 " failed, %" PRIu64 " cuts, %" PRIu64
 		     " runs killed, %" PRIu64 " trainers began with a snapshot, %" PRIu64
-		     " applies of rows waited for room\n",
-		     sweep.count, failed, cuts, killed, resumed, waits);
+		     " applies of rows waited for room; with survivors %" PRIu64
+		     " trainers went back\n",
+		     sweep.count, failed, cuts, killed, resumed, waits, rejoined);
 	/* A sweep that injected nothing proves nothing. */
-	bool enough =
-		sweep.is_part || sweep.count < 20 ||
-		(cuts > 0 && killed > sweep.count / 2 && resumed > sweep.count / 2 && waits > 0);
+	bool enough = sweep.is_part || sweep.count < 20 ||
+		      (cuts > 0 && killed > sweep.count / 2 && resumed > sweep.count / 2 &&
+		       waits > 0 && rejoined > sweep.count / 2);
 	return failed == 0 && enough ? 0 : 1;
 }

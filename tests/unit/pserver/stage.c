@@ -188,6 +188,7 @@ open_lane(struct stage *stage, uint32_t idx)
 		.max_shard_bytes = opts->max_shard_bytes,
 		.inbox_bytes = opts->inbox_bytes,
 		.reconnect_timeout_ns = 3 * WF_NS_PER_S,
+		.rejoin_timeout_ns = stage->opts.rejoin_timeout_ns,
 		.stall_timeout_ns = opts->stall_timeout_ns,
 		.connect_timeout_ns = 300 * WF_NS_PER_S,
 		.stats_period_ns = opts->stats_period_ns,

@@ -43,6 +43,7 @@ struct stage_opts {
 	uint32_t max_trainers;         /* of the pserver; 0: 64 */
 	uint64_t stats_period_ns;
 	uint64_t stall_timeout_ns;                 /* 0: no limit */
+	uint64_t rejoin_timeout_ns;                /* of bare lanes; 0: a loss ends the job */
 	const struct wf_lane_source *source;       /* what lanes begin with; NULL: none */
 	const struct wf_snapshots_opts *snapshots; /* that bare lanes take; NULL: none */
 	uint32_t pserver_count;                    /* of the job; 0: 1 */
