@@ -107,7 +107,7 @@ enum weft_status
 wf_status_check(const char *message, const char *field, uint16_t status)
 {
 	if (status == WEFT_OK || status == WEFT_AGAIN || status >= WEFT_STATUS_COUNT) {
-		return wf_refuse(message, field, status, "the number of a failure, 2 to 16");
+		return wf_refuse(message, field, status, "the number of a failure, 2 to 17");
 	}
 	return WEFT_OK;
 }

@@ -279,7 +279,7 @@ static const struct body_case wrong_bodies[] = {
 	{"init", {0, 8, 1ull << 63, "INIT: samples is 9223372036854775808"}},
 	{"nack", {0, 2, WEFT_OK, "NACK: status is 0"}},
 	{"nack", {0, 2, WEFT_AGAIN, "NACK: status is 1"}},
-	{"nack", {0, 2, 17, "NACK: status is 17"}},
+	{"nack", {0, 2, 18, "NACK: status is 18"}},
 	{"nack", {2, 2, 19, "NACK: reason"}},
 	{"nack", {2, 2, 17, "NACK: its fields take 21 bytes, but it has 22"}},
 	{"nack", {4, 1, '\n', "NACK: reason"}},

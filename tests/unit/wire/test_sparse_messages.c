@@ -69,7 +69,7 @@ static const struct body_case wrong_bodies[] = {
 	{"sparse_pull", {34, 4, 24, "PULL: key_bytes is 24"}},
 	{"sparse_nack", {0, 2, WEFT_OK, "NACK: status is 0"}},
 	{"sparse_nack", {0, 2, WEFT_AGAIN, "NACK: status is 1"}},
-	{"sparse_nack", {0, 2, 17, "NACK: status is 17"}},
+	{"sparse_nack", {0, 2, 18, "NACK: status is 18"}},
 	{"sparse_nack", {2, 2, 27, "NACK: reason"}},
 	{"sparse_nack", {2, 2, 25, "NACK: its fields take 29 bytes, but it has 30"}},
 	{"sparse_nack", {4, 1, 0x1b, "NACK: reason"}},
