@@ -274,7 +274,7 @@ begin_captures(struct wf_sparse_snapshot *self)
 	for (uint32_t i = 0; i < self->table_count && st == WEFT_OK; i++) {
 		struct way *way = &self->way[i];
 		way->is_described = false;
-		st = way->capture == NULL ? WEFT_OK : wf_capture_begin(way->capture);
+		st = way->capture == NULL ? WEFT_OK : wf_capture_begin(way->capture, 0);
 	}
 	return st;
 }

@@ -29,16 +29,20 @@ struct wf_capture {
 	uint8_t *pending;          /* [pending_capacity * record_bytes] */
 	uint64_t *copied;          /* [copied_words] a bit of each rank: the row needs no copy */
 	size_t copied_words;
+	struct wf_gone gone; /* of a capture with deltas */
 
 	/* From begin on. */
 	bool is_on;
 	uint32_t border;
-	uint32_t limit;         /* ranks of the rows that there were at the border */
-	uint32_t next;          /* rank that the walk comes to next; those before need no copy */
+	uint32_t base;  /* border of the copy of which this one is a delta; 0: it is complete */
+	uint32_t limit; /* ranks of the rows that there were at the border */
+	uint32_t next;  /* rank that the walk comes to next; those before need no copy */
 	uint32_t next_counters; /* the same of partitions, from the table's first on */
 	uint64_t counted[WF_PARTITION_COUNT / 64]; /* a bit of each partition that is copied */
 	uint32_t pending_count;
 	uint32_t block_count;
+	uint32_t gone_next; /* key of `gone` that is sent next */
+	uint32_t gone_block_count;
 	uint64_t row_count;
 	uint64_t ready_step; /* a push of this step may be applied; 0: none */
 };
@@ -95,6 +99,7 @@ wf_capture_create(const struct wf_capture_opts *opts, struct wf_capture **out)
 		capture->table = t;
 		capture->sink = opts->sink;
 		capture->env = t->env;
+		capture->gone.env = t->env;
 		capture->shape = wf_table_shape(t);
 		capture->record_bytes = wf_row_record_bytes(&capture->shape);
 		set_sizes(capture, opts);
@@ -106,6 +111,7 @@ wf_capture_create(const struct wf_capture_opts *opts, struct wf_capture **out)
 		return wf_fail(WEFT_NOMEM, "table %" PRIu32 ": no memory for snapshots",
 			       t->opts.init.table);
 	}
+	t->gone = opts->has_deltas ? &capture->gone : NULL;
 	*out = capture;
 	return WEFT_OK;
 }
@@ -117,6 +123,10 @@ wf_capture_destroy(struct wf_capture *capture)
 		return;
 	}
 	wf_capture_end(capture);
+	if (capture->table->gone == &capture->gone) {
+		capture->table->gone = NULL;
+	}
+	wf_gone_fini(&capture->gone);
 	wf_free(capture->env, capture->copied, capture->copied_words * sizeof(*capture->copied));
 	wf_free(capture->env, capture->pending, capture->pending_capacity * capture->record_bytes);
 	wf_free(capture->env, capture, sizeof(*capture));
@@ -148,11 +158,46 @@ clear_copied(struct wf_capture *capture, uint32_t limit)
 	return capture->copied != NULL;
 }
 
+/* What is gone since `base` is known from the last copy on, if all of it could be listed. */
+static enum weft_status
+check_base(const struct wf_capture *capture, uint64_t base)
+{
+	const struct wf_gone *gone = &capture->gone;
+	const uint32_t number = capture->table->opts.init.table;
+	if (capture->table->gone != gone || gone->border != base) {
+		return wf_fail(WEFT_UNAVAILABLE,
+			       "table %" PRIu32 ": the last copy is of step %" PRIu32
+			       ", and what has changed since step %" PRIu64 " is not known",
+			       number, gone->border, base);
+	}
+	return !gone->is_short ? WEFT_OK
+			       : wf_fail(WEFT_UNAVAILABLE,
+					 "table %" PRIu32 ": more rows are gone since step %" PRIu64
+					 " than the %" PRIu32 " that could be listed",
+					 number, base, gone->count);
+}
+
+static void
+begin_gone(struct wf_capture *capture)
+{
+	if (capture->base == 0) {
+		wf_gone_begin_full(&capture->gone, capture->border);
+	} else {
+		wf_gone_begin_delta(&capture->gone, capture->border);
+	}
+	capture->gone_next = 0;
+	capture->gone_block_count = 0;
+}
+
 enum weft_status
-wf_capture_begin(struct wf_capture *capture)
+wf_capture_begin(struct wf_capture *capture, uint64_t base)
 {
 	struct wf_table *t = capture->table;
 	WF_ASSERT(t->capture == NULL && t->push_step == 0);
+	enum weft_status st = base == 0 ? WEFT_OK : check_base(capture, base);
+	if (st != WEFT_OK) {
+		return st;
+	}
 	if (!clear_copied(capture, t->rows.used_count)) {
 		return wf_fail(WEFT_NOMEM,
 			       "table %" PRIu32 ": no memory to mark %" PRIu32
@@ -161,6 +206,8 @@ wf_capture_begin(struct wf_capture *capture)
 	}
 	memset(capture->counted, 0, sizeof(capture->counted));
 	capture->border = t->step;
+	capture->base = (uint32_t)base; /* that of a copy of this table */
+	begin_gone(capture);
 	capture->limit = t->rows.used_count;
 	capture->next = 0;
 	capture->next_counters = t->admit.slot_count == 0 ? t->opts.partition_count : 0;
@@ -249,6 +296,22 @@ was_live(const struct wf_capture *capture, struct wf_row_head *head)
 	return !t->evict.can_expire || !wf_evict_is_expired(&t->evict, head, capture->border);
 }
 
+/* Whether the copy of which this one is a delta does not have the row, or not as it is. */
+static bool
+has_changed(const struct wf_capture *capture, const struct wf_row_head *head)
+{
+	return capture->base == 0 || head->born > capture->base || head->stamp > capture->base;
+}
+
+/* A row that was no longer live at the border: its memory is still in use. */
+static void
+note_expired(struct wf_capture *capture, const struct wf_row_head *head)
+{
+	if (capture->base != 0 && head->born != 0 && head->born <= capture->base) {
+		wf_gone_add_due(&capture->gone, head->key);
+	}
+}
+
 /* There is room in `pending`. */
 static void
 copy_row(struct wf_capture *capture, struct wf_row_head *head)
@@ -267,7 +330,6 @@ copy_row(struct wf_capture *capture, struct wf_row_head *head)
 	wf_row_record_put(&capture->shape, &record,
 			  capture->pending + capture->pending_count * capture->record_bytes);
 	capture->pending_count++;
-	capture->row_count++;
 }
 
 /* Copies the row if that is needed. What is left of `pending` for evicted rows is not used. */
@@ -281,10 +343,15 @@ settle_row(struct wf_capture *capture, uint32_t row)
 	}
 	struct wf_row_head *head = wf_row_at(rows, row);
 	if (was_live(capture, head)) {
-		if (capture->pending_count >= capture->block_rows && !send_block(capture)) {
-			return false;
+		if (has_changed(capture, head)) {
+			if (capture->pending_count >= capture->block_rows && !send_block(capture)) {
+				return false;
+			}
+			copy_row(capture, head);
 		}
-		copy_row(capture, head);
+		capture->row_count++;
+	} else {
+		note_expired(capture, head);
 	}
 	set_bit(capture->copied, rank);
 	return true;
@@ -306,9 +373,41 @@ wf_capture_remove(struct wf_capture *capture, uint32_t row)
 		return;
 	}
 	if (was_live(capture, head)) {
-		copy_row(capture, head);
+		if (has_changed(capture, head)) {
+			copy_row(capture, head);
+		}
+		capture->row_count++;
+	} else {
+		note_expired(capture, head);
 	}
 	set_bit(capture->copied, rank);
+}
+
+/* Moves what is due of the keys of rows that are gone to the sink, a block of them at most. */
+static bool
+send_gone(struct wf_capture *capture)
+{
+	const struct wf_gone *gone = &capture->gone;
+	const uint64_t most = capture->block_rows * capture->record_bytes / sizeof(uint64_t);
+	const uint32_t left = gone->due - capture->gone_next;
+	const uint32_t count = left < most ? left : (uint32_t)most;
+	const struct wf_capture_block block = {
+		.has_gone = true,
+		.first = capture->gone_block_count,
+		.count = count,
+		.bytes = count * sizeof(uint64_t),
+	};
+	WF_ASSERT(count > 0);
+	uint8_t *to = capture->sink->claim(capture->sink, &block);
+	if (to == NULL) {
+		return false;
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		wf_store_u64(to + 8 * (size_t)i, gone->key[capture->gone_next++]);
+	}
+	capture->sink->add(capture->sink);
+	capture->gone_block_count++;
+	return true;
 }
 
 /* ---- counters of admission ---- */
@@ -417,6 +516,40 @@ wf_capture_is_ready(const struct wf_capture *capture, uint64_t step)
 
 /* ---- the walk ---- */
 
+#define LINE_BYTES 64u /* of a row that needs no copy, whose head is read */
+
+/* The nth row, and *done of it. */
+static bool
+walk_row(struct wf_capture *capture, uint64_t *done)
+{
+	const struct wf_rows *rows = &capture->table->rows;
+	const uint32_t pending_count = capture->pending_count;
+	if (!settle_row(capture, wf_rows_nth(rows, capture->next))) {
+		return false;
+	}
+	bool is_copied = capture->pending_count != pending_count;
+	*done += is_copied || capture->base == 0 ? rows->slabs.row_bytes : LINE_BYTES;
+	capture->next++;
+	return true;
+}
+
+/* What has gathered. */
+static bool
+send_rest(struct wf_capture *capture)
+{
+	while (capture->pending_count > 0) {
+		if (!send_block(capture)) {
+			return false;
+		}
+	}
+	while (capture->gone_next < capture->gone.due) {
+		if (!send_gone(capture)) {
+			return false;
+		}
+	}
+	return true;
+}
+
 enum wf_capture_news
 wf_capture_copy_some(struct wf_capture *capture, uint64_t bytes)
 {
@@ -429,20 +562,19 @@ wf_capture_copy_some(struct wf_capture *capture, uint64_t bytes)
 			return WF_CAPTURE_FULL;
 		}
 	}
-	for (; capture->next < capture->limit && done < bytes;
-	     capture->next++, done += t->rows.slabs.row_bytes) {
-		if (!settle_row(capture, wf_rows_nth(&t->rows, capture->next))) {
+	while (capture->next < capture->limit && done < bytes) {
+		if (!walk_row(capture, &done)) {
 			return WF_CAPTURE_FULL;
 		}
 	}
 	if (capture->next_counters < t->opts.partition_count || capture->next < capture->limit) {
 		return WF_CAPTURE_MORE;
 	}
-	while (capture->pending_count > 0) {
-		if (!send_block(capture)) {
-			return WF_CAPTURE_FULL;
-		}
+	if (!send_rest(capture)) {
+		return WF_CAPTURE_FULL;
 	}
+	bool is_short = capture->base != 0 && capture->gone.is_short;
+	wf_gone_end(&capture->gone);
 	wf_capture_end(capture);
-	return WF_CAPTURE_DONE;
+	return is_short ? WF_CAPTURE_SHORT : WF_CAPTURE_DONE;
 }

@@ -14,7 +14,12 @@
  * Rows that are evicted go to `pending`, too: room for them is made before.
  *
  * The copy has the rows that were live at the border: those without an update that a lookup created
- * later are left out, which changes no visible value. */
+ * later are left out, which changes no visible value.
+ *
+ * A copy may be a *delta* of the one before it: it has the rows that were born or updated since the
+ * border of that one, which their own stamps show, and the keys of those that are gone, which a
+ * list has (gone.h); of one key a row counts, and not that it was gone before. Counters are
+ * complete in each copy. */
 #pragma once
 
 #include "sparse/table/scan.h"
@@ -23,9 +28,11 @@
 struct wf_capture;
 
 struct wf_capture_block {
-	bool has_counters; /* of a partition, u16; otherwise records of rows (wire/row_record.h) */
-	uint32_t first;    /* partition; of rows: number of the block, from 0 */
-	uint32_t count;    /* counters, or rows */
+	/* Of a partition, u16; or keys of rows that are gone, u64; otherwise records of rows
+	 * (wire/row_record.h). */
+	bool has_counters, has_gone;
+	uint32_t first; /* partition; of rows, and of keys: number of the block, from 0 */
+	uint32_t count; /* counters, keys or rows */
 	uint64_t bytes;
 };
 
@@ -44,12 +51,15 @@ struct wf_capture_opts {
 	/* Room for rows evicted at the cap; 0: 8 MiB. A push whose new keys might need more waits
 	 * for the whole copy. */
 	uint64_t evicted_bytes_max;
+	bool has_deltas; /* lists what goes, so that a copy may be a delta */
 };
 
 enum wf_capture_news {
 	WF_CAPTURE_MORE, /* there is more to copy */
 	WF_CAPTURE_FULL, /* the sink has no room */
 	WF_CAPTURE_DONE, /* all is copied and in the sink */
+	/* The same, but a row that is gone could not be listed: the delta is not to be used. */
+	WF_CAPTURE_SHORT,
 };
 
 /* Allocates from the table's env, not from its cap. WEFT_UNSUPPORTED: the table cannot go on from a
@@ -60,8 +70,10 @@ void wf_capture_destroy(struct wf_capture *capture); /* accepts NULL */
 /* The bytes of the longest block. */
 uint64_t wf_capture_longest(const struct wf_capture *capture);
 
-/* The border is now. None is under way. WEFT_NOMEM: nothing has begun. */
-enum weft_status wf_capture_begin(struct wf_capture *capture) WEFT_MUST_CHECK;
+/* The border is now. None is under way. `base`: the border of the copy of which this one is a
+ * delta; 0: it is complete. WEFT_UNAVAILABLE: that was not the last one, or what is gone since is not
+ * known; a complete one is possible. WEFT_NOMEM. After a failure nothing has begun. */
+enum weft_status wf_capture_begin(struct wf_capture *capture, uint64_t base) WEFT_MUST_CHECK;
 /* From begin until DONE or end. */
 bool wf_capture_is_on(const struct wf_capture *capture);
 /* To be called before each push while a capture is under way: copies what the push will change.
@@ -72,7 +84,7 @@ bool wf_capture_copy_before(struct wf_capture *capture,
 enum wf_capture_news wf_capture_copy_some(struct wf_capture *capture, uint64_t bytes);
 /* Gives up what is under way, if anything. */
 void wf_capture_end(struct wf_capture *capture);
-/* Rows copied since begin. */
+/* Rows that were live at the border, as far as the copy has come; a delta does not have all. */
 uint64_t wf_capture_rows(const struct wf_capture *capture);
 
 /* ---- for the files of the table, while a capture is under way ---- */

@@ -263,14 +263,29 @@ wf_table_shape(const struct wf_table *t)
 	};
 }
 
+static struct wf_table_row
+row_of(const struct wf_row_record *record)
+{
+	return (struct wf_table_row){.key = record->key,
+				     .stamp = record->stamp,
+				     .born = record->born,
+				     .show = record->show,
+				     .click = record->click,
+				     .floats = record->floats};
+}
+
 enum weft_status
 wf_table_put_record(struct wf_table *t, const struct wf_row_record *record)
 {
-	const struct wf_table_row row = {.key = record->key,
-					 .stamp = record->stamp,
-					 .born = record->born,
-					 .show = record->show,
-					 .click = record->click,
-					 .floats = record->floats};
+	const struct wf_table_row row = row_of(record);
+
 	return wf_table_put(t, &row);
+}
+
+enum weft_status
+wf_table_put_later_record(struct wf_table *t, const struct wf_row_record *record, uint32_t border)
+{
+	const struct wf_table_row row = row_of(record);
+
+	return wf_table_put_later(t, &row, border);
 }

@@ -29,3 +29,6 @@ struct wf_row_shape wf_table_shape(const struct wf_table *table);
 /* As wf_table_put. */
 enum weft_status wf_table_put_record(struct wf_table *table,
 				     const struct wf_row_record *row) WEFT_MUST_CHECK;
+/* As wf_table_put_later. */
+enum weft_status wf_table_put_later_record(struct wf_table *table, const struct wf_row_record *row,
+					   uint32_t border) WEFT_MUST_CHECK;

@@ -503,11 +503,10 @@ wf_table_next(const struct wf_table *t, uint64_t *cursor, struct wf_table_row *o
 	return false;
 }
 
-enum weft_status
-wf_table_put(struct wf_table *t, const struct wf_table_row *row)
+/* Whether a saved row may be of this table. */
+static enum weft_status
+check_row(const struct wf_table *t, const struct wf_table_row *row)
 {
-	uint32_t number = t->opts.init.table;
-
 	if (!wf_table_owns(t, row->key)) {
 		return wf_table_refuse(t, &row->key, 1);
 	}
@@ -515,7 +514,30 @@ wf_table_put(struct wf_table *t, const struct wf_table_row *row)
 		return wf_fail(WEFT_INVALID,
 			       "table %" PRIu32 ": a row of step %" PRIu32 ", born after %" PRIu32
 			       ", but the last step is %" PRIu32 ": set that first",
-			       number, row->stamp, row->born, t->step);
+			       t->opts.init.table, row->stamp, row->born, t->step);
+	}
+	return WEFT_OK;
+}
+
+static void
+store_row(const struct wf_table *t, const struct wf_table_row *row, struct wf_row_head *head)
+{
+	head->stamp = row->stamp;
+	head->born = row->born + 1;
+	if (t->evict.has_score) {
+		*wf_row_score(head) = (struct wf_row_score){row->show, row->click};
+	}
+	wf_rest_narrow(&t->rest, wf_row_values(head), row->floats);
+}
+
+enum weft_status
+wf_table_put(struct wf_table *t, const struct wf_table_row *row)
+{
+	uint32_t number = t->opts.init.table;
+
+	enum weft_status st = check_row(t, row);
+	if (st != WEFT_OK) {
+		return st;
 	}
 	if (wf_table_find(t, row->key) != WF_ROW_NONE) {
 		return wf_fail(WEFT_INVALID, "table %" PRIu32 ": key %" PRIu64 " stands twice",
@@ -529,13 +551,34 @@ wf_table_put(struct wf_table *t, const struct wf_table_row *row)
 			       number, t->rows.live_count, t->budget.used_bytes,
 			       t->opts.memory_cap_bytes);
 	}
-	head->stamp = row->stamp;
-	head->born = row->born + 1;
-	if (t->evict.has_score) {
-		*wf_row_score(head) = (struct wf_row_score){row->show, row->click};
-	}
-	wf_rest_narrow(&t->rest, wf_row_values(head), row->floats);
+	store_row(t, row, head);
 	wf_table_update_stats(t);
+	return WEFT_OK;
+}
+
+enum weft_status
+wf_table_put_later(struct wf_table *t, const struct wf_table_row *row, uint32_t border)
+{
+	enum weft_status st = check_row(t, row);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (row->stamp <= border && row->born < border) {
+		return wf_fail(WEFT_INVALID,
+			       "table %" PRIu32 ": the row of key %" PRIu64
+			       " has not changed since step %" PRIu32,
+			       t->opts.init.table, row->key, border);
+	}
+	const uint32_t place = wf_table_find(t, row->key);
+	if (place == WF_ROW_NONE) {
+		return wf_table_put(t, row);
+	}
+	struct wf_row_head *head = wf_row_at(&t->rows, place);
+	if (head->stamp > border || head->born > border) {
+		return wf_fail(WEFT_INVALID, "table %" PRIu32 ": key %" PRIu64 " stands twice",
+			       t->opts.init.table, row->key);
+	}
+	store_row(t, row, head);
 	return WEFT_OK;
 }
 

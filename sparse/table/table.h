@@ -167,6 +167,13 @@ bool wf_table_next(const struct wf_table *table, uint64_t *cursor, struct wf_tab
  * stamp above the last step; WEFT_NOMEM: the cap, or the env. */
 enum weft_status wf_table_put(struct wf_table *table,
 			      const struct wf_table_row *row) WEFT_MUST_CHECK;
+/* The same of a row that was born or updated after step `border`, for a table that has the rows of
+ * that step: the row of its key, if there is one, is replaced. WEFT_INVALID: also if the row, or
+ * the one in its place, is of another time. */
+enum weft_status wf_table_put_later(struct wf_table *table, const struct wf_table_row *row,
+				    uint32_t border) WEFT_MUST_CHECK;
+/* Removes the row of a key, if there is one. WEFT_INVALID: the key, or the table never loses one. */
+enum weft_status wf_table_drop(struct wf_table *table, uint64_t key) WEFT_MUST_CHECK;
 /* What admission has counted in a partition of this lane, for a save: [*count]. NULL, and 0 of
  * them: it counts nothing. */
 const uint16_t *wf_table_counters(const struct wf_table *table, uint32_t partition,

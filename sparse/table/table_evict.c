@@ -2,6 +2,8 @@
 /* table_evict: rows go: those whose time is over, and at the cap the worst of some. Only what goes
  * at the cap depends on what else this lane has, and so on the number of lanes. Thread: the lane's.
  */
+#include <inttypes.h>
+
 #include "base/assert.h"
 #include "sparse/table/table_internal.h"
 
@@ -22,6 +24,9 @@ remove_row(struct wf_table *t, uint32_t row)
 	if (t->capture != NULL) {
 		wf_capture_remove(t->capture, row);
 	}
+	if (t->gone != NULL) {
+		wf_gone_add(t->gone, head->key, head->born);
+	}
 	wf_index_remove(&t->index, hash, row);
 	wf_rows_give(&t->rows, row);
 }
@@ -33,6 +38,26 @@ wf_table_expire(struct wf_table *t, uint32_t row)
 
 	wf_stats_add(&t->stats, old ? WF_TABLE_EVICTED_BY_AGE : WF_TABLE_EVICTED_BY_SCORE, 1);
 	remove_row(t, row);
+}
+
+enum weft_status
+wf_table_drop(struct wf_table *t, uint64_t key)
+{
+	if (!wf_table_owns(t, key)) {
+		return wf_table_refuse(t, &key, 1);
+	}
+	if (wf_table_is_fixed(t)) {
+		return wf_fail(WEFT_INVALID,
+			       "table %" PRIu32 ": the row of key %" PRIu64
+			       " is gone, but rows of a vocabulary stay",
+			       t->opts.init.table, key);
+	}
+	const uint32_t row = wf_table_find(t, key);
+	if (row != WF_ROW_NONE) {
+		remove_row(t, row);
+		wf_table_update_stats(t);
+	}
+	return WEFT_OK;
 }
 
 void

@@ -6,6 +6,7 @@
 #include "sparse/table/budget.h"
 #include "sparse/table/capture.h"
 #include "sparse/table/evict.h"
+#include "sparse/table/gone.h"
 #include "sparse/table/groups.h"
 #include "sparse/table/index.h"
 #include "sparse/table/motions.h"
@@ -37,6 +38,7 @@ struct wf_table {
 	struct wf_rest rest;
 
 	struct wf_capture *capture; /* under way (capture.h); NULL: none */
+	struct wf_gone *gone;       /* a capture's, which lists what goes; NULL: nobody does */
 
 	/* Scratch of a lookup. */
 	float *zero;             /* [dim] */

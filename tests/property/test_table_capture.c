@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is captured of a table at a border, while later steps are applied and whatever the turns of
  * copying are, is the table at the border, bit for bit: its rows and counters, and those after the
- * same later steps. The steps themselves have the bits that they have without a capture. WEFT_SEED
- * chooses other runs, WEFT_LONG more of them. Thread: one. */
+ * same later steps. So it is of a complete copy and its deltas, one after the other. The steps
+ * themselves have the bits that they have without a capture. WEFT_SEED chooses other runs,
+ * WEFT_LONG more of them. Thread: one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,7 +34,7 @@
 #define BORDERS 3u
 #define SLOTS 64u
 #define MAX_RECORD (24u + 4u * (3u * MAX_DIM + 1u))
-#define SINK_BYTES ((MAX_KEYS + 1u) * MAX_RECORD + WF_PARTITION_COUNT * SLOTS * 2u)
+#define SINK_BYTES ((MAX_KEYS + 1u) * MAX_RECORD + WF_PARTITION_COUNT * SLOTS * 2u + 16u * MAX_KEYS)
 
 struct batch {
 	uint64_t key[MAX_BATCH];
@@ -76,6 +77,13 @@ static uint32_t key_count;
 static struct operation operation[OPERATIONS];
 static struct sink sink;
 static struct image image[2];
+/* What the sink had of the last complete copy, and of its deltas. */
+static struct sink link_of[BORDERS];
+static uint32_t link_base[BORDERS]; /* 0: complete */
+static uint32_t link_count;
+static uint32_t last_border; /* of the last of them */
+static bool is_broken;       /* a copy was given up: no delta can follow it */
+static uint64_t gone_count;  /* keys in deltas, of all runs */
 /* A full sink may delay what frees memory, so that other rows go at the cap. */
 static bool is_exact;
 static struct wf_env *env;
@@ -393,7 +401,8 @@ compare_values(struct wf_table *a, struct wf_table *b)
 /* ---- restoring ---- */
 
 static void
-put_rows(struct wf_table *table, const struct wf_capture_block *block, const uint8_t *payload)
+put_rows(struct wf_table *table, const struct wf_capture_block *block, const uint8_t *payload,
+	 uint32_t base)
 {
 	const struct wf_row_shape shape = wf_table_shape(table);
 	const size_t bytes = wf_row_record_bytes(&shape);
@@ -402,24 +411,44 @@ put_rows(struct wf_table *table, const struct wf_capture_block *block, const uin
 	for (uint32_t i = 0; i < block->count; i++) {
 		struct wf_row_record row;
 		wf_row_record_get(&shape, payload + i * bytes, floats, &row);
-		must(wf_table_put_record(table, &row));
+		must(base == 0 ? wf_table_put_record(table, &row)
+			       : wf_table_put_later_record(table, &row, base));
 	}
 }
 
-static struct wf_table *
-restore(uint32_t step)
+/* Keys of rows that are gone, before any rows of the same copy. */
+static void
+drop_rows(struct wf_table *table, const struct sink *from)
 {
-	struct wf_table *table = NULL;
+	uint32_t blocks = 0;
+	for (uint32_t i = 0; i < from->count; i++) {
+		const struct wf_capture_block *block = &from->block[i];
+		if (block->has_gone) {
+			check(block->first == blocks++ && block->bytes == 8ull * block->count);
+			for (uint32_t k = 0; k < block->count; k++) {
+				must(wf_table_drop(table, wf_load_u64(from->bytes + from->at[i] +
+								      8 * (size_t)k)));
+			}
+		}
+	}
+}
+
+/* Puts what a copy has into the table. `base`: the border before it; 0: it is complete. */
+static void
+put_all(struct wf_table *table, const struct sink *from, uint32_t base)
+{
 	uint32_t row_blocks = 0;
-	opts.index_seed++;
-	table = open_table();
-	must(wf_table_set_step(table, step));
-	for (uint32_t i = 0; i < sink.count; i++) {
-		const struct wf_capture_block *block = &sink.block[i];
-		const uint8_t *payload = sink.bytes + sink.at[i];
+	drop_rows(table, from);
+	for (uint32_t i = 0; i < from->count; i++) {
+		const struct wf_capture_block *block = &from->block[i];
+		const uint8_t *payload = from->bytes + from->at[i];
+		if (block->has_gone) {
+			check(base != 0);
+			continue;
+		}
 		if (!block->has_counters) {
 			check(block->first == row_blocks++);
-			put_rows(table, block, payload);
+			put_rows(table, block, payload, base);
 			continue;
 		}
 		uint16_t counter[SLOTS];
@@ -429,7 +458,35 @@ restore(uint32_t step)
 		}
 		must(wf_table_set_counters(table, block->first, counter, SLOTS));
 	}
+}
+
+/* A table of the last complete copy and its deltas, of which the sink has the newest. */
+static struct wf_table *
+restore(uint32_t base, uint32_t step)
+{
+	struct wf_table *table = NULL;
+	link_count = base == 0 ? 0 : link_count;
+	check(base == 0 || base == last_border);
+	link_base[link_count] = base;
+	link_of[link_count++] = sink;
+	last_border = step;
+	opts.index_seed++;
+	table = open_table();
+	must(wf_table_set_step(table, step));
+	for (uint32_t i = 0; i < link_count; i++) {
+		put_all(table, &link_of[i], link_base[i]);
+	}
 	return table;
+}
+
+static uint64_t
+count_gone(void)
+{
+	uint64_t count = 0;
+	for (uint32_t i = 0; i < sink.count; i++) {
+		count += sink.block[i].has_gone ? sink.block[i].count : 0;
+	}
+	return count;
 }
 
 /* ---- runs ---- */
@@ -502,10 +559,12 @@ one_border(struct wf_table *captured, struct wf_table *other, struct wf_capture 
 	   uint32_t *step, bool is_first)
 {
 	const uint32_t border = *step;
+	/* The first copy is complete, and so is one behind a copy that was given up. */
+	const uint32_t base = is_first || is_broken ? 0 : last_border;
 	uint32_t count = (uint32_t)wf_rng_below(&rng, OPERATIONS + 1);
 	empty_sink(is_exact && opts.evict.at_cap);
 	read_image(captured, &image[0]);
-	must(wf_capture_begin(capture));
+	must(wf_capture_begin(capture, base));
 	for (uint32_t i = 0; i < count; i++) {
 		draw_operation(&operation[i], draw_kind(), step);
 	}
@@ -514,9 +573,12 @@ one_border(struct wf_table *captured, struct wf_table *other, struct wf_capture 
 	if (is_exact) {
 		compare_values(captured, other);
 	}
-	struct wf_table *restored = restore(border);
+	struct wf_table *restored = restore(base, border);
 	compare(restored, &image[0]);
 	check(wf_capture_rows(capture) == image[0].row_count);
+	/* Expired rows show nowhere else. */
+	check(wf_stats_get(wf_table_stats(restored), WF_TABLE_ROWS_LIVE) == image[0].row_count);
+	gone_count += count_gone();
 	if (!opts.evict.at_cap) { /* which rows go there depends on where they lie */
 		go_on_restored(restored, other, count, is_first);
 	}
@@ -552,6 +614,7 @@ one_run(struct seen *seen)
 		.sink = &sink.base,
 		.block_bytes = wf_rng_below(&rng, 4000),
 		.evicted_bytes_max = wf_rng_below(&rng, 50000),
+		.has_deltas = true,
 	};
 	struct wf_capture *capture = NULL;
 	must(wf_capture_create(&set, &capture));
@@ -564,11 +627,15 @@ one_run(struct seen *seen)
 		}
 		if (wf_rng_below(&rng, 3) == 0) { /* one that is given up */
 			empty_sink(false);
-			must(wf_capture_begin(capture));
+			must(wf_capture_begin(capture, border == 0 ? 0 : last_border));
 			(void)wf_capture_copy_some(capture, wf_rng_below(&rng, 3000));
 			wf_capture_end(capture);
+			check(border == 0 ||
+			      wf_capture_begin(capture, last_border) == WEFT_UNAVAILABLE);
+			is_broken = true;
 		}
 		seen->refused += one_border(captured, other, capture, &step, border == 0);
+		is_broken = false;
 	}
 	note(seen, captured);
 	wf_capture_destroy(capture);
@@ -587,7 +654,7 @@ a_capture_is_the_table_at_its_border(void **state)
 		one_run(&seen);
 	}
 	check(seen.refused > runs && seen.at_cap > runs && seen.by_age > runs &&
-	      seen.by_score > runs);
+	      seen.by_score > runs && gone_count > runs);
 }
 
 /* ---- one by one ---- */
@@ -650,12 +717,65 @@ a_capture_without_memory_does_not_begin(void **state)
 		must(wf_table_lookup(table, &lookup));
 		wf_failing_env_fail(&failing, at, false);
 		st = wf_capture_create(&set, &capture);
-		st = st == WEFT_OK ? wf_capture_begin(capture) : st;
+		st = st == WEFT_OK ? wf_capture_begin(capture, 0) : st;
 		assert_true(st == WEFT_OK || st == WEFT_NOMEM);
 		assert_true(capture == NULL || wf_capture_is_on(capture) == (st == WEFT_OK));
 		wf_capture_destroy(capture);
 		assert_int_equal(at > 3, st == WEFT_OK); /* struct, rows, bits */
 	}
+	wf_table_destroy(table);
+	assert_true(wf_failing_env_is_clean(&failing));
+	env = real;
+}
+
+static void
+push_key(struct wf_table *table, uint64_t key, uint32_t step)
+{
+	const float grad[4] = {1.0f};
+	const struct wf_table_batch batch = {.key = &key, .grad = grad, .count = 1};
+	must(wf_table_push(table, &(struct wf_table_push){.step = step,
+							  .rate = 0.1,
+							  .divisor = 1.0f,
+							  .batch = &batch,
+							  .batch_count = 1}));
+}
+
+/* A delta without the keys of all rows that are gone would bring some of them back. */
+static void
+a_list_of_gone_rows_without_memory_needs_a_complete_copy(void **state)
+{
+	struct wf_env *real = env;
+	struct wf_failing_env failing;
+	struct wf_capture *capture = NULL;
+	(void)state;
+	set_plain();
+	opts.evict.age_steps = 1;
+	wf_failing_env_init(&failing, real);
+	env = &failing.env;
+	struct wf_table *table = open_table();
+	const struct wf_capture_opts set = {.table = table, .sink = &sink.base, .has_deltas = true};
+	push_key(table, 1, 1);
+	must(wf_capture_create(&set, &capture));
+	assert_int_equal(wf_capture_begin(capture, 1), WEFT_UNAVAILABLE); /* there was none */
+	empty_sink(true);
+	must(wf_capture_begin(capture, 0));
+	finish(capture);
+	push_key(table, 2, 5);
+	wf_failing_env_fail(&failing, 1, false);
+	wf_table_tend(table, 10);
+	wf_failing_env_fail(&failing, 0, false);
+	assert_int_equal(wf_stats_get(wf_table_stats(table), WF_TABLE_EVICTED_BY_AGE), 1);
+	assert_int_equal(wf_capture_begin(capture, 1), WEFT_UNAVAILABLE);
+	assert_non_null(strstr(weft_last_error(), "more rows are gone since step 1"));
+	must(wf_capture_begin(capture, 0));
+	finish(capture);
+	push_key(table, 3, 9);
+	wf_table_tend(table, 10);
+	empty_sink(true);
+	must(wf_capture_begin(capture, 5)); /* all is well again */
+	finish(capture);
+	assert_int_equal(count_gone(), 1);
+	wf_capture_destroy(capture);
 	wf_table_destroy(table);
 	assert_true(wf_failing_env_is_clean(&failing));
 	env = real;
@@ -668,6 +788,7 @@ main(void)
 		cmocka_unit_test(a_capture_is_the_table_at_its_border),
 		cmocka_unit_test(one_that_cannot_be_restored_is_refused),
 		cmocka_unit_test(a_capture_without_memory_does_not_begin),
+		cmocka_unit_test(a_list_of_gone_rows_without_memory_needs_a_complete_copy),
 	};
 	const char *given = getenv("WEFT_SEED");
 	seed = given == NULL ? 20261128 : strtoull(given, NULL, 0);
