@@ -17,7 +17,7 @@
 #define LOADED_BYTES 24
 #define BAD_FIXED_BYTES 26
 #define RUN_BYTES 32
-#define SNAPSHOT_BYTES 16
+#define SNAPSHOT_BYTES 24
 #define PART_FIXED_BYTES 39
 #define FAILED_FIXED_BYTES 18
 
@@ -375,14 +375,24 @@ wf_registry_run_decode(const struct wf_head *head, const uint8_t *body, struct w
 
 /* SNAPSHOT, PART and FAILED. */
 
+static enum weft_status
+check_snapshot(const struct wf_registry_snapshot *snapshot)
+{
+	enum weft_status st = check_border("SNAPSHOT", snapshot->epoch, snapshot->border);
+	return st != WEFT_OK || snapshot->base < snapshot->border
+		       ? st
+		       : wf_refuse("SNAPSHOT", "base", snapshot->base, "below the border");
+}
+
 void
 wf_registry_snapshot_encode(const struct wf_registry_snapshot *in, struct wf_msg *out)
 {
-	WF_ASSERT(check_border("SNAPSHOT", in->epoch, in->border) == WEFT_OK);
+	WF_ASSERT(check_snapshot(in) == WEFT_OK);
 
 	struct wf_writer w = wf_shape_begin(&snapshot_shape, out);
 	wf_put_u64(&w, in->epoch);
 	wf_put_u64(&w, in->border);
+	wf_put_u64(&w, in->base);
 	wf_shape_end(&snapshot_shape, &w, out);
 }
 
@@ -397,8 +407,9 @@ wf_registry_snapshot_decode(const struct wf_head *head, const uint8_t *body,
 	struct wf_reader r = wf_body_reader(head, body);
 	struct wf_registry_snapshot snapshot = {.epoch = wf_get_u64(&r)};
 	snapshot.border = wf_get_u64(&r);
+	snapshot.base = wf_get_u64(&r);
 	WF_ASSERT(wf_reader_done(&r));
-	st = check_border("SNAPSHOT", snapshot.epoch, snapshot.border);
+	st = check_snapshot(&snapshot);
 	if (st != WEFT_OK) {
 		return st;
 	}

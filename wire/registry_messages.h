@@ -9,7 +9,7 @@
  * LOADED   pserver    all parts of that are in its memory
  * BAD      pserver    it cannot be loaded, and the reason
  * RUN      registrar  the epoch has begun
- * SNAPSHOT registrar  the border of the next snapshot
+ * SNAPSHOT registrar  the border of the next snapshot, and that on which it builds
  * PART     pserver    the part of one lane is durable
  * FAILED   pserver    it has no parts of that border, and the reason */
 #pragma once
@@ -71,6 +71,7 @@ struct wf_registry_run {
 struct wf_registry_snapshot {
 	uint64_t epoch;
 	uint64_t border; /* 1 or more */
+	uint64_t base;   /* border of the snapshot of which it is a delta, below it; 0: complete */
 };
 
 #define WF_REGISTRY_ROWS_MAX 256u /* tables of one PART */

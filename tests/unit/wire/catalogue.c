@@ -462,7 +462,8 @@ sample_registry_run(union any_message *out)
 static void
 sample_registry_snapshot(union any_message *out)
 {
-	out->snapshot = (struct wf_registry_snapshot){.epoch = 3, .border = 0x0102030405060708};
+	out->snapshot = (struct wf_registry_snapshot){
+		.epoch = 3, .border = 0x0102030405060708, .base = 0x0102030405060707};
 }
 
 static void

@@ -52,6 +52,8 @@ static const struct body_case wrong_bodies[] = {
 	{"registry_snapshot", {0, 8, TOP, "SNAPSHOT: epoch is 9223372036854775808"}},
 	{"registry_snapshot", {8, 8, 0, "SNAPSHOT: border is 0, must be 1 or more"}},
 	{"registry_snapshot", {8, 8, TOP, "SNAPSHOT: border is 9223372036854775808"}},
+	{"registry_snapshot",
+	 {16, 8, 0x0102030405060708, "SNAPSHOT: base is 72623859790382856, must be below the b"}},
 	{"registry_part", {0, 8, 0, "PART: epoch is 0"}},
 	{"registry_part", {8, 8, 0, "PART: border is 0"}},
 	{"registry_part", {8, 8, TOP, "PART: border is 9223372036854775808"}},
