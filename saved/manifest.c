@@ -297,7 +297,7 @@ parse_about(struct wf_line_cursor *cursor, struct wf_manifest *out)
 		st = wf_line_parse_number(cursor, "samples", &about->samples);
 	}
 	if (st == WEFT_OK && has_parts(cursor)) {
-		st = wf_manifest_parse_parts_about(cursor, &out->parts);
+		st = wf_manifest_parse_parts_about(cursor, about->step, &out->parts);
 	}
 	if (st == WEFT_OK) {
 		st = wf_line_parse_one_word(cursor, "optimizer", about->optimizer,
@@ -479,6 +479,10 @@ wf_manifest_decode(struct wf_env *env, const char *text, size_t bytes, struct wf
 	if (st == WEFT_OK && has_parts(&cursor) && (cursor.has & WF_MANIFEST_FORMAT_ASIDES) != 0) {
 		st = wf_line_bad(&cursor, "is no version: a snapshot has no arrays aside");
 	}
+	if (st == WEFT_OK && (cursor.has & WF_MANIFEST_FORMAT_BASE) != 0 &&
+	    (!has_parts(&cursor) || (cursor.has & WF_MANIFEST_FORMAT_TABLES) == 0)) {
+		st = wf_line_bad(&cursor, "is no version: only snapshots with tables have a base");
+	}
 	if (st == WEFT_OK) {
 		st = parse_about(&cursor, &manifest);
 	}
@@ -576,6 +580,7 @@ extras_of(const struct wf_manifest *manifest)
 	has |= manifest->aside_count > 0 ? WF_MANIFEST_FORMAT_ASIDES : 0;
 	has |= manifest->about.batch > 0 ? WF_MANIFEST_FORMAT_BATCH : 0;
 	has |= wf_manifest_is_snapshot(manifest) ? WF_MANIFEST_FORMAT_PARTS : 0;
+	has |= manifest->parts.base_step != 0 ? WF_MANIFEST_FORMAT_BASE : 0;
 	for (uint32_t i = 0; i < manifest->tensor_count; i++) {
 		has |= manifest->tensor[i].shape[0] != '\0' ? WF_MANIFEST_FORMAT_SHAPES : 0;
 	}

@@ -12,14 +12,15 @@
 /* The manifest of a save that is being written, created first and removed at the end: it names the
  * files without sizes and checksums. */
 #define WF_MANIFEST_DRAFT ".draft"
-/* The version of the format, 1 to 32: 1, and for what it has besides: */
+/* The version of the format, 1 to 64: 1, and for what it has besides: */
 #define WF_MANIFEST_FORMAT 1u
 #define WF_MANIFEST_FORMAT_TABLES 1u /* tables */
 #define WF_MANIFEST_FORMAT_BATCH 2u  /* the batches of a pass that is not complete */
 #define WF_MANIFEST_FORMAT_SHAPES 4u /* shapes of tensors */
 #define WF_MANIFEST_FORMAT_ASIDES 8u /* arrays that are kept for other programs */
 #define WF_MANIFEST_FORMAT_PARTS 16u /* a snapshot of pservers: parts in place of files */
-#define WF_MANIFEST_FORMAT_ALL 31u
+#define WF_MANIFEST_FORMAT_BASE 32u  /* of tables, only what has changed since another snapshot */
+#define WF_MANIFEST_FORMAT_ALL 63u
 #define WF_MANIFEST_BYTES_MAX (4u << 20)
 #define WF_TENSOR_HEADER_BYTES 16u          /* of a parameter file */
 #define WF_MANIFEST_POSITION_BYTES_MAX 260u /* WF_POSITION_BYTES_MAX of wire/messages.h */
@@ -71,6 +72,9 @@ struct wf_manifest_part {
 /* What only a snapshot has; zeroed in the manifest of a pass. */
 struct wf_manifest_parts {
 	uint64_t epoch;
+	/* The step of the snapshot of the same epoch of which this one is a delta: its parts have
+	 * only those rows that have changed since. 0: it is complete. */
+	uint64_t base_step;
 	uint32_t dense_lanes, sparse_lanes; /* of each pserver */
 	uint32_t pserver_count;
 	uint32_t trainer_count;

@@ -102,8 +102,28 @@ parse_lanes(struct wf_line_cursor *cursor, struct wf_manifest_parts *out)
 	return WEFT_OK;
 }
 
+/* A base is older, so that no chain of them is endless. */
+static enum weft_status
+parse_base(struct wf_line_cursor *cursor, uint64_t step, struct wf_manifest_parts *out)
+{
+	uint64_t epoch = 0;
+
+	enum weft_status st = wf_line_parse(cursor, "base");
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (!wf_line_parse_u64(cursor, &epoch) || !wf_line_parse_u64(cursor, &out->base_step) ||
+	    !wf_line_at_end(cursor)) {
+		return wf_line_bad(cursor, "must have epoch and step of a snapshot");
+	}
+	return epoch == out->epoch && out->base_step > 0 && out->base_step < step
+		       ? WEFT_OK
+		       : wf_line_bad(cursor, "must be an earlier step of the same epoch");
+}
+
 enum weft_status
-wf_manifest_parse_parts_about(struct wf_line_cursor *cursor, struct wf_manifest_parts *out)
+wf_manifest_parse_parts_about(struct wf_line_cursor *cursor, uint64_t step,
+			      struct wf_manifest_parts *out)
 {
 	uint64_t trainers = 0;
 
@@ -118,7 +138,9 @@ wf_manifest_parse_parts_about(struct wf_line_cursor *cursor, struct wf_manifest_
 		st = wf_line_bad(cursor, "counts none, or more than a job can have");
 	}
 	out->trainer_count = (uint32_t)trainers;
-	return st;
+	return st == WEFT_OK && (cursor->has & WF_MANIFEST_FORMAT_BASE) != 0
+		       ? parse_base(cursor, step, out)
+		       : st;
 }
 
 /* Two digits for each byte, and "-" for none. */
@@ -257,6 +279,9 @@ wf_manifest_add_parts_about(struct wf_line_text *text, const struct wf_manifest_
 	wf_line_add(text, "epoch %" PRIu64 "\nlanes %" PRIu32 " %" PRIu32 " %" PRIu32 "\n",
 		    parts->epoch, parts->dense_lanes, parts->sparse_lanes, parts->pserver_count);
 	wf_line_add(text, "trainers %" PRIu32 "\n", parts->trainer_count);
+	if (parts->base_step != 0) {
+		wf_line_add(text, "base %" PRIu64 " %" PRIu64 "\n", parts->epoch, parts->base_step);
+	}
 }
 
 static void

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* manifest_parts: the lines that only the manifest of a snapshot has: epoch, lanes, trainers,
- * positions, parts. Private to this folder. Thread: the caller's. */
+ * base, positions, parts. Private to this folder. Thread: the caller's. */
 #pragma once
 
 #include "saved/manifest.h"
 #include "saved/manifest_line.h"
 
-/* Epoch, lanes and number of trainers. WEFT_DATA */
-enum weft_status wf_manifest_parse_parts_about(struct wf_line_cursor *cursor,
+/* Epoch, lanes, number of trainers, and where the version says so, the base. `step`: of the
+ * snapshot. WEFT_DATA */
+enum weft_status wf_manifest_parse_parts_about(struct wf_line_cursor *cursor, uint64_t step,
 					       struct wf_manifest_parts *out) WEFT_MUST_CHECK;
 /* Positions and parts, after these. wf_manifest_parts_fini ends them after a failure, too.
  * WEFT_DATA, WEFT_NOMEM */

@@ -20,6 +20,7 @@ enum wf_part_kind {
 	WF_PART_ROWS = 3,     /* rows of a table */
 	WF_PART_COUNTERS = 4, /* admission counters of a partition */
 	WF_PART_LANE = 5,     /* what describes a table, or what the lane has besides */
+	WF_PART_GONE = 6,     /* keys of rows of a table that are gone, in a delta */
 };
 
 struct wf_part_head {

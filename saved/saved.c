@@ -178,6 +178,13 @@ read_manifest(struct wf_saved *saved, bool may_be_snapshot)
 			       "%s: is a snapshot of pservers, not a pass; weft ckpt reads it",
 			       saved->path);
 	}
+	if (st == WEFT_OK && saved->manifest.parts.base_step != 0) {
+		return wf_fail(WEFT_UNSUPPORTED,
+			       "%s: has only what has changed in tables since step %" PRIu64
+			       ": name a snapshot that is complete (weft ckpt list shows which "
+			       "are), or let pservers go on from it with --resume=auto",
+			       saved->path, saved->manifest.parts.base_step);
+	}
 	return st;
 }
 

@@ -390,6 +390,60 @@ walk_of(const struct wf_snapshot *snapshot)
 	};
 }
 
+bool
+wf_snapshot_base(const struct wf_snapshot *snapshot, struct wf_snapshot_id *out)
+{
+	*out = (struct wf_snapshot_id){
+		.epoch = snapshot->id.epoch,
+		.step = snapshot->manifest.parts.base_step,
+	};
+	return out->step != 0;
+}
+
+/* Rows of one are put over rows of the other. */
+static bool
+has_same_tables(const struct wf_manifest *a, const struct wf_manifest *b)
+{
+	bool same = a->table_count == b->table_count;
+
+	for (uint32_t i = 0; same && i < a->table_count; i++) {
+		const struct wf_manifest_table *x = &a->table[i];
+		const struct wf_manifest_table *y = &b->table[i];
+		same = x->dim == y->dim && strcmp(x->name, y->name) == 0 &&
+		       strcmp(x->optimizer, y->optimizer) == 0;
+	}
+	return same;
+}
+
+enum weft_status
+wf_snapshot_open_base(const struct wf_snapshot *snapshot, struct wf_snapshot **out)
+{
+	char dir[WF_SAVED_PATH_BYTES];
+	struct wf_snapshot_id id;
+	struct wf_snapshot *base = NULL;
+
+	if (!wf_snapshot_base(snapshot, &id)) {
+		return wf_fail(WEFT_DATA, "%s: is complete, and builds on nothing", snapshot->path);
+	}
+	snprintf(dir, sizeof(dir), "%s", snapshot->path);
+	char *slash = strrchr(dir, '/');
+	WF_ASSERT(slash != NULL); /* wf_saved_join */
+	slash[slash == dir ? 1 : 0] = '\0';
+	enum weft_status st = wf_snapshot_open(snapshot->env, snapshot->calls, dir, id, &base);
+	if (st == WEFT_OK && !has_same_tables(&snapshot->manifest, &base->manifest)) {
+		st = wf_fail(WEFT_DATA, "%s: has other tables", base->path);
+	}
+	if (st != WEFT_OK) {
+		const struct wf_error why = *wf_error_record();
+		wf_snapshot_close(base);
+		return wf_fail(st == WEFT_NOMEM ? st : WEFT_DATA,
+			       "%s: builds on step %" PRIu64 ", which cannot be used: %.300s",
+			       snapshot->path, id.step, why.text);
+	}
+	*out = base;
+	return WEFT_OK;
+}
+
 enum weft_status
 wf_snapshot_crc(const struct wf_snapshot *snapshot, uint32_t *out)
 {
@@ -429,5 +483,27 @@ wf_snapshot_verify(const struct wf_snapshot *snapshot)
 	for (uint32_t i = 0; st == WEFT_OK && i < snapshot->manifest.parts.part_count; i++) {
 		st = wf_snapshot_verify_part(snapshot, i);
 	}
+	return st;
+}
+
+enum weft_status
+wf_snapshot_verify_chain(const struct wf_snapshot *snapshot)
+{
+	struct wf_snapshot_id base;
+	struct wf_snapshot *open = NULL;
+	const struct wf_snapshot *at = snapshot;
+
+	enum weft_status st = wf_snapshot_verify(at);
+	while (st == WEFT_OK && wf_snapshot_base(at, &base)) {
+		struct wf_snapshot *next = NULL;
+		st = wf_snapshot_open_base(at, &next);
+		if (st == WEFT_OK) {
+			wf_snapshot_close(open);
+			open = next;
+			at = next;
+			st = wf_snapshot_verify(at);
+		}
+	}
+	wf_snapshot_close(open);
 	return st;
 }

@@ -14,6 +14,7 @@
 
 #define WF_SNAPSHOT_LEAF_BYTES 64u
 #define WF_SNAPSHOT_LIST_MAX 65536u
+#define WF_SNAPSHOT_CHAIN_MAX 1000u /* that build on each other */
 
 struct wf_snapshot_id {
 	uint64_t epoch, step;
@@ -79,6 +80,12 @@ enum weft_status wf_snapshot_open(struct wf_env *env, const struct wf_saved_call
 				  struct wf_snapshot **out) WEFT_MUST_CHECK;
 void wf_snapshot_close(struct wf_snapshot *snapshot); /* accepts NULL */
 const struct wf_manifest *wf_snapshot_manifest(const struct wf_snapshot *snapshot);
+/* The snapshot of which this one is a delta; false: it is complete. */
+bool wf_snapshot_base(const struct wf_snapshot *snapshot, struct wf_snapshot_id *out);
+/* Opens that one. WEFT_DATA: this one is complete, or the names of both snapshots, and what is
+ * wrong; WEFT_IO; WEFT_NOMEM */
+enum weft_status wf_snapshot_open_base(const struct wf_snapshot *snapshot,
+				       struct wf_snapshot **out) WEFT_MUST_CHECK;
 /* CRC32C of the manifest's text. WEFT_NOMEM */
 enum weft_status wf_snapshot_crc(const struct wf_snapshot *snapshot, uint32_t *out) WEFT_MUST_CHECK;
 /* The path of part `idx` of the manifest, for wf_part_open. `out` is [WF_SAVED_PATH_BYTES]. */
@@ -90,6 +97,8 @@ enum weft_status wf_snapshot_verify_part(const struct wf_snapshot *snapshot,
 					 uint32_t idx) WEFT_MUST_CHECK;
 /* All parts; the failure is that of the first. */
 enum weft_status wf_snapshot_verify(const struct wf_snapshot *snapshot) WEFT_MUST_CHECK;
+/* All parts of it, and of the snapshots on which it builds, down to a complete one. */
+enum weft_status wf_snapshot_verify_chain(const struct wf_snapshot *snapshot) WEFT_MUST_CHECK;
 
 /* Removal, in this order: the manifest, durably; then, on every pserver, the parts. A snapshot in
  * whose directory anything lies that weft does not make is left as it is: WEFT_IO, with its name.
