@@ -43,6 +43,7 @@ struct beginning {
 /* The snapshot that the registrar wants. */
 struct reporting {
 	uint64_t border;                    /* 0: none */
+	uint64_t base;                      /* of which it is a delta; 0: it is complete */
 	uint32_t lane;                      /* whose part is sent next, */
 	uint32_t table;                     /* with this table first */
 	struct wf_snapshot_outcome outcome; /* of one lane, scratch */
@@ -263,10 +264,11 @@ on_snapshot(struct wf_delegate *self, const struct wf_registry_snapshot *msg)
 			       msg->epoch);
 	}
 	reporting->border = msg->border;
+	reporting->base = msg->base;
 	reporting->lane = 0;
 	reporting->table = 0;
 	if (self->beginning.serves) {
-		wf_snapshots_order(self->snapshots, msg->border);
+		wf_snapshots_order(self->snapshots, msg->border, msg->base);
 	}
 	return WEFT_OK;
 }
@@ -397,7 +399,7 @@ look_for_record(struct wf_delegate *self, uint64_t now_ns)
 	beginning->run_due = false;
 	beginning->serves = true;
 	wf_snapshots_run(self->snapshots, &beginning->base);
-	wf_snapshots_order(self->snapshots, self->reporting.border);
+	wf_snapshots_order(self->snapshots, self->reporting.border, self->reporting.base);
 }
 
 /* Whether the newest record is the end of the job, of this epoch or a later one. */
@@ -473,7 +475,7 @@ send_failed(struct wf_delegate *self, const char *reason)
 		return false;
 	}
 	self->reporting.border = 0;
-	wf_snapshots_order(self->snapshots, 0);
+	wf_snapshots_order(self->snapshots, 0, 0);
 	return true;
 }
 
@@ -563,7 +565,7 @@ report(struct wf_delegate *self, uint64_t now_ns)
 		}
 	}
 	reporting->border = 0;
-	wf_snapshots_order(self->snapshots, 0);
+	wf_snapshots_order(self->snapshots, 0, 0);
 	return WF_NEVER;
 }
 

@@ -39,14 +39,14 @@ wf_history_check_empty(struct wf_env *env, const char *dir, const struct wf_epoc
 	return st;
 }
 
-/* Reads a snapshot from end to end. */
+/* Reads a snapshot from end to end, and those on which it builds. */
 static enum weft_status
 try_snapshot(struct wf_env *env, const char *dir, struct wf_snapshot_id id,
 	     struct wf_history_choice *out)
 {
 	struct wf_snapshot *snapshot = NULL;
 	enum weft_status st = wf_snapshot_open(env, wf_saved_posix(), dir, id, &snapshot);
-	st = st == WEFT_OK ? wf_snapshot_verify(snapshot) : st;
+	st = st == WEFT_OK ? wf_snapshot_verify_chain(snapshot) : st;
 	st = st == WEFT_OK ? wf_snapshot_crc(snapshot, &out->crc) : st;
 	if (st == WEFT_OK) {
 		out->id = id;
@@ -91,5 +91,89 @@ wf_history_choose(struct wf_env *env, const char *dir, const struct wf_epochs *e
 	enum weft_status st = wf_history_read(env, dir, epochs, &history);
 	st = st == WEFT_OK ? choose_among(env, dir, &history, out) : st;
 	wf_snapshot_list_fini(env, &history);
+	return st;
+}
+
+/* ---- which ones stay ---- */
+
+/* Where the snapshot of that id stands, from place `from` on; list->count: nowhere. */
+static uint32_t
+find(const struct wf_snapshot_list *list, uint32_t from, const struct wf_snapshot_id *id)
+{
+	uint32_t i = from;
+	while (i < list->count &&
+	       (list->id[i].epoch != id->epoch || list->id[i].step != id->step)) {
+		i++;
+	}
+	return i;
+}
+
+/* The place of the one on which number i builds; i itself: it is complete; list->count: there is
+ * none, or the manifest cannot be read. */
+static enum weft_status
+find_base(struct wf_env *env, const char *dir, const struct wf_snapshot_list *list, uint32_t i,
+	  uint32_t *out)
+{
+	struct wf_snapshot *snapshot = NULL;
+	struct wf_snapshot_id base;
+	enum weft_status st = wf_snapshot_open(env, wf_saved_posix(), dir, list->id[i], &snapshot);
+	*out = i;
+	if (st == WEFT_OK && wf_snapshot_base(snapshot, &base)) {
+		*out = find(list, i + 1, &base);
+	} else if (st == WEFT_DATA) {
+		*out = list->count;
+		st = WEFT_OK;
+	}
+	wf_snapshot_close(snapshot);
+	return st;
+}
+
+/* Marks the newest `keep` whose chain is there, and all of these chains. What is newer than the
+ * last of them stays, too: nobody knows what it is. */
+static void
+mark(const uint32_t *base, uint32_t count, uint32_t keep, bool *stays)
+{
+	uint32_t kept = 0;
+	for (uint32_t i = 0; i < count && kept < keep; i++) {
+		uint32_t at = i;
+		stays[i] = true;
+		while (at < count && base[at] != at) {
+			at = base[at];
+		}
+		if (at == count) {
+			continue; /* some link is missing */
+		}
+		for (at = i; base[at] != at; at = base[at]) {
+			stays[base[at]] = true;
+		}
+		kept++;
+	}
+}
+
+enum weft_status
+wf_history_drop_kept(struct wf_env *env, const char *dir, uint32_t keep,
+		     struct wf_snapshot_list *list)
+{
+	const uint32_t count = list->count;
+	uint32_t *base = wf_zalloc_array(env, count, sizeof(*base));
+	bool *stays = wf_zalloc_array(env, count, sizeof(*stays));
+	uint32_t left = 0;
+	enum weft_status st = base != NULL && stays != NULL
+				      ? WEFT_OK
+				      : wf_fail(WEFT_NOMEM, "%s: list of %u snapshots", dir, count);
+	for (uint32_t i = 0; i < count && st == WEFT_OK; i++) {
+		st = find_base(env, dir, list, i, &base[i]);
+	}
+	if (st == WEFT_OK) {
+		mark(base, count, keep, stays);
+		for (uint32_t i = 0; i < count; i++) {
+			if (!stays[i]) {
+				list->id[left++] = list->id[i];
+			}
+		}
+		list->count = left;
+	}
+	wf_free(env, stays, count * sizeof(*stays));
+	wf_free(env, base, count * sizeof(*base));
 	return st;
 }

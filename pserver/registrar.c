@@ -83,6 +83,8 @@ struct wf_registrar {
 	uint64_t *rows;                     /* [part_count][table_count] */
 	struct wf_snapshot_outcome outcome; /* of one lane, scratch */
 	uint64_t border;                    /* PARTS, MANIFEST */
+	uint64_t last_border; /* of the snapshot on which the next one may build; 0: on none */
+	uint32_t delta_count; /* deltas since the one that is complete */
 	struct last_task last;
 
 	struct schedule schedule;
@@ -345,6 +347,15 @@ prepare_parts(struct wf_registrar *self)
 					    manifest->table_count, parts);
 }
 
+/* What the next snapshot builds on; 0: it is complete. The one behind a snapshot that failed is
+ * complete, because some lanes have forgotten what was gone before it. */
+static uint64_t
+choose_delta(const struct wf_registrar *self)
+{
+	bool is_delta = self->manifest.table_count > 0 && self->delta_count + 1 < self->set->full;
+	return is_delta ? self->last_border : 0;
+}
+
 /* Names a border ahead, if a snapshot is due. Returns when it wants to be called again. */
 static uint64_t
 name_border(struct wf_registrar *self, uint64_t now_ns)
@@ -370,9 +381,10 @@ name_border(struct wf_registrar *self, uint64_t now_ns)
 	}
 	self->border = border;
 	self->last = (struct last_task){.border = border, .registrar = self};
+	self->manifest.parts.base_step = choose_delta(self);
 	self->state = PARTS;
 	self->schedule.is_noted = false;
-	wf_snapshots_order(self->snapshots, border);
+	wf_snapshots_order(self->snapshots, border, self->manifest.parts.base_step);
 	return WF_NEVER;
 }
 
@@ -495,7 +507,10 @@ write_manifest(struct wf_registrar *self, const struct wf_snapshot_id *id)
 	if (st == WEFT_OK) {
 		st = wf_history_read(self->env, self->set->dir, &self->epochs, &history);
 	}
-	for (uint32_t i = self->set->keep; i < history.count && st == WEFT_OK; i++) {
+	st = st == WEFT_OK
+		     ? wf_history_drop_kept(self->env, self->set->dir, self->set->keep, &history)
+		     : st;
+	for (uint32_t i = 0; i < history.count && st == WEFT_OK; i++) {
 		st = remove_snapshot(self, history.id[i]);
 	}
 	wf_snapshot_list_fini(self->env, &history);
@@ -524,7 +539,7 @@ look_at_parts(struct wf_registrar *self)
 	}
 	sum_rows(self);
 	self->state = MANIFEST;
-	wf_snapshots_order(self->snapshots, 0);
+	wf_snapshots_order(self->snapshots, 0, 0);
 	self->last.task = (struct wf_task){.run = run_last, .wake_fd = -1};
 	if (self->env->ops->submit(self->env, &self->last.task) != WEFT_OK) {
 		self->last.failure = *wf_error_record();
@@ -548,13 +563,17 @@ look_at_task(struct wf_registrar *self, uint64_t now_ns)
 	const struct wf_error *why =
 		last->reason.status != WEFT_OK ? &last->reason : &last->failure;
 	if (why->status == WEFT_OK) {
+		const uint64_t base_step = self->manifest.parts.base_step;
 		self->schedule.lead = LEAD_MIN;
+		self->delta_count = base_step == 0 ? 0 : self->delta_count + 1;
+		self->last_border = last->border;
 		wf_log(self->env, WF_LOG_INFO,
-		       "snapshot of step %" PRIu64 " in epoch %" PRIu64 ": %" PRIu64
+		       "snapshot of step %" PRIu64 " in epoch %" PRIu64 "%s: %" PRIu64
 		       " bytes in %.3f s",
-		       last->border, self->base.epoch, bytes,
-		       (double)(now_ns - self->schedule.begin_ns) / 1e9);
+		       last->border, self->base.epoch, base_step == 0 ? "" : ", changes only",
+		       bytes, (double)(now_ns - self->schedule.begin_ns) / 1e9);
 	} else {
+		self->last_border = 0;
 		self->schedule.lead =
 			self->schedule.lead < LEAD_MAX ? 2 * self->schedule.lead : LEAD_MAX;
 		wf_log(self->env, WF_LOG_WARN,
@@ -606,6 +625,7 @@ wf_registrar_orders(const struct wf_registrar *self, uint32_t idx)
 		.load = self->state == LOAD && !member->has_loaded,
 		.run = self->state >= IDLE && !member->serves,
 		.border = has_border ? self->border : 0,
+		.builds_on = has_border ? self->manifest.parts.base_step : 0,
 		.base = self->base,
 		.crc = self->choice.crc,
 		.samples = self->choice.samples,

@@ -52,9 +52,10 @@ struct wf_manifest_position *wf_registrar_note(struct wf_registrar *registrar, u
 
 /* What a pserver is to do: each 0 or false if it is not. */
 struct wf_registrar_orders {
-	bool load;       /* what `base` says, and report */
-	bool run;        /* serve in its epoch */
-	uint64_t border; /* take a snapshot of it, and report */
+	bool load;          /* what `base` says, and report */
+	bool run;           /* serve in its epoch */
+	uint64_t border;    /* take a snapshot of it, and report */
+	uint64_t builds_on; /* border of the snapshot of which that is a delta; 0: it is complete */
 	struct wf_snapshot_base base;
 	uint32_t crc;     /* CRC32C of the base's manifest; 0: no base */
 	uint64_t samples; /* of the base */

@@ -296,8 +296,8 @@ send_orders(struct wf_lane *lane, struct link *link, const struct wf_registrar_o
 		return link->has_run;
 	}
 	if (orders->border != 0 && link->border != orders->border) {
-		const struct wf_registry_snapshot msg = {.epoch = base->epoch,
-							 .border = orders->border};
+		const struct wf_registry_snapshot msg = {
+			.epoch = base->epoch, .border = orders->border, .base = orders->builds_on};
 		wf_registry_snapshot_encode(&msg, &lane->msg);
 		bool is_sent = wf_send(link->conn, &lane->msg, 0);
 		link->border = is_sent ? orders->border : link->border;

@@ -29,6 +29,7 @@ struct wf_snapshots {
 	uint32_t lane_count;
 	_Atomic uint64_t border; /* B1 */
 	uint64_t epoch;          /* lane 0 writes it before any border of it */
+	_Atomic uint64_t delta;  /* likewise, of the border that is wanted; relaxed, B1 orders it */
 
 	pthread_mutex_t lock;
 	struct wf_snapshot_seat *seat; /* [lane_count] */
@@ -220,6 +221,12 @@ wf_snapshots_id(const struct wf_snapshots *self, uint64_t border)
 	return (struct wf_snapshot_id){.epoch = self->epoch, .step = border};
 }
 
+uint64_t
+wf_snapshots_delta(const struct wf_snapshots *self)
+{
+	return atomic_load_explicit(&self->delta, memory_order_relaxed);
+}
+
 void
 wf_snapshots_report(struct wf_snapshots *self, struct wf_snapshot_seat *seat, uint64_t border,
 		    const struct wf_part_sum *sum)
@@ -253,7 +260,7 @@ wf_snapshots_begin(struct wf_snapshots *self)
 void
 wf_snapshots_end(struct wf_snapshots *self)
 {
-	wf_snapshots_order(self, 0);
+	wf_snapshots_order(self, 0, 0);
 	wf_snapshots_begin(self);
 }
 
@@ -333,8 +340,9 @@ wf_snapshots_highest(struct wf_snapshots *self, uint64_t *out)
 }
 
 void
-wf_snapshots_order(struct wf_snapshots *self, uint64_t border)
+wf_snapshots_order(struct wf_snapshots *self, uint64_t border, uint64_t base)
 {
+	atomic_store_explicit(&self->delta, base, memory_order_relaxed);
 	atomic_store_explicit(&self->border, border, memory_order_release); /* B1 */
 }
 

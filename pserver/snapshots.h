@@ -41,6 +41,7 @@ struct wf_snapshots_opts {
 	uint64_t ring_bytes;   /* of a lane's copies; 0: as much as it keeps */
 	uint64_t rate;         /* bytes per second that each lane writes; 0: no limit */
 	uint32_t keep;         /* that are kept, 1 or more */
+	uint32_t full;         /* of tables, each of so many has all rows; 0 and 1: each has */
 	enum wf_resume resume;
 	bool goes_back; /* WF_ON_DEATH_WAIT */
 };
@@ -124,6 +125,9 @@ wf_snapshot_seat_applied(struct wf_snapshot_seat *seat, uint64_t step)
 /* The same for a lane that has only its number. */
 void wf_snapshots_begin_at(struct wf_snapshots *snapshots, uint32_t lane, uint64_t step);
 struct wf_snapshot_id wf_snapshots_id(const struct wf_snapshots *snapshots, uint64_t border);
+/* For a lane that has not reported the border yet: that of the snapshot of which it is a delta; 0:
+ * it is complete. */
+uint64_t wf_snapshots_delta(const struct wf_snapshots *snapshots);
 /* The lane's part of the border is durable, or `sum` is NULL and the recorded failure says why
  * there is none. */
 void wf_snapshots_report(struct wf_snapshots *snapshots, struct wf_snapshot_seat *seat,
@@ -152,8 +156,9 @@ void wf_snapshots_set_wait(struct wf_snapshots *snapshots, const char *format, .
 	__attribute__((format(printf, 2, 3)));
 /* The highest step that a lane has applied; false: some lane is not in. */
 bool wf_snapshots_highest(struct wf_snapshots *snapshots, uint64_t *out);
-/* The border is wanted from here on; 0: none is. */
-void wf_snapshots_order(struct wf_snapshots *snapshots, uint64_t border);
+/* The border is wanted from here on; 0: none is. `base`: of the snapshot of which this one is a
+ * delta; 0: it is complete. */
+void wf_snapshots_order(struct wf_snapshots *snapshots, uint64_t border, uint64_t base);
 /* What a lane has reported of the border; false: nothing yet. */
 struct wf_snapshot_outcome {
 	struct wf_error error; /* status OK: none, and this is its part: */

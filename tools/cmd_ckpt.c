@@ -205,6 +205,9 @@ show_about(const struct wf_manifest *manifest)
 	if (wf_manifest_is_snapshot(manifest)) {
 		printf("epoch %" PRIu64 "\n", parts->epoch);
 	}
+	if (parts->base_step != 0) {
+		printf("base_step %" PRIu64 "\n", parts->base_step);
+	}
 	printf("pass %" PRIu64 "\n", about->pass);
 	if (about->batch > 0) {
 		printf("batch %" PRIu64 "\n", about->batch);
@@ -302,6 +305,32 @@ verify_parts(const struct wf_snapshot *snapshot, const char *path)
 				 path, damaged, parts->part_count);
 }
 
+/* Lines of the snapshots on which it builds follow their names. */
+static enum weft_status
+verify_links(const struct wf_snapshot *snapshot, const char *path)
+{
+	struct wf_snapshot_id id;
+	char name[WF_SNAPSHOT_LEAF_BYTES];
+	struct wf_snapshot *open = NULL;
+	const struct wf_snapshot *at = snapshot;
+
+	enum weft_status st = verify_parts(at, path);
+	while (st == WEFT_OK && wf_snapshot_base(at, &id)) {
+		struct wf_snapshot *base = NULL;
+		st = wf_snapshot_open_base(at, &base);
+		if (st == WEFT_OK) {
+			wf_snapshot_close(open);
+			open = base;
+			at = base;
+			wf_snapshot_name(id, name);
+			printf("builds on %s\n", name);
+			st = verify_parts(at, name);
+		}
+	}
+	wf_snapshot_close(open);
+	return st;
+}
+
 static enum weft_status
 verify_pass(struct wf_env *env, const char *path)
 {
@@ -334,7 +363,7 @@ verify(struct wf_env *env, const char *path)
 	st = wf_snapshot_open(env, wf_saved_posix(), found[0] == '\0' ? "/" : found, id, &snapshot);
 	*slash = '/';
 	if (st == WEFT_OK) {
-		st = verify_parts(snapshot, found);
+		st = verify_links(snapshot, found);
 	}
 	wf_snapshot_close(snapshot);
 	return st;
@@ -366,7 +395,7 @@ static const struct verb verbs[] = {
 	  .about =
 		  "Reads every byte, and compares it with checksums and manifest. Of a snapshot it "
 		  "prints a line for each part: name, bytes, ok or damaged, and the "
-		  "reason. " ABOUT_ONE,
+		  "reason; then the same of each snapshot on which it builds. " ABOUT_ONE,
 	  .examples = "  weft ckpt verify out\n"
 		      "  weft ckpt verify out/pass-00004",
 	  .exit_codes = "   0  nothing is damaged\n" EXIT_CODES},

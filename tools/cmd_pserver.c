@@ -60,7 +60,7 @@ static const struct wf_help_group groups[] = {
 		"term_grace"},
 	{"Memory", "max_shard_bytes inbox_bytes slot_count"},
 	{"Snapshots", "snapshot_dir registrar snapshot_period snapshot_steps snapshot_bytes "
-		      "snapshot_rate keep resume on_trainer_death"},
+		      "snapshot_rate snapshot_full keep resume on_trainer_death"},
 	{.title = WF_HEADING_TRANSPORT},
 	{WF_HEADING_TIME_LIMITS, "stall_timeout"},
 	{"Log", "log_level stats_period"},
@@ -254,6 +254,7 @@ server_opts(const struct command *command, struct wf_env *env, struct wf_server_
 		.steps = set->snapshot_steps,
 		.ring_bytes = set->snapshot_bytes,
 		.rate = set->snapshot_rate,
+		.full = (uint32_t)set->snapshot_full,
 		.keep = (uint32_t)set->keep,
 		.resume = set->resume,
 		.goes_back = set->on_trainer_death == WF_ON_DEATH_WAIT,

@@ -151,13 +151,25 @@ static const struct wf_option own[] = {
 	 .offset = FIELD(snapshot_rate),
 	 .initial = "0",
 	 .help = "The most bytes per second that each lane writes to its snapshots. 0: no limit."},
+	{.name = "snapshot_full",
+	 .type = WF_OPTION_U64,
+	 .offset = FIELD(snapshot_full),
+	 .initial = "1",
+	 .min = 1,
+	 .max = 1000,
+	 .help = "Of the snapshots of a job with tables, each of so many has all rows, and the "
+		 "others only the rows that have changed since the one before. They take less "
+		 "time and space, but need all those before them down to the one that has all "
+		 "rows, and weft export and --init_model_path read only that one. 1: each has "
+		 "all rows."},
 	{.name = "keep",
 	 .type = WF_OPTION_U64,
 	 .offset = FIELD(keep),
 	 .initial = "2",
 	 .min = 1,
 	 .max = 1000000,
-	 .help = "The number of newest snapshots that are kept; older ones are removed."},
+	 .help = "The number of newest snapshots that are kept, with those that they need; older "
+		 "ones are removed."},
 	{.name = "resume",
 	 .type = WF_OPTION_ENUM,
 	 .offset = FIELD(resume),

@@ -22,6 +22,7 @@ struct wf_pserver_settings {
 	const char *registrar;    /* NULL or "": it is this one */
 	uint64_t snapshot_period_ns, snapshot_steps;
 	uint64_t snapshot_bytes, snapshot_rate;
+	uint64_t snapshot_full;
 	uint64_t keep;
 	uint64_t resume;           /* enum wf_resume */
 	uint64_t on_trainer_death; /* enum wf_on_death */

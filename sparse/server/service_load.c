@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* service_load: the tables of a lane out of the parts of a snapshot, whatever the number of lanes
  * that wrote them: each lane reads all sparse parts, and keeps the rows and counters of its own
- * partitions. Memory does not depend on the files, but for the rows themselves. Thread: the lane's.
- */
+ * partitions. A snapshot that has only changes comes after those on which it builds: first the rows
+ * that are gone go, then those that changed are put over those that were there.
+ * Memory does not depend on the files, but for the rows themselves. Thread: the lane's. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -25,9 +26,12 @@ struct target {
 
 struct loading {
 	struct wf_lane *lane;
-	const struct wf_snapshot *from;
-	struct target *target; /* [desc_count] */
-	uint8_t *bytes;        /* [room] a record, or the counters of a partition */
+	const struct wf_snapshot *from; /* the link that is being read */
+	uint32_t base;                  /* the border on which it builds; 0: it is complete */
+	uint32_t border;                /* its own */
+	bool is_for_gone;               /* only what is gone is read */
+	struct target *target;          /* [desc_count] */
+	uint8_t *bytes;                 /* [room] a record, or the counters of a partition */
 	size_t room;
 };
 
@@ -171,10 +175,46 @@ load_row(const struct loading *loading, const struct target *target)
 			       "table %.60s: key %" PRIu64 " is outside its vocabulary of %" PRIu64,
 			       name_of(loading, target), row.key, vocabulary);
 	}
+	if (row.stamp > loading->border || row.born > loading->border) {
+		return wf_fail(WEFT_DATA,
+			       "table %.60s: the row of key %" PRIu64
+			       " is of step %u, later than its snapshot",
+			       name_of(loading, target), row.key,
+			       row.stamp > row.born ? row.stamp : row.born);
+	}
 	uint32_t partition =
 		vocabulary > 0 ? wf_partition_of_fixed(row.key) : wf_partition_of(row.key);
-	return has_partition(served, partition) ? wf_table_put_record(served->table, &row)
-						: WEFT_OK;
+	if (!has_partition(served, partition)) {
+		return WEFT_OK;
+	}
+	return loading->base == 0 ? wf_table_put_record(served->table, &row)
+				  : wf_table_put_later_record(served->table, &row, loading->base);
+}
+
+/* Keys of rows that are gone since the snapshot on which this one builds. */
+static enum weft_status
+load_gone(const struct loading *loading, const struct target *target, struct wf_part_reader *reader,
+	  const struct wf_part_block *block)
+{
+	const struct wf_served *served = &wf_sparse_of(loading->lane)->served[target->idx];
+	enum weft_status st = WEFT_OK;
+	if (loading->base == 0 || target->shape.vocabulary > 0 ||
+	    block->count != block->bytes / sizeof(uint64_t) ||
+	    block->bytes % sizeof(uint64_t) != 0) {
+		return wf_fail(WEFT_DATA,
+			       "table %.60s: %" PRIu64 " keys of rows that are gone in %" PRIu64
+			       " bytes, which it cannot have",
+			       name_of(loading, target), block->count, block->bytes);
+	}
+	for (uint64_t i = 0; i < block->count && st == WEFT_OK; i++) {
+		uint8_t bytes[sizeof(uint64_t)];
+		st = wf_part_read(reader, bytes, sizeof(bytes));
+		const uint64_t key = wf_load_u64(bytes);
+		if (st == WEFT_OK && has_partition(served, wf_partition_of(key))) {
+			st = wf_table_drop(served->table, key);
+		}
+	}
+	return st;
 }
 
 static enum weft_status
@@ -215,6 +255,12 @@ load_block(const struct loading *loading, struct wf_part_reader *reader,
 		return wf_fail(WEFT_DATA, "table %.60s: a block comes before its description",
 			       name_of(loading, target));
 	}
+	if ((block->kind == WF_PART_GONE) != loading->is_for_gone) {
+		return wf_part_skip(reader);
+	}
+	if (block->kind == WF_PART_GONE) {
+		return load_gone(loading, target, reader, block);
+	}
 	if (block->kind == WF_PART_COUNTERS) {
 		return load_counters(loading, target, reader, block);
 	}
@@ -243,7 +289,7 @@ load_part(const struct loading *loading, struct wf_part_reader *reader)
 /* ---- all of it ---- */
 
 /* The parts have as many rows as the manifest says, and all counters. A row that is there twice has
- * been refused. */
+ * been refused. The manifest of a delta counts rows that it does not have, too. */
 static enum weft_status
 check_loaded(const struct loading *loading)
 {
@@ -252,13 +298,15 @@ check_loaded(const struct loading *loading)
 	for (uint32_t i = 0; i < sparse->desc_count; i++) {
 		const struct target *target = &loading->target[i];
 		const uint32_t due = target->shape.counter_count > 0 ? WF_PARTITION_COUNT : 0;
-		if (target->rows != manifest->table[i].rows || target->counted_count != due) {
+		const uint64_t rows = manifest->table[i].rows;
+		bool is_whole = loading->base == 0 ? target->rows == rows : target->rows <= rows;
+		if (!is_whole || target->counted_count != due) {
 			return wf_fail(WEFT_DATA,
 				       "table %.60s: the parts have %" PRIu64
 				       " rows and counters of %u partitions, not %" PRIu64
 				       " and %u",
 				       name_of(loading, target), target->rows,
-				       target->counted_count, manifest->table[i].rows, due);
+				       target->counted_count, rows, due);
 		}
 	}
 	return WEFT_OK;
@@ -275,12 +323,12 @@ set_steps(struct wf_sparse *sparse, uint64_t step)
 	return st;
 }
 
+/* Reads all sparse parts of a link. */
 static enum weft_status
-load_all(struct loading *loading)
+load_parts(const struct loading *loading)
 {
 	const struct wf_manifest *manifest = wf_snapshot_manifest(loading->from);
-	enum weft_status st = check_tables(loading);
-	st = st == WEFT_OK ? set_steps(wf_sparse_of(loading->lane), manifest->about.step) : st;
+	enum weft_status st = WEFT_OK;
 	for (uint32_t i = 0; i < manifest->parts.part_count && st == WEFT_OK; i++) {
 		struct wf_part_reader *reader = NULL;
 		char path[WF_SAVED_PATH_BYTES];
@@ -293,7 +341,71 @@ load_all(struct loading *loading)
 		}
 		wf_part_close(reader);
 	}
+	return st;
+}
+
+/* Forgets what was counted of another link. */
+static void
+begin_link(struct loading *loading, const struct wf_snapshot *from)
+{
+	const struct wf_manifest *manifest = wf_snapshot_manifest(from);
+	loading->from = from;
+	loading->base = (uint32_t)manifest->parts.base_step; /* below the step, which is set */
+	loading->border = (uint32_t)manifest->about.step;
+	for (uint32_t i = 0; i < wf_sparse_of(loading->lane)->desc_count; i++) {
+		struct target *target = &loading->target[i];
+		target->rows = 0;
+		target->counted_count = 0;
+		memset(target->counted, 0, sizeof(target->counted));
+	}
+}
+
+static enum weft_status
+load_link(struct loading *loading, const struct wf_snapshot *from)
+{
+	enum weft_status st = WEFT_OK;
+	begin_link(loading, from);
+	if (loading->base != 0) {
+		loading->is_for_gone = true;
+		st = load_parts(loading);
+		loading->is_for_gone = false;
+	}
+	st = st == WEFT_OK ? load_parts(loading) : st;
 	return st == WEFT_OK ? check_loaded(loading) : st;
+}
+
+/* The complete snapshot and its deltas, oldest first; the newest is `from`. */
+static enum weft_status
+load_chain(struct loading *loading, const struct wf_snapshot *from)
+{
+	struct wf_snapshot *open[WF_SNAPSHOT_CHAIN_MAX];
+	struct wf_snapshot_id base;
+	uint32_t count = 0;
+	const struct wf_snapshot *at = from;
+	enum weft_status st = WEFT_OK;
+	while (st == WEFT_OK && wf_snapshot_base(at, &base)) {
+		st = count < WF_SNAPSHOT_CHAIN_MAX
+			     ? wf_snapshot_open_base(at, &open[count])
+			     : wf_fail(WEFT_DATA, "more than %u snapshots build on each other",
+				       WF_SNAPSHOT_CHAIN_MAX);
+		at = st == WEFT_OK ? open[count++] : at;
+	}
+	for (uint32_t i = count; i > 0; i--) {
+		st = st == WEFT_OK ? load_link(loading, open[i - 1]) : st;
+		wf_snapshot_close(open[i - 1]);
+	}
+	return st == WEFT_OK ? load_link(loading, from) : st;
+}
+
+static enum weft_status
+load_all(struct loading *loading)
+{
+	const struct wf_snapshot *from = loading->from;
+	enum weft_status st = check_tables(loading);
+	if (st == WEFT_OK) {
+		st = set_steps(wf_sparse_of(loading->lane), wf_snapshot_manifest(from)->about.step);
+	}
+	return st == WEFT_OK ? load_chain(loading, from) : st;
 }
 
 static void

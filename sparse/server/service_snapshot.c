@@ -115,7 +115,9 @@ claim(struct wf_capture_sink *sink, const struct wf_capture_block *block)
 {
 	struct way *way = (struct way *)sink;
 	const struct wf_part_block out = {
-		.kind = block->has_counters ? WF_PART_COUNTERS : WF_PART_ROWS,
+		.kind = block->has_counters ? WF_PART_COUNTERS
+			: block->has_gone   ? WF_PART_GONE
+					    : WF_PART_ROWS,
 		.item = way->item,
 		.first = block->first,
 		.count = block->count,
@@ -207,7 +209,11 @@ open_table(struct wf_sparse_snapshot *self, struct wf_lane *lane, uint32_t idx)
 		.shape = wf_sparse_shape_of(sparse, idx),
 	};
 	const struct wf_capture_opts opts = {
-		.table = served->table, .sink = &way->sink, .block_bytes = BLOCK_BYTES};
+		.table = served->table,
+		.sink = &way->sink,
+		.block_bytes = BLOCK_BYTES,
+		.has_deltas = wf_snapshots_opts(lane->opts.snapshots)->full > 1,
+	};
 	const uint64_t refused = sparse->ceiling.refused_count;
 	st = wf_capture_create(&opts, &way->capture);
 	return st == WEFT_OK ? st : wf_sparse_fail_table(sparse, idx, refused);
@@ -269,14 +275,24 @@ wf_sparse_snapshot_close(struct wf_lane *lane)
 static enum weft_status
 begin_captures(struct wf_sparse_snapshot *self)
 {
+	const uint64_t base = wf_snapshots_delta(self->lane.all);
 	enum weft_status st = WEFT_OK;
 	self->next = 0;
 	for (uint32_t i = 0; i < self->table_count && st == WEFT_OK; i++) {
 		struct way *way = &self->way[i];
 		way->is_described = false;
-		st = way->capture == NULL ? WEFT_OK : wf_capture_begin(way->capture, 0);
+		st = way->capture == NULL ? WEFT_OK : wf_capture_begin(way->capture, base);
 	}
 	return st;
+}
+
+/* The recorded failure is the reason. */
+static void
+give_up(struct wf_sparse_snapshot *self)
+{
+	end_captures(self);
+	wf_outgoing_give_up(self->lane.outgoing);
+	self->lane.is_copying = false;
 }
 
 void
@@ -287,9 +303,7 @@ wf_sparse_snapshot_applied(struct wf_lane *lane, uint64_t step)
 		return;
 	}
 	if (begin_captures(self) != WEFT_OK) {
-		end_captures(self);
-		wf_outgoing_give_up(self->lane.outgoing);
-		self->lane.is_copying = false;
+		give_up(self);
 	}
 }
 
@@ -338,6 +352,11 @@ copy_some(struct wf_sparse_snapshot *self)
 		}
 		enum wf_capture_news news =
 			wf_capture_copy_some(way->capture, WF_SNAPSHOT_PIECE_BYTES);
+		if (news == WF_CAPTURE_SHORT) {
+			(void)wf_fail(WEFT_NOMEM, "a row is gone, and no memory lists it");
+			give_up(self);
+			return false;
+		}
 		if (news != WF_CAPTURE_DONE) {
 			return news == WF_CAPTURE_MORE;
 		}

@@ -71,8 +71,8 @@ void wf_capture_destroy(struct wf_capture *capture); /* accepts NULL */
 uint64_t wf_capture_longest(const struct wf_capture *capture);
 
 /* The border is now. None is under way. `base`: the border of the copy of which this one is a
- * delta; 0: it is complete. WEFT_UNAVAILABLE: that was not the last one, or what is gone since is not
- * known; a complete one is possible. WEFT_NOMEM. After a failure nothing has begun. */
+ * delta; 0: it is complete. WEFT_UNAVAILABLE: that was not the last one, or what is gone since is
+ * not known; a complete one is possible. WEFT_NOMEM. After a failure nothing has begun. */
 enum weft_status wf_capture_begin(struct wf_capture *capture, uint64_t base) WEFT_MUST_CHECK;
 /* From begin until DONE or end. */
 bool wf_capture_is_on(const struct wf_capture *capture);
@@ -84,7 +84,7 @@ bool wf_capture_copy_before(struct wf_capture *capture,
 enum wf_capture_news wf_capture_copy_some(struct wf_capture *capture, uint64_t bytes);
 /* Gives up what is under way, if anything. */
 void wf_capture_end(struct wf_capture *capture);
-/* Rows that were live at the border, as far as the copy has come; a delta does not have all. */
+/* Rows that were live at the border, as far as the copy has come; a delta has not all of them. */
 uint64_t wf_capture_rows(const struct wf_capture *capture);
 
 /* ---- for the files of the table, while a capture is under way ---- */

@@ -172,7 +172,7 @@ enum weft_status wf_table_put(struct wf_table *table,
  * the one in its place, is of another time. */
 enum weft_status wf_table_put_later(struct wf_table *table, const struct wf_table_row *row,
 				    uint32_t border) WEFT_MUST_CHECK;
-/* Removes the row of a key, if there is one. WEFT_INVALID: the key, or the table never loses one. */
+/* Removes the row of a key, if there is one. WEFT_INVALID: the key, or no row of the table goes. */
 enum weft_status wf_table_drop(struct wf_table *table, uint64_t key) WEFT_MUST_CHECK;
 /* What admission has counted in a partition of this lane, for a save: [*count]. NULL, and 0 of
  * them: it counts nothing. */

@@ -61,6 +61,7 @@ killed_fill_server(const struct killed *job, struct wf_server_opts *out)
 			.ring_bytes = job->ring_bytes,
 			.rate = job->rate,
 			.keep = job->keep,
+			.full = job->full,
 			.resume = WF_RESUME_AUTO,
 			.goes_back = job->goes_back,
 		};

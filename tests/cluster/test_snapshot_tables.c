@@ -26,7 +26,8 @@
 #define KEYS 1000u
 #define BATCH_MAX 60u
 #define DIM_MAX 6u
-#define RUNS_MAX 4u /* of a job, of which the last is not killed */
+#define FULL_STREAM 74u /* of the seed */
+#define RUNS_MAX 4u     /* of a job, of which the last is not killed */
 
 struct run {
 	struct crew crew;
@@ -259,6 +260,9 @@ draw(uint64_t seed, struct run *run)
 	run->crew.look = add_counts;
 	run->job.snapshot_steps = 1 + wf_rng_below(&rng, 5);
 	run->job.keep = 2;
+	struct wf_rng own; /* the rest of a job does not depend on it */
+	wf_rng_init(&own, seed, FULL_STREAM);
+	run->job.full = 1 + (uint32_t)wf_rng_below(&own, 5);
 	/* Of two blocks of rows, or of the default. */
 	run->job.ring_bytes = wf_rng_below(&rng, 3) == 0 ? 0 : 600000;
 	for (uint32_t i = 0; i < TABLES; i++) {

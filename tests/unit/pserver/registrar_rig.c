@@ -133,6 +133,7 @@ rig_open(struct rig *rig, const struct rig_opts *opts)
 		.steps = opts->steps == 0 && opts->period_ns == 0 ? 10 : opts->steps,
 		.period_ns = opts->period_ns,
 		.keep = opts->keep == 0 ? 2 : opts->keep,
+		.full = opts->full,
 		.resume = opts->resume,
 	};
 	for (uint32_t t = 0; t < RIG_TABLES; t++) {

@@ -27,6 +27,7 @@ struct rig_opts {
 	uint32_t pservers;      /* 0: 1 */
 	uint32_t dense, sparse; /* lanes of each pserver; dense 0: 1 */
 	uint32_t keep;          /* 0: 2 */
+	uint32_t full;          /* as in wf_snapshots_opts */
 	uint64_t steps;         /* 0: 10, unless there is a period */
 	uint64_t period_ns;
 	enum wf_resume resume;
