@@ -14,7 +14,7 @@ struct killed {
 	char dir[64]; /* "": no snapshots */
 	uint64_t snapshot_steps, ring_bytes, rate;
 	uint32_t keep;
-	uint32_t full; /* as in wf_snapshots_opts */
+	uint32_t full;  /* as in wf_snapshots_opts */
 	bool goes_back; /* who is killed is started again, and the others go back */
 
 	/* What happens. */

@@ -20,6 +20,11 @@
 	"weft saved model 17\nversion 0.1.0\npass 2\nstep 7\nsamples 70\n" about                   \
 	"optimizer sgd\nsettings rate=1\ntensors 1\ntensor w 2 3 0\n"
 #define BODY17 OF17(PARTS_ABOUT)
+/* A delta: step 7 of epoch 3. */
+#define OF50(base)                                                                                 \
+	"weft saved model 50\nversion 0.1.0\npass 2\nstep 7\nsamples 70\n" PARTS_ABOUT base        \
+	"optimizer sgd\nsettings rate=1\ntensors 0\ntables 1\ntable e adagrad 8 1\n" POSITIONS     \
+		PARTS
 #define POSITIONS "positions 1\nposition 1 00ff7f\n"
 #define PART_D "part dense-0 0 112 0123abcd\npart dense-1 1 112 0123abcd\n"
 #define PART_S                                                                                     \
@@ -91,7 +96,7 @@ malformed_texts_are_refused_by_line(void **state)
 	} cases[] = {
 		{"", "line 1"},
 		{"weft saved model\n", "line 1"},
-		{"weft saved model 33\nwhatever\n", "33: this weft reads versions 1 to 32"},
+		{"weft saved model 65\nwhatever\n", "65: this weft reads versions 1 to 64"},
 		{"weft saved model 0\nwhatever\n", "format version 0: this weft reads"},
 		{"weft saved model 3\nversion a\npass 1\nstep 2\n", "must be \"batch ...\""},
 		{"weft saved model 3\nversion a\npass 1\nbatch 0\n", "must count at least 1"},
@@ -383,6 +388,38 @@ every_flipped_bit_and_every_cut_is_refused(void **state)
 	}
 }
 
+static void
+a_delta_builds_on_an_earlier_snapshot_of_its_epoch(void **state)
+{
+	static const struct {
+		const char *text, *part;
+	} cases[] = {
+		{"weft saved model 34\nversion a\n", "only snapshots with tables have a base"},
+		{"weft saved model 49\nversion a\n", "only snapshots with tables have a base"},
+		{OF50(""), "must be \"base ...\""},
+		{OF50("base 3\n"), "must have epoch and step"},
+		{OF50("base 3 6 1\n"), "must have epoch and step"},
+		{OF50("base 2 6\n"), "an earlier step of the same epoch"},
+		{OF50("base 3 0\n"), "an earlier step of the same epoch"},
+		{OF50("base 3 7\n"), "an earlier step of the same epoch"},
+		{OF50("base 3 8\n"), "an earlier step of the same epoch"},
+	};
+	struct scene *scene = *state;
+	struct wf_manifest out;
+	char text[2048];
+
+	for (size_t i = 0; i < WF_ARRAY_COUNT(cases); i++) {
+		assert_refused(decode(scene, cases[i].text, &out), WEFT_DATA, cases[i].part);
+		assert_true(wf_failing_env_is_clean(&scene->failing));
+	}
+	assert_ok(decode(scene, OF50("base 3 6\n"), &out));
+	assert_int_equal(out.parts.base_step, 6);
+	const size_t bytes = wf_manifest_encode(&out, text, sizeof(text));
+	assert_in_range(bytes, 1, sizeof(text) - 1);
+	assert_memory_equal(text, OF50("base 3 6\n"), sizeof(OF50("base 3 6\n")) - 1);
+	wf_manifest_fini(&scene->failing.env, &out);
+}
+
 int
 main(void)
 {
@@ -391,6 +428,7 @@ main(void)
 						scene_close),
 		WITH_SCENE(the_manifest_of_a_snapshot_decodes_to_the_same),
 		WITH_SCENE(lines_of_snapshots_that_lie_are_refused),
+		WITH_SCENE(a_delta_builds_on_an_earlier_snapshot_of_its_epoch),
 		WITH_SCENE(asides_that_are_none_are_refused),
 		WITH_SCENE(shapes_that_are_none_or_not_of_their_tensor_are_refused),
 		cmocka_unit_test_setup_teardown(malformed_texts_are_refused_by_line, scene_open,
