@@ -58,7 +58,7 @@ sim_now_ns(struct wf_env *env)
 	struct wf_proc *proc = self_of(env);
 	proc->clock_reads++;
 	WF_ASSERT(proc->clock_reads < CLOCK_READS_MAX); /* a turn that waits for time to pass */
-	return proc->world->now_ns;
+	return proc->world->now_ns + proc->ahead_ns;
 }
 
 static uint64_t
@@ -185,7 +185,9 @@ sim_wait(struct wf_env *env, int fd, uint64_t deadline_ns)
 {
 	struct wf_proc *proc = self_of(env);
 	struct wf_world *world = proc->world;
-	uint64_t at_ns = deadline_ns;
+	uint64_t at_ns = deadline_ns == WF_NEVER        ? WF_NEVER
+			 : deadline_ns > proc->ahead_ns ? deadline_ns - proc->ahead_ns
+							: 0;
 	/* Nobody but tasks writes to a proc's fds while it waits, and those wake it themselves. */
 	struct pollfd pollfd = {.fd = fd, .events = POLLIN};
 	if (fd >= 0 && poll(&pollfd, 1, 0) > 0) {

@@ -384,6 +384,7 @@ sim_connect(struct wf_transport *transport, const struct wf_host *to, const void
 		memcpy(target.name, t->proc->host, sizeof(target.name));
 	}
 	struct wf_sim_link *link = wf_sim_link_create(world, t->net, &target);
+	link->caller = t->proc->host;
 	struct wf_sim_conn *conn = wf_sim_conn_create(t, link, 0);
 	conn->base.user = user;
 	wf_host_format(to, conn->peer, sizeof(conn->peer));

@@ -37,6 +37,9 @@ struct wf_sim_task;
 struct wf_sim_transport;
 struct wf_sim_listener;
 struct wf_sim_link;
+struct wf_sim_partition;
+struct wf_sim_pause;
+struct wf_sim_leap;
 
 struct wf_proc {
 	struct wf_env env; /* first: ops cast back */
@@ -61,6 +64,8 @@ struct wf_proc {
 	uint32_t idle_waits;  /* in a row, that left events and brought none */
 	uint32_t clock_reads; /* in this turn */
 	uint64_t task_ns;     /* additional duration of the running task */
+	uint64_t ahead_ns;    /* of its clock, before the world's */
+	bool begun;           /* it has had a turn */
 
 	struct wf_rng rng;
 	struct wf_sim_block *blocks; /* what its env handed out */
@@ -81,6 +86,9 @@ struct wf_world {
 
 	struct wf_sim_link *links;
 	struct wf_sim_listener *listeners;
+	struct wf_sim_partition *partitions;
+	struct wf_sim_pause *pauses;
+	struct wf_sim_leap *leaps;
 	uint64_t link_count;    /* ever made */
 	uint32_t cuts_drawn[2]; /* by cut_per_million, of each network */
 	uint32_t port_next;     /* for listen on port 0 */
@@ -98,6 +106,16 @@ void wf_sim_trace(struct wf_world *world, uint64_t value);
 void wf_sim_wake(struct wf_proc *proc);
 /* The proc passes its turn until `at_ns` or a wake. */
 void wf_sim_pass_turn(struct wf_proc *proc, uint64_t at_ns);
+/* The clock of a proc that waits has leapt: what it waits for comes so much earlier. */
+void wf_sim_hasten(struct wf_proc *proc, uint64_t by_ns);
+
+/* --- faults.c: partitions, pauses, leaps --- */
+
+/* When a frame that would arrive on that side of a link at `at_ns` does arrive. */
+uint64_t wf_sim_clear_ns(struct wf_sim_link *link, unsigned to, uint64_t at_ns);
+/* The end of the pause in which a proc is now; 0: it is in none. */
+uint64_t wf_sim_paused_until(struct wf_proc *proc);
+void wf_sim_faults_free(struct wf_world *world);
 
 /* --- env_sim.c --- */
 
@@ -262,6 +280,7 @@ struct wf_sim_link {
 	struct wf_world *world;
 	uint64_t id;
 	unsigned net;
+	const char *caller; /* host of side 0; of the proc */
 	struct wf_host target;
 	struct wf_due cut;
 	struct wf_sim_conn *end[2]; /* NULL: not there yet, or gone */

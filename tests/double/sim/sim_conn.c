@@ -321,9 +321,9 @@ wf_sim_conn_lose(struct wf_sim_conn *conn, enum weft_status status, const char *
 	}
 	struct wf_world *world = conn->transport->world;
 	struct wf_sim_dir *dir = &conn->link->dir[conn->side];
-	uint64_t down_ns =
-		wf_sim_draw(world, world->now_ns, world->now_ns + world->opts.down_delay_max_ns);
-	uint64_t cutoff_ns = wf_sim_draw(world, world->now_ns, down_ns);
+	uint64_t news_ns = wf_sim_clear_ns(conn->link, conn->side, world->now_ns);
+	uint64_t down_ns = wf_sim_draw(world, news_ns, news_ns + world->opts.down_delay_max_ns);
+	uint64_t cutoff_ns = wf_sim_draw(world, news_ns, down_ns);
 	dir->cutoff_ns = cutoff_ns < dir->cutoff_ns ? cutoff_ns : dir->cutoff_ns;
 	if (conn->state == WF_SIM_CONNECTING) {
 		status = WEFT_UNAVAILABLE;

@@ -171,6 +171,10 @@ wf_sim_frame_send(struct wf_sim_frame *frame)
 	if (at_ns < dir->last_ns) {
 		at_ns = dir->last_ns; /* order within a connection */
 	}
+	at_ns = wf_sim_clear_ns(frame->link, frame->to, at_ns);
+	if (frame->kind == WF_SIM_HELLO) { /* which follows a handshake in both directions */
+		at_ns = wf_sim_clear_ns(frame->link, !frame->to, at_ns);
+	}
 	dir->last_ns = at_ns;
 	frame->prev = dir->tail;
 	if (dir->tail != NULL) {

@@ -85,6 +85,12 @@ take_turn(struct wf_due *due)
 	struct wf_proc *proc = WF_SIM_OUTER(struct wf_proc, resume, due);
 	struct wf_world *world = proc->world;
 	WF_ASSERT(world->running == NULL && proc->state == WF_PROC_WAITING);
+	uint64_t until_ns = wf_sim_paused_until(proc);
+	if (until_ns != 0) {
+		wf_due_add(&world->heap, &proc->resume, until_ns);
+		return;
+	}
+	proc->begun = true;
 	world->stats.turns++;
 	wf_sim_trace(world, world->now_ns);
 	wf_sim_trace(world, proc->idx);
@@ -130,6 +136,20 @@ wf_sim_wake(struct wf_proc *proc)
 	uint64_t now_ns = proc->world->now_ns;
 	if (proc->resume.place == 0 || proc->resume.at_ns > now_ns + WF_SIM_TURN_NS) {
 		schedule_turn(proc, now_ns);
+	}
+}
+
+void
+wf_sim_hasten(struct wf_proc *proc, uint64_t by_ns)
+{
+	uint64_t now_ns = proc->world->now_ns;
+	if (proc->state != WF_PROC_WAITING || !proc->begun || proc->deadline_ns == WF_NEVER) {
+		return;
+	}
+	uint64_t left_ns = proc->deadline_ns > now_ns ? proc->deadline_ns - now_ns : 0;
+	proc->deadline_ns = now_ns + (left_ns > by_ns ? left_ns - by_ns : 0);
+	if (proc->resume.place == 0 || proc->resume.at_ns > proc->deadline_ns) {
+		schedule_turn(proc, proc->deadline_ns);
 	}
 }
 
@@ -203,6 +223,7 @@ wf_world_destroy(struct wf_world *world)
 		wf_fiber_fini(&proc->fiber);
 		free(proc);
 	}
+	wf_sim_faults_free(world);
 	wf_due_heap_fini(&world->heap);
 	free(world);
 }
@@ -259,6 +280,7 @@ wf_world_kill(struct wf_world *world, struct wf_proc *proc)
 		return;
 	}
 	proc->state = WF_PROC_KILLED;
+	world->stats.kills += proc->begun ? 1 : 0;
 	leave_network(proc);
 	wf_sim_trace(world, world->now_ns);
 }

@@ -48,6 +48,21 @@ enum weft_status wf_world_spawn(struct wf_world *world, const char *host, uint64
 void wf_world_kill(struct wf_world *world, struct wf_proc *proc);
 /* kill -9 it at virtual time `when_ns`. */
 void wf_world_kill_at(struct wf_world *world, struct wf_proc *proc, uint64_t when_ns);
+/* What one host sends to another from begin_ns to end_ns arrives later, as TCP sends again what was
+ * not acknowledged; nobody connects meanwhile. An end that hears nothing for the peer timeout of
+ * its transport goes down. On both networks. */
+struct wf_world_partition {
+	const char *from, *to; /* hosts; lent until the world is destroyed */
+	bool both;             /* nor does what `to` sends to `from` */
+	uint64_t begin_ns, end_ns;
+};
+void wf_world_partition(struct wf_world *world, const struct wf_world_partition *partition);
+/* The process gets no turn from begin_ns to end_ns, as after SIGSTOP: its connections stay, and
+ * bytes still arrive. Later ones must begin later. */
+void wf_world_pause(struct wf_world *world, struct wf_proc *proc, uint64_t begin_ns,
+		    uint64_t end_ns);
+/* At when_ns the clock of the process leaps forward, as after a suspended guest goes on. */
+void wf_world_leap(struct wf_world *world, struct wf_proc *proc, uint64_t when_ns, uint64_t by_ns);
 /* Cut every connection between two hosts, now; they may come back at once. */
 void wf_world_cut(struct wf_world *world, const char *host_a, const char *host_b);
 /* Those of one network: 0 or 1. */
@@ -63,6 +78,10 @@ uint64_t wf_world_now_ns(const struct wf_world *world);
 struct wf_world_stats {
 	uint64_t turns, frames, cuts, refusals, splits, stalls;
 	uint64_t second_cuts, second_refusals; /* of those, on the second network */
-	uint64_t trace_digest;                 /* over every delivery: two runs of a seed agree */
+	/* What hit somebody: a partition that held up a frame, a pause that put off a turn, a leap
+	 * or a kill of a process that had begun and not ended. */
+	uint64_t one_way_partitions, two_way_partitions, pauses, leaps, kills;
+	uint64_t silences;     /* ends of connections that went down in a partition */
+	uint64_t trace_digest; /* over every delivery: two runs of a seed agree */
 };
 void wf_world_stats(const struct wf_world *world, struct wf_world_stats *out);

@@ -103,6 +103,51 @@ turns_come_in_the_order_of_virtual_time(void **state)
 }
 
 static void
+a_paused_proc_gets_no_turn_until_it_goes_on(void **state)
+{
+	struct wf_world *world = world_of((struct wf_world_opts){.seed = 1});
+	struct journal journal = {0};
+	struct sleeper s = {&journal, 1, WF_NS_PER_S, 4};
+	struct wf_world_stats stats;
+	struct wf_proc *proc = spawn(world, "a", sleep_and_write, &s);
+	wf_world_pause(world, proc, 1500 * WF_NS_PER_MS, 3500 * WF_NS_PER_MS);
+	wf_world_pause(world, proc, 9 * WF_NS_PER_S, 10 * WF_NS_PER_S); /* it has ended by then */
+	assert_int_equal(wf_world_run(world, WF_NEVER), WEFT_OK);
+	const uint64_t at_ms[] = {1000, 3500, 3500, 4000};
+	for (unsigned i = 0; i < WF_ARRAY_COUNT(at_ms); i++) {
+		assert_int_equal(journal.line[i].at_ns / WF_NS_PER_MS, at_ms[i]);
+	}
+	wf_world_stats(world, &stats);
+	assert_int_equal(stats.pauses, 1);
+	wf_world_destroy(world);
+}
+
+/* Its own clock only; what it waits for comes earlier. */
+static void
+a_clock_that_leaps_ends_waits(void **state)
+{
+	struct wf_world *world = world_of((struct wf_world_opts){.seed = 1});
+	struct journal journal = {0};
+	struct sleeper s = {&journal, 1, 10 * WF_NS_PER_S, 2};
+	struct sleeper other = {&journal, 2, 12 * WF_NS_PER_S, 1};
+	struct wf_world_stats stats;
+	struct wf_proc *proc = spawn(world, "a", sleep_and_write, &s);
+	spawn(world, "b", sleep_and_write, &other);
+	wf_world_leap(world, proc, WF_NS_PER_S, 7 * WF_NS_PER_S);
+	wf_world_leap(world, proc, 60 * WF_NS_PER_S, WF_NS_PER_S); /* it has ended by then */
+	assert_int_equal(wf_world_run(world, WF_NEVER), WEFT_OK);
+	assert_int_equal(journal.line[0].who, 1);
+	assert_int_equal(journal.line[0].at_ns, 10 * WF_NS_PER_S); /* at 3 s of the world */
+	assert_int_equal(journal.line[1].who, 2);
+	assert_int_equal(journal.line[1].at_ns, 12 * WF_NS_PER_S);
+	assert_int_equal(journal.line[2].at_ns, 20 * WF_NS_PER_S); /* at 13 s */
+	assert_int_equal(wf_world_now_ns(world), 13 * WF_NS_PER_S);
+	wf_world_stats(world, &stats);
+	assert_int_equal(stats.leaps, 1);
+	wf_world_destroy(world);
+}
+
+static void
 run_stops_at_its_limit_and_goes_on(void **state)
 {
 	struct wf_world *world = world_of((struct wf_world_opts){.seed = 1});
@@ -459,6 +504,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(turns_come_in_the_order_of_virtual_time),
+		cmocka_unit_test(a_paused_proc_gets_no_turn_until_it_goes_on),
+		cmocka_unit_test(a_clock_that_leaps_ends_waits),
 		cmocka_unit_test(run_stops_at_its_limit_and_goes_on),
 		cmocka_unit_test(a_deadlock_names_who_waits_for_what),
 		cmocka_unit_test(a_hundred_thousand_turns_are_counted),
