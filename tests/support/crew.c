@@ -121,6 +121,13 @@ run_trainer(struct wf_env *env, void *arg)
 	return result;
 }
 
+static void
+disturb(struct fleet *fleet, struct wf_world *world, struct wf_proc *const *proc)
+{
+	struct crew *crew = fleet->run;
+	crew->disturb(crew, world, proc);
+}
+
 /* Who of the pservers, or of the trainers, is killed. */
 static uint32_t
 victim_of(const struct crew *crew, enum crew_victim kind)
@@ -166,6 +173,7 @@ crew_play(struct crew *crew, struct wf_world_stats *stats)
 		.run_trainer = run_trainer,
 		.run = crew,
 		.start_ns = crew->start_ns,
+		.disturb = crew->disturb != NULL ? disturb : NULL,
 		.until_ns = UNTIL_NS,
 		.kill_pserver = FLEET_NOBODY,
 		.kill_trainer = FLEET_NOBODY,
@@ -186,6 +194,7 @@ crew_play(struct crew *crew, struct wf_world_stats *stats)
 		crew_complain(crew, "world", 0);
 	}
 	*stats = fleet.stats;
+	crew->end_ns = fleet.end_ns;
 	return st;
 }
 

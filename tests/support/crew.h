@@ -46,12 +46,15 @@ struct crew {
 	bool ends_badly;         /* pservers may */
 	/* Some are killed and started again, at times of chance, so often; 0: nobody. */
 	uint32_t lives;
+	/* As struct fleet has it; NULL: nothing. */
+	void (*disturb)(struct crew *crew, struct wf_world *world, struct wf_proc *const *proc);
 	int (*run_trainer)(struct wf_env *env, void *arg); /* arg: its struct crew_seat */
 	void *run;                                         /* the test's, for run_trainer */
 
 	/* What happened. */
-	char why[256];  /* the first that is not as it should be */
-	uint32_t ended; /* trainers that ended well; run_trainer counts, or crew_end_session */
+	char why[256];   /* the first that is not as it should be */
+	uint32_t ended;  /* trainers that ended well; run_trainer counts, or crew_end_session */
+	uint64_t end_ns; /* virtual time at which the last process had ended */
 };
 
 struct crew_seat {

@@ -52,6 +52,16 @@ spawn(struct fleet *fleet, struct wf_world *world, uint32_t i, uint64_t start_ns
 	return st;
 }
 
+static void
+disturb(struct fleet *fleet, struct wf_world *world, const struct fleet_seat *seat)
+{
+	struct wf_proc *proc[FLEET_PSERVERS_MAX + FLEET_TRAINERS_MAX];
+	for (uint32_t i = 0; i < fleet->pservers + fleet->trainers; i++) {
+		proc[i] = seat[i].proc;
+	}
+	fleet->disturb(fleet, world, proc);
+}
+
 enum weft_status
 fleet_run(struct fleet *fleet)
 {
@@ -75,8 +85,12 @@ fleet_run(struct fleet *fleet)
 		st = spawn(fleet, world, life->process, life->again_ns, &later[i]);
 		seat[life->process].proc = later[i].proc;
 	}
+	if (st == WEFT_OK && fleet->disturb != NULL) {
+		disturb(fleet, world, seat);
+	}
 	if (st == WEFT_OK) {
 		st = wf_world_run(world, fleet->until_ns);
+		fleet->end_ns = wf_world_now_ns(world);
 		fleet->timed_out = st == WEFT_TIMEOUT;
 		(void)snprintf(fleet->stuck, sizeof(fleet->stuck), "%s",
 			       fleet->timed_out ? weft_last_error() : "");

@@ -50,7 +50,9 @@ struct fleet {
 	/* When process i begins, pservers first; called once for each, in order. NULL: at i ms. */
 	uint64_t (*start_ns)(struct fleet *fleet, uint32_t i);
 	void (*enter)(struct wf_world *world); /* before they begin; NULL: nothing */
-	uint64_t until_ns;                     /* virtual time by which all must have ended */
+	/* The same with the processes, pservers first: what is to happen to them. NULL: nothing. */
+	void (*disturb)(struct fleet *fleet, struct wf_world *world, struct wf_proc *const *proc);
+	uint64_t until_ns; /* virtual time by which all must have ended */
 	/* kill -9 at kill_ns. With kill_ns 0 no process is killed. */
 	uint32_t kill_pserver, kill_trainer; /* FLEET_NOBODY: none; FLEET_ALL */
 	uint64_t kill_ns;
@@ -62,6 +64,7 @@ struct fleet {
 	/* What happened. */
 	struct fleet_end pserver[FLEET_PSERVERS_MAX], trainer[FLEET_TRAINERS_MAX];
 	struct wf_world_stats stats;
+	uint64_t end_ns; /* virtual time at which the last of them had ended */
 	bool timed_out;
 	char stuck[WF_ERROR_BYTES]; /* timed_out: the processes that still ran */
 };
