@@ -90,7 +90,7 @@ sim_alloc(struct wf_env *env, size_t bytes, size_t align)
 	WF_ASSERT(align > 0 && (align & (align - 1)) == 0 && align <= ALIGN_MAX);
 	size_t front = align < sizeof(struct wf_sim_block) ? sizeof(struct wf_sim_block) : align;
 	size_t total = 0;
-	if (__builtin_add_overflow(bytes, front, &total)) {
+	if (__builtin_add_overflow(bytes, front, &total) || wf_sim_is_starved(proc)) {
 		return NULL;
 	}
 	void *whole = NULL;
@@ -137,6 +137,9 @@ sim_slab_open(struct wf_env *env, size_t bytes, int numa_node, struct wf_slab *o
 	size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
 	if (bytes == 0 || bytes > SIZE_MAX / 2) {
 		return wf_fail(WEFT_INVALID, "slab: %zu bytes", bytes);
+	}
+	if (wf_sim_is_starved(proc)) {
+		return wf_fail(WEFT_NOMEM, "slab: %zu bytes", bytes);
 	}
 	size_t whole = (bytes + page_bytes - 1) / page_bytes * page_bytes;
 	void *base = mmap(NULL, whole + page_bytes, PROT_READ | PROT_WRITE,

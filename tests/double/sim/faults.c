@@ -34,6 +34,14 @@ struct wf_sim_leap {
 	uint64_t by_ns;
 };
 
+/* A time in which there is little memory. */
+struct wf_sim_hunger {
+	struct wf_sim_hunger *next;
+	const struct wf_proc *proc;
+	uint32_t per_mille;
+	uint64_t begin_ns, end_ns;
+};
+
 /* ---- partitions ---- */
 
 static bool
@@ -188,9 +196,44 @@ wf_world_leap(struct wf_world *world, struct wf_proc *proc, uint64_t when_ns, ui
 	wf_due_add(&world->heap, &leap->due, when_ns);
 }
 
+/* ---- memory ---- */
+
+void
+wf_world_starve(struct wf_world *world, struct wf_proc *proc, uint32_t per_mille, uint64_t begin_ns,
+		uint64_t end_ns)
+{
+	WF_ASSERT(proc->world == world && begin_ns < end_ns && per_mille <= 1000);
+	struct wf_sim_hunger *hunger = wf_sim_zalloc(sizeof(*hunger));
+	*hunger = (struct wf_sim_hunger){.next = world->hungers,
+					 .proc = proc,
+					 .per_mille = per_mille,
+					 .begin_ns = begin_ns,
+					 .end_ns = end_ns};
+	world->hungers = hunger;
+}
+
+bool
+wf_sim_is_starved(struct wf_proc *proc)
+{
+	struct wf_world *world = proc->world;
+	for (const struct wf_sim_hunger *h = world->hungers; h != NULL; h = h->next) {
+		if (h->proc == proc && h->begin_ns <= world->now_ns && world->now_ns < h->end_ns &&
+		    wf_sim_chance(world, h->per_mille, 1000)) {
+			world->stats.starved++;
+			return true;
+		}
+	}
+	return false;
+}
+
 void
 wf_sim_faults_free(struct wf_world *world)
 {
+	while (world->hungers != NULL) {
+		struct wf_sim_hunger *hunger = world->hungers;
+		world->hungers = hunger->next;
+		free(hunger);
+	}
 	while (world->partitions != NULL) {
 		struct wf_sim_partition *p = world->partitions;
 		world->partitions = p->next;

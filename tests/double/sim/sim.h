@@ -40,6 +40,7 @@ struct wf_sim_link;
 struct wf_sim_partition;
 struct wf_sim_pause;
 struct wf_sim_leap;
+struct wf_sim_hunger;
 
 struct wf_proc {
 	struct wf_env env; /* first: ops cast back */
@@ -89,6 +90,7 @@ struct wf_world {
 	struct wf_sim_partition *partitions;
 	struct wf_sim_pause *pauses;
 	struct wf_sim_leap *leaps;
+	struct wf_sim_hunger *hungers;
 	uint64_t link_count;    /* ever made */
 	uint32_t cuts_drawn[2]; /* by cut_per_million, of each network */
 	uint32_t port_next;     /* for listen on port 0 */
@@ -109,7 +111,10 @@ void wf_sim_pass_turn(struct wf_proc *proc, uint64_t at_ns);
 /* The clock of a proc that waits has leapt: what it waits for comes so much earlier. */
 void wf_sim_hasten(struct wf_proc *proc, uint64_t by_ns);
 
-/* --- faults.c: partitions, pauses, leaps --- */
+/* --- faults.c: partitions, pauses, leaps, memory --- */
+
+/* Whether an allocation of a proc fails now. */
+bool wf_sim_is_starved(struct wf_proc *proc);
 
 /* When a frame that would arrive on that side of a link at `at_ns` does arrive. */
 uint64_t wf_sim_clear_ns(struct wf_sim_link *link, unsigned to, uint64_t at_ns);

@@ -63,6 +63,9 @@ void wf_world_pause(struct wf_world *world, struct wf_proc *proc, uint64_t begin
 		    uint64_t end_ns);
 /* At when_ns the clock of the process leaps forward, as after a suspended guest goes on. */
 void wf_world_leap(struct wf_world *world, struct wf_proc *proc, uint64_t when_ns, uint64_t by_ns);
+/* From begin_ns to end_ns `per_mille` of its allocations fail. Later ones must begin later. */
+void wf_world_starve(struct wf_world *world, struct wf_proc *proc, uint32_t per_mille,
+		     uint64_t begin_ns, uint64_t end_ns);
 /* Cut every connection between two hosts, now; they may come back at once. */
 void wf_world_cut(struct wf_world *world, const char *host_a, const char *host_b);
 /* Those of one network: 0 or 1. */
@@ -81,6 +84,7 @@ struct wf_world_stats {
 	/* What hit somebody: a partition that held up a frame, a pause that put off a turn, a leap
 	 * or a kill of a process that had begun and not ended. */
 	uint64_t one_way_partitions, two_way_partitions, pauses, leaps, kills;
+	uint64_t starved;      /* allocations that failed */
 	uint64_t silences;     /* ends of connections that went down in a partition */
 	uint64_t trace_digest; /* over every delivery: two runs of a seed agree */
 };

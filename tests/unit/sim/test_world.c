@@ -122,6 +122,41 @@ a_paused_proc_gets_no_turn_until_it_goes_on(void **state)
 	wf_world_destroy(world);
 }
 
+/* Asks for memory each second; returns in which of them it got none. */
+static int
+allocate_each_second(struct wf_env *env, void *arg)
+{
+	int failed = 0;
+	(void)arg;
+	for (unsigned s = 0; s < 6; s++) {
+		sleep_until(env, s * WF_NS_PER_S);
+		void *memory = wf_zalloc(env, 100);
+		failed |= memory == NULL ? 1 << s : 0;
+		wf_free(env, memory, 100);
+	}
+	return failed;
+}
+
+static void
+a_starved_proc_gets_no_memory_for_a_time(void **state)
+{
+	struct wf_world *world = world_of((struct wf_world_opts){.seed = 1});
+	struct wf_world_stats stats;
+	int failed = 0;
+	int other = 0;
+	struct wf_proc *hungry = spawn(world, "a", allocate_each_second, NULL);
+	struct wf_proc *fed = spawn(world, "b", allocate_each_second, NULL);
+	wf_world_starve(world, hungry, 1000, 2 * WF_NS_PER_S, 4 * WF_NS_PER_S);
+	assert_int_equal(wf_world_run(world, WF_NEVER), WEFT_OK);
+	assert_true(wf_proc_returned(hungry, &failed));
+	assert_true(wf_proc_returned(fed, &other));
+	assert_int_equal(failed, 1 << 2 | 1 << 3);
+	assert_int_equal(other, 0);
+	wf_world_stats(world, &stats);
+	assert_int_equal(stats.starved, 2);
+	wf_world_destroy(world);
+}
+
 /* Its own clock only; what it waits for comes earlier. */
 static void
 a_clock_that_leaps_ends_waits(void **state)
@@ -505,6 +540,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(turns_come_in_the_order_of_virtual_time),
 		cmocka_unit_test(a_paused_proc_gets_no_turn_until_it_goes_on),
+		cmocka_unit_test(a_starved_proc_gets_no_memory_for_a_time),
 		cmocka_unit_test(a_clock_that_leaps_ends_waits),
 		cmocka_unit_test(run_stops_at_its_limit_and_goes_on),
 		cmocka_unit_test(a_deadlock_names_who_waits_for_what),
