@@ -128,6 +128,16 @@ begin_crashes(const struct storm *s)
 	}
 }
 
+/* From the beginning on, where most memory is allocated, or later. */
+static void
+begin_hunger(const struct storm *s)
+{
+	static const uint32_t rates[] = {10, 30, 100, 1000};
+	const uint64_t begin_ns = wf_rng_below(s->rng, 2) == 0 ? 0 : draw_begin(s);
+	wf_world_starve(s->world, draw_proc(s), rates[wf_rng_below(s->rng, 4)], begin_ns,
+			begin_ns + draw_begin(s));
+}
+
 void
 storm_begin(struct wf_rng *rng, enum storm_force force, uint64_t within_ns, const struct crew *crew,
 	    struct wf_world *world, struct wf_proc *const *proc)
@@ -146,6 +156,9 @@ storm_begin(struct wf_rng *rng, enum storm_force force, uint64_t within_ns, cons
 	case STORM_CRASHES:
 		begin_crashes(&storm);
 		break;
+	case STORM_HUNGER:
+		begin_hunger(&storm);
+		break;
 	case STORM_NONE:
 	default:
 		break;
@@ -160,6 +173,7 @@ storm_count(const struct wf_world_stats *stats, uint64_t sum[STORM_CLASSES])
 	sum[STORM_TWO_WAY] += stats->two_way_partitions;
 	sum[STORM_PAUSE] += stats->pauses;
 	sum[STORM_LEAP] += stats->leaps;
+	sum[STORM_MEMORY] += stats->starved > 0 ? 1 : 0;
 }
 
 bool
@@ -167,8 +181,8 @@ storm_floors(const char *mode, const uint64_t sum[STORM_CLASSES],
 	     const uint64_t least[STORM_CLASSES])
 {
 	static const char *const name[STORM_CLASSES] = {
-		"crashes", "one-way partitions", "two-way partitions",
-		"pauses",  "clock leaps",        "disk faults"};
+		"crashes",     "one-way partitions", "two-way partitions",  "pauses",
+		"clock leaps", "disk faults",        "jobs short of memory"};
 	bool enough = true;
 	for (uint32_t i = 0; i < STORM_CLASSES; i++) {
 		if (least[i] > 0) {

@@ -13,6 +13,7 @@ enum storm_class {
 	STORM_PAUSE,
 	STORM_LEAP,
 	STORM_DISK,
+	STORM_MEMORY,
 	STORM_CLASSES,
 };
 
@@ -23,6 +24,7 @@ enum storm_force {
 	STORM_LONG,  /* one or two, shorter than the limits of a whole network: it ends well */
 	STORM_HARSH, /* longer than all limits: it ends well, or with an error */
 	STORM_CRASHES,
+	STORM_HUNGER, /* some allocations of one process fail: it ends well, or with an error */
 };
 
 /* Draws what happens within `within_ns` of a job's beginning and gives it to the world. */
