@@ -34,11 +34,14 @@ UNSEEN = os.path.join(HERE, "unseen.txt")
 SEEN = os.path.join(HERE, "seen.txt")
 SENTINELS = 3  # of seen.txt in a run
 SURVIVORS_MAX = 0.3  # of what was drawn: with more, the suites have gone blind
-DATA_PATH = ("base", "exchange", "kernels", "pserver", "sparse", "trainer", "transport", "wire")
-# Of base only what every exchange goes through. The tests of verbs run in the guest; the programs,
-# models and readers of the trainer are beside the path.
+DATA_PATH = ("base", "exchange", "kernels", "pserver", "saved", "sparse", "trainer", "transport")
+DATA_PATH += ("wire",)
+# Of base only what every exchange goes through, and of saved what makes a snapshot durable. The
+# tests of verbs run in the guest; the programs, models and readers of the trainer are beside the
+# path.
 BESIDE = re.compile(
     r"^(base/(?!(ahead|crc32c|env_helper|ring|settings|spin)\.c)"
+    r"|saved/(?!(epochs|file|removal|snapshot|snapshot_removal)\.c)"
     r"|(transport/verbs|trainer/(program|models|readers))/)"
 )
 # Folder of a source (the longest that fits) to the folders of its tests, nearest first.
@@ -47,6 +50,7 @@ NEAR = {
     "exchange": "unit/exchange unit/pserver unit/trainer threads",
     "kernels": "unit/kernels property unit/sparse",
     "pserver": "unit/pserver unit/trainer threads",
+    "saved": "unit/saved unit/pserver",
     "sparse/client": "unit/sparse_client property",
     "sparse/server": "unit/sparse_service unit/sparse_client",
     "sparse/table": "unit/sparse unit/sparse_service property unit/sparse_client",
