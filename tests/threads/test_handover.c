@@ -269,6 +269,95 @@ calls_from_a_log_callback_are_refused(void **state)
 	}
 }
 
+/* A session that the callback of another opens, trains and closes. */
+struct nested {
+	struct member outer, inner;
+	unsigned lines;          /* of the inner session's */
+	enum weft_status status; /* of what the inner session did */
+};
+
+static void
+call_outer_from_inner_log(void *arg, enum weft_log_level level, const char *line)
+{
+	struct nested *nested = arg;
+	nested->lines++;
+	call_from_log(NULL, level, line);
+}
+
+static void
+run_inner_in_log(void *arg, enum weft_log_level level, const char *line)
+{
+	struct nested *nested = arg;
+	if (shared == NULL || nested->lines > 0) {
+		return;
+	}
+	struct weft_session *session = NULL;
+	struct weft_tensor *tensor;
+	enum weft_status st = one_tensor(&nested->inner.opts, 4, 1, &session, &tensor);
+	st = st == WEFT_OK ? weft_exchange(session, 1, 0) : st;
+	nested->status = st == WEFT_OK ? weft_session_close(session) : st;
+	call_from_log(NULL, level, line); /* still in the outer one's */
+}
+
+/* The inner session logs in the thread that calls it, which is in the callback of the outer one. */
+static void
+calls_from_a_log_callback_below_another_are_refused(void **state)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		struct fabric fabric[2];
+		struct nested nested = {.status = WEFT_INTERNAL};
+		struct weft_tensor *tensor;
+		atomic_store_explicit(&refused, 0, memory_order_relaxed);
+		fabric_start(&fabric[0], 1, 1, 0);
+		fabric_start(&fabric[1], 1, 1, 0);
+		member_init(&nested.outer, &fabric[0], 0, 1);
+		nested.outer.opts.progress = both[i];
+		nested.outer.opts.log = run_inner_in_log;
+		nested.outer.opts.log_arg = &nested;
+		member_init(&nested.inner, &fabric[1], 0, 1);
+		nested.inner.opts.progress = WEFT_PROGRESS_CALLER;
+		nested.inner.opts.log = call_outer_from_inner_log;
+		nested.inner.opts.log_arg = &nested;
+		shared = NULL;
+		assert_ok(one_tensor(&nested.outer.opts, 4, 1, &shared, &tensor));
+		assert_ok(weft_exchange(shared, 1, 0));
+		assert_ok(weft_session_close(shared));
+		assert_int_equal(nested.status, WEFT_OK);
+		assert_true(nested.lines > 0);
+		assert_int_equal(atomic_load_explicit(&refused, memory_order_relaxed), 1);
+		fabric_stop(&fabric[0]);
+		fabric_stop(&fabric[1]);
+	}
+}
+
+/* The lines come from the caller's thread, whose record is that of an earlier call. Over TCP alone,
+ * because to look for other transports makes records too. */
+static void
+a_log_callback_leaves_the_last_error_as_it_was(void **state)
+{
+	struct fabric fabric;
+	struct member member;
+	struct weft_tensor *tensor;
+	struct weft_tensor_opts declared = {.name = "w", .rows = 4};
+	atomic_store_explicit(&refused, 0, memory_order_relaxed);
+	fabric_start_over(&fabric, "tcp", 1, 1, 0, 0);
+	member_init(&member, &fabric, 0, 1);
+	member.opts.progress = WEFT_PROGRESS_CALLER;
+	member.opts.log = call_from_log;
+	shared = NULL;
+	assert_ok(weft_session_open(&member.opts, &shared));
+	assert_ok(weft_tensor_add(shared, &declared, &tensor));
+	assert_ok(weft_session_seal(shared));
+	assert_refused(weft_push(tensor), WEFT_INVALID, "not started");
+	char before[WF_ERROR_BYTES];
+	(void)snprintf(before, sizeof(before), "%s", weft_last_error());
+	assert_ok(weft_session_start(shared));
+	assert_int_equal(atomic_load_explicit(&refused, memory_order_relaxed), 1);
+	assert_string_equal(weft_last_error(), before);
+	assert_ok(weft_session_close(shared));
+	fabric_stop(&fabric);
+}
+
 /* ---- in a child ---- */
 
 static bool is_child;
@@ -349,6 +438,8 @@ main(void)
 		cmocka_unit_test(a_second_thread_is_refused_while_one_is_in_a_call),
 		cmocka_unit_test(calls_from_a_callback_are_refused),
 		cmocka_unit_test(calls_from_a_log_callback_are_refused),
+		cmocka_unit_test(calls_from_a_log_callback_below_another_are_refused),
+		cmocka_unit_test(a_log_callback_leaves_the_last_error_as_it_was),
 		cmocka_unit_test(calls_in_a_child_are_refused_and_the_parent_goes_on),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,7 +14,7 @@
 #define FAREWELL_NS WF_NS_PER_S /* time for the ABORT to reach the lanes */
 #define LOG_LINE_BYTES 1024     /* as wf_log has it */
 
-_Thread_local const struct wf_core *wf_logging_core;
+_Thread_local const struct wf_logging *wf_logging_now;
 
 /* What the callback calls of the session is refused (gate.h), which must not replace what the call
  * that logs has recorded. */
@@ -22,10 +22,10 @@ static void
 call_log(const struct wf_core *core, enum weft_log_level level, const char *line)
 {
 	const struct wf_error recorded = *wf_error_record();
-	const struct wf_core *outer = wf_logging_core;
-	wf_logging_core = core;
+	const struct wf_logging logging = {.core = core, .outer = wf_logging_now};
+	wf_logging_now = &logging;
 	core->opts.log(core->opts.log_arg, level, line);
-	wf_logging_core = outer;
+	wf_logging_now = logging.outer;
 	*wf_error_record() = recorded;
 }
 

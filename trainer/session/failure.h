@@ -25,9 +25,26 @@ struct wf_failure {
 	_Atomic int stopped_by;
 };
 
-/* Whose callback `log` this thread is in; NULL: none's. */
-extern _Thread_local const struct wf_core *wf_logging_core
+/* A callback `log` that this thread is in. On the stack of what calls it. */
+struct wf_logging {
+	const struct wf_core *core;
+	const struct wf_logging *outer; /* whose callback has led to this one; NULL: none */
+};
+
+/* The innermost; NULL: this thread is in none. */
+extern _Thread_local const struct wf_logging *wf_logging_now
 	__attribute__((tls_model("initial-exec")));
+
+/* Whether this thread is in a callback `log` of the core, however deep below others. */
+static inline bool
+wf_core_is_logging(const struct wf_core *core)
+{
+	const struct wf_logging *logging = wf_logging_now;
+	while (logging != NULL && logging->core != core) {
+		logging = logging->outer;
+	}
+	return logging != NULL;
+}
 
 void wf_core_log(struct wf_core *core, enum weft_log_level level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -34,7 +34,7 @@ static inline struct wf_visit
 wf_gate_enter(struct weft_session *session)
 {
 	uintptr_t none = 0;
-	if (wf_gate_is_forked(session) || wf_logging_core == &session->core) {
+	if (wf_gate_is_forked(session) || wf_core_is_logging(&session->core)) {
 		return (struct wf_visit){.status = wf_gate_refuse(session)};
 	}
 	if (atomic_load_explicit(&session->gate.thread, memory_order_relaxed) == wf_gate_me()) {
