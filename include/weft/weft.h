@@ -104,8 +104,7 @@ enum weft_rounding {
 	WEFT_ROUND_NEAREST = 0, /* ties to even */
 	/* Up or down at random, so that the expected value is the gradient itself and small
 	 * gradients beside large ones are not lost. Each element of each step draws from its own
-	 * random numbers, derived from rounding_seed. It costs the trainer almost a nanosecond per
-	 * element. */
+	 * random numbers, derived from rounding_seed. It costs almost a nanosecond per element. */
 	WEFT_ROUND_STOCHASTIC = 1,
 };
 
@@ -210,8 +209,7 @@ struct weft_session_opts {
 	 * device. Default: "auto". */
 	const char *transport;
 	enum weft_progress progress; /* Default: WEFT_PROGRESS_THREAD. */
-	/* Where the progress thread and the arrays are placed: "auto", "off", or a list of CPUs.
-	 * Default: "off". */
+	/* Places progress thread and arrays: "auto", "off", or a list of CPUs. Default: "off". */
 	const char *pin;
 	/* How long a wait polls before it sleeps, up to 1 s; 0 sleeps at once. WEFT_SPIN_AUTO polls
 	 * for as long as recent waits make it worthwhile, up to 100 us, if there are CPUs for it.
@@ -615,18 +613,24 @@ WEFT_API enum weft_status weft_all_reduce(struct weft_session *session, void *ar
 					  enum weft_grad_reduce how) WEFT_MUST_CHECK;
 
 /**
- * Change a number of the optimizer for one tensor, from the next weft_step on. Never blocks. All
- * trainers that take part in that step make the same changes before it, in any order: a difference
- * ends the job with WEFT_MISMATCH, and the text names step, tensor, trainers and values. Nothing of
- * it is saved with a pass. Only where all tensors are synchronous, and not with local steps.
- * @param name  as in struct weft_optimizer_opts: "learning_rate" (before the schedule and the
- *              tensor's rate_multiplier), "momentum", "beta1", "beta2", "rho", "epsilon", "decay",
- *              "clip", "l1"; of torch_sgd "dampening", "nesterov" (0 or 1); "updates": the steps
- *              that the optimizer has applied before the next one, for bias correction
+ * Change numbers of the optimizer for one tensor, from the next weft_step on: all of them or, if
+ * one is refused, none. Never blocks. All trainers that take part in that step make the same
+ * changes before it, in any order: a difference ends the job with WEFT_MISMATCH, and the text names
+ * step, tensor, trainers and values. Nothing of it is saved with a pass. Only where all tensors are
+ * synchronous, and not with local steps.
+ * @param names  [count] as in struct weft_optimizer_opts: "learning_rate" (before the schedule and
+ *               the tensor's rate_multiplier), "momentum", "beta1", "beta2", "rho", "epsilon",
+ *               "decay", "clip", "l1"; of torch_sgd "dampening", "nesterov" (0 or 1); "updates":
+ *               the steps that the optimizer has applied before the next one, for bias correction
+ * @param values [count]; of a name that occurs again the last one counts
  * @return WEFT_OK; WEFT_INVALID: the session is not sealed, something is unanswered, the tensor is
  *         static or reduced, pushes of a tensor are applied as they arrive, the optimizer has no
  *         such number, or not this value; the text names it; WEFT_NOMEM
  */
+WEFT_API enum weft_status weft_tensor_change_numbers(struct weft_tensor *tensor,
+						     const char *const *names, const double *values,
+						     uint32_t count) WEFT_MUST_CHECK;
+/* The same of one number. */
 WEFT_API enum weft_status weft_tensor_change(struct weft_tensor *tensor, const char *name,
 					     double value) WEFT_MUST_CHECK;
 
@@ -651,8 +655,7 @@ WEFT_API enum weft_status weft_digest(struct weft_session *session, uint64_t *ou
 /**
  * The optimizer's state, for saving and restoring a job. With `keep_state` in the options each
  * tensor that is neither static nor reduced has weft_state_count arrays of its own size beside its
- * parameters, from seal to close (momentum: m; adam: m, v; with average_window three more behind
- * them).
+ * parameters, from seal to close (momentum: m; adam: m, v; average_window: three more at the end).
  */
 WEFT_API uint32_t weft_state_count(const struct weft_session *session);
 /* NULL before seal, without keep_state, for a static or reduced tensor, or beyond the count. */
@@ -690,8 +693,7 @@ WEFT_API enum weft_status weft_tensor_average(struct weft_tensor *tensor,
  * `samples` samples. The other trainers need not call it: they receive the step at the start, and
  * weft_steps returns it. Needs keep_state if the optimizer has state and step is above 0. Tables
  * are restored with weft_table_write (weft/sparse.h) once the session has started.
- * @return WEFT_OK; WEFT_INVALID: this is not trainer 0, or the session is not sealed, or it has
- *         started
+ * @return WEFT_OK; WEFT_INVALID: not trainer 0, or the session is not sealed, or has started
  */
 WEFT_API enum weft_status weft_session_restore(struct weft_session *session, uint64_t step,
 					       uint64_t samples) WEFT_MUST_CHECK;
@@ -759,8 +761,7 @@ WEFT_API enum weft_status weft_session_stats(struct weft_session *session,
  * @param trainer_id below num_gradient_servers; any trainer may ask about any
  * @param out        struct_bytes is read, the rest written on WEFT_OK
  * @return WEFT_OK; WEFT_INVALID: struct_bytes is not what this version of the library has, or there
- *         is no such trainer; WEFT_AGAIN: interrupted; otherwise why the session
- *         has failed
+ *         is no such trainer; WEFT_AGAIN: interrupted; otherwise why the session has failed
  */
 WEFT_API enum weft_status weft_trainer_stats(struct weft_session *session, uint32_t trainer_id,
 					     struct weft_trainer_stats *out) WEFT_MUST_CHECK;
@@ -768,8 +769,7 @@ WEFT_API enum weft_status weft_trainer_stats(struct weft_session *session, uint3
 /**
  * Send GOODBYE to every lane, wait for the answers (at most reconnect_timeout_ns), and free
  * everything. Accepts NULL and a session in any state. Closing in the middle of a step, or of an
- * interrupted call in which other trainers wait, ends the job for all members, because they would
- * wait for this trainer.
+ * interrupted call in which others wait, ends the job for all, which would wait for this trainer.
  * @return WEFT_OK; otherwise why the job did not end in good order. WEFT_LOST is also returned if
  *         only the acknowledgement of a finished job is missing. The session is gone in any case
  *         but WEFT_AGAIN: another thread is in a call of it, or this is a child of fork.

@@ -281,6 +281,24 @@ class Oracle(support.Case):
         with self.assertRaisesRegex(error or weft.InvalidError, text):
             call(*arguments, **numbers)
 
+    def test_a_change_of_several_numbers_is_made_as_a_whole_or_not_at_all(self):
+        """The refused one comes last, or it is no number of any optimizer; then the same without it."""
+        with weft.Session(pservers=self.pserver(), optimizer="torch_sgd", learning_rate=1, momentum=0.5) as session:
+            w = session.empty((3,), name="w")
+            session.start()
+            w.grad[:] = 1
+            self.refuses("w: decay -1", w.change, learning_rate=0, momentum=0, decay=-1)
+            self.refuses('"rate" is no number', w.change, learning_rate=0, rate=1)
+            self.refuses("momentum.0. is no number", w.change, **{"learning_rate": 0, "momentum\0": 0})
+            self.refuses("tensor w, decay: 'much' is no number", w.change, learning_rate=0, decay="much")
+            session.exchange()
+            session.exchange()
+            self.assertEqual(list(w.param), [-2.5] * 3)  # 1, then 1 and half of it
+            w.change(learning_rate=2, momentum=0)
+            self.refuses("w: decay -1", w.change, learning_rate=0, momentum=0.5, decay=-1)
+            session.exchange()
+            self.assertEqual(list(w.param), [-4.5] * 3)
+
     def test_what_cannot_be_changed_is_refused_by_name(self):
         with weft.Session(optimizer="adam") as session:
             w = session.empty((3,), name="w")

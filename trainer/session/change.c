@@ -10,6 +10,8 @@
 #include "trainer/session/gate.h"
 #include "trainer/session/session.h"
 
+#define CHANGES_FIRST 64u /* room for as many at first; at least WF_NUMBER_COUNT */
+
 /* Has the job steps that all trainers count alike, and is none under way? */
 static enum weft_status
 check_job(const struct weft_session *session, const char *name)
@@ -49,15 +51,16 @@ check_tensor(const struct weft_tensor *tensor)
 	return st;
 }
 
+/* Room for all numbers of one tensor. */
 static enum weft_status
-grow(struct weft_session *session)
+reserve(struct weft_session *session)
 {
 	struct wf_session_changes *changes = &session->core.changes;
 	struct wf_env *env = session->core.end.env;
-	if (changes->count < changes->capacity) {
+	if (changes->capacity - changes->count >= WF_NUMBER_COUNT) {
 		return WEFT_OK;
 	}
-	uint32_t capacity = changes->capacity > 0 ? 2 * changes->capacity : 64;
+	uint32_t capacity = changes->capacity > 0 ? 2 * changes->capacity : CHANGES_FIRST;
 	struct wf_change *change = wf_zalloc_array(env, capacity, sizeof(*change));
 	if (change == NULL) {
 		return wf_fail(WEFT_NOMEM, "session: no memory for %u changes", capacity);
@@ -71,57 +74,92 @@ grow(struct weft_session *session)
 	return WEFT_OK;
 }
 
-/* In its place; one of the same number is replaced. */
-static enum weft_status
-insert(struct weft_session *session, const struct wf_change *change)
+/* In its place, for which there is room; one of the same number is replaced. */
+static void
+insert(struct wf_session_changes *changes, const struct wf_change *change)
 {
-	struct wf_session_changes *changes = &session->core.changes;
-	if (changes->step != 0) { /* those are in force */
-		changes->step = 0;
-		changes->count = 0;
-	}
 	uint32_t at = changes->count;
 	while (at > 0 && wf_change_is_before(change, &changes->change[at - 1])) {
 		at--;
 	}
 	if (at > 0 && !wf_change_is_before(&changes->change[at - 1], change)) {
 		changes->change[at - 1].value = change->value;
-		return WEFT_OK;
+		return;
 	}
-	enum weft_status st = grow(session);
-	if (st == WEFT_OK) {
-		memmove(&changes->change[at + 1], &changes->change[at],
-			(changes->count - at) * sizeof(*change));
-		changes->change[at] = *change;
-		changes->count++;
-	}
-	return st;
+	WF_ASSERT(changes->count < changes->capacity);
+	memmove(&changes->change[at + 1], &changes->change[at],
+		(changes->count - at) * sizeof(*change));
+	changes->change[at] = *change;
+	changes->count++;
 }
 
+/* All that were checked. */
 static enum weft_status
-add(struct weft_tensor *tensor, enum wf_number number, double value)
+insert_all(struct weft_tensor *tensor, const struct wf_numbers *numbers)
 {
-	struct weft_session *session = tensor->session;
-	const struct wf_optimizer_opts opts = wf_job_optimizer(&session->core.job);
+	struct wf_session_changes *changes = &tensor->session->core.changes;
+	enum weft_status st = reserve(tensor->session);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	if (changes->step != 0) { /* those are in force */
+		changes->step = 0;
+		changes->count = 0;
+	}
+	for (enum wf_number i = 0; i < WF_NUMBER_COUNT; i++) {
+		if (wf_numbers_have(numbers, i)) {
+			insert(changes, &(struct wf_change){.tensor = tensor->idx,
+							    .number = i,
+							    .value = numbers->value[i]});
+		}
+	}
+	return WEFT_OK;
+}
+
+/* Adds a number to those that are to be changed. */
+static enum weft_status
+check_number(const struct weft_tensor *tensor, enum wf_number number, double value,
+	     struct wf_numbers *out)
+{
+	const struct wf_optimizer_opts opts = wf_job_optimizer(&tensor->session->core.job);
 	enum weft_status st = wf_number_check(&opts, number, value);
 	if (st != WEFT_OK) {
 		return wf_fail(st, "%s: %s", weft_tensor_name(tensor), weft_last_error());
 	}
-	return insert(session,
-		      &(struct wf_change){.tensor = tensor->idx, .number = number, .value = value});
+	out->value[number] = value;
+	out->given |= 1u << number;
+	return WEFT_OK;
 }
 
-enum weft_status
-weft_tensor_change(struct weft_tensor *tensor, const char *name, double value)
+static enum weft_status
+check_named(const struct weft_tensor *tensor, const char *name, double value,
+	    struct wf_numbers *out)
 {
-	WF_ENTER(tensor->session);
 	enum wf_number number;
 	enum weft_status st = wf_number_parse(name, &number);
 	if (st != WEFT_OK) {
 		return wf_fail(st, "%s: %s", weft_tensor_name(tensor), weft_last_error());
 	}
-	st = check_tensor(tensor);
-	return st == WEFT_OK ? add(tensor, number, value) : st;
+	return check_number(tensor, number, value, out);
+}
+
+enum weft_status
+weft_tensor_change_numbers(struct weft_tensor *tensor, const char *const *names,
+			   const double *values, uint32_t count)
+{
+	WF_ENTER(tensor->session);
+	struct wf_numbers numbers = {0};
+	enum weft_status st = check_tensor(tensor);
+	for (uint32_t i = 0; i < count && st == WEFT_OK; i++) {
+		st = check_named(tensor, names[i], values[i], &numbers);
+	}
+	return st == WEFT_OK ? insert_all(tensor, &numbers) : st;
+}
+
+enum weft_status
+weft_tensor_change(struct weft_tensor *tensor, const char *name, double value)
+{
+	return weft_tensor_change_numbers(tensor, &name, &value, 1);
 }
 
 enum weft_status
@@ -145,5 +183,7 @@ weft_tensor_assign(struct weft_tensor *tensor, uint32_t array)
 			       "cannot be replaced",
 			       weft_tensor_name(tensor));
 	}
-	return add(tensor, WF_NUMBER_ASSIGNED, array);
+	struct wf_numbers numbers = {0};
+	st = check_number(tensor, WF_NUMBER_ASSIGNED, array, &numbers);
+	return st == WEFT_OK ? insert_all(tensor, &numbers) : st;
 }

@@ -111,6 +111,11 @@ def _number(what: str, value: Any) -> float:
         raise InvalidError("%s: %r is no number" % (what, value)) from None
 
 
+def _number_name(name: str) -> bytes:
+    """As the library can read it, to its end: one with a byte of 0 is none that it knows."""
+    return name.replace("\0", "\\0").encode("utf-8", "backslashreplace")
+
+
 def _refuse_vast(what: str, array: Array) -> None:
     """The library counts elements in 32 bits, to which ctypes would cut the number."""
     if array.size >= 1 << 32:
@@ -253,14 +258,15 @@ class Tensor:
         numbers  learning_rate, momentum, dampening, nesterov (0 or 1), beta1, beta2, rho, epsilon, decay,
                  clip, l1; updates=N: the steps that the optimizer has applied before the next one
 
-        InvalidError: the optimizer has no such number, or not this value, and those that were given
-        before it are changed; a tensor is unanswered, this one is static or reduced, or the job is not
-        synchronous."""
+        InvalidError, and none of them is changed: the optimizer has no such number, or not this value; a
+        tensor is unanswered, this one is static or reduced, or the job is not synchronous."""
         session = self.session._enter(self)
         session._seal()
-        for name, value in numbers.items():
-            number = _number("tensor %s, %s" % (self.name, name), value)
-            session._done(session._call.weft_tensor_change(self._handle, name.encode("utf-8"), number))
+        count = len(numbers)
+        names = (ctypes.c_char_p * count)(*[_number_name(name) for name in numbers])
+        found = [_number("tensor %s, %s" % (self.name, name), value) for name, value in numbers.items()]
+        values = (ctypes.c_double * count)(*found)
+        session._done(session._call.weft_tensor_change_numbers(self._handle, names, values, count))
 
     def assign(self, array: int = 0) -> None:
         """Replace an array of the tensor on the pservers in the next step by what trainer 0 pushes of it
