@@ -85,6 +85,24 @@ wf_child_start(struct wf_child *child, const sigset_t *mask)
 	return st;
 }
 
+enum weft_status
+wf_child_restart(struct wf_child *child, const sigset_t *mask)
+{
+	WF_ASSERT(child->ended);
+	WF_ASSERT(child->spec->site == NULL);
+	wf_child_fini(child);
+	wf_process_init(&child->process);
+	enum weft_status st = wf_child_start(child, mask);
+	if (st == WEFT_OK) {
+		child->over = false;
+		child->ended = false;
+		child->stopped = false;
+		child->log_failed = false;
+		child->last_error[0] = '\0';
+	}
+	return st;
+}
+
 static void
 file_line(struct wf_child *child, const char *text)
 {

@@ -19,6 +19,7 @@
 #include "base/outlet.h"
 #include "base/signals.h"
 #include "tools/launch/child.h"
+#include "tools/launch/restart.h"
 
 #define EVENTS_MAX 32
 #define SIGNAL_KEY                                                                                 \
@@ -27,7 +28,7 @@
 #define SITE_KEY (1ull << 32)     /* and upwards: of the sites */
 #define ERR_QUEUE_BYTES ((size_t)1 << 20)
 #define OUT_QUEUE_BYTES (8 * WF_CHILD_STDOUT_ROOM) /* address space */
-#define SAY_BYTES 512
+#define SAY_BYTES (WF_CAUSE_BYTES + 64)
 #define MEANING_BYTES 64
 #define LINGER_NS (10 * WF_NS_PER_S) /* for children that are not workers, after the last worker */
 #define USAGE_GRACE_NS (WF_NS_PER_S)
@@ -62,6 +63,8 @@ struct job {
 	_Atomic uint64_t asked;       /* wf_stop_asked */
 	const struct wf_child *cause; /* child that failed first, or NULL */
 	unsigned left_count;          /* children that SIGKILL has not ended */
+	struct wf_restart *restart;   /* [opts->count] */
+	uint64_t restarts;            /* made, with opts->restarts.made */
 };
 
 static void
@@ -146,22 +149,32 @@ make_log_dir(const struct wf_supervise_opts *opts)
 }
 
 static enum weft_status
-start_all(struct job *job)
+watch_streams(struct job *job, unsigned idx)
 {
-	for (unsigned i = 0; i < job->opts->count; i++) {
-		struct wf_child *child = &job->child[i];
-		enum weft_status st = wf_child_start(child, &job->mask_before);
-		for (unsigned s = 0; st == WEFT_OK && s < WF_PROCESS_STREAMS; s++) {
-			if (child->process.fd[s] >= 0) {
-				st = watch(job, child->process.fd[s],
-					   (uint64_t)i * WF_PROCESS_STREAMS + s);
-			}
-		}
-		if (st != WEFT_OK) {
-			return st;
+	const struct wf_process *process = &job->child[idx].process;
+	enum weft_status st = WEFT_OK;
+
+	for (unsigned s = 0; st == WEFT_OK && s < WF_PROCESS_STREAMS; s++) {
+		if (process->fd[s] >= 0) {
+			st = watch(job, process->fd[s], (uint64_t)idx * WF_PROCESS_STREAMS + s);
 		}
 	}
-	return WEFT_OK;
+	return st;
+}
+
+static enum weft_status
+start_all(struct job *job)
+{
+	enum weft_status st = WEFT_OK;
+
+	for (unsigned i = 0; i < job->opts->count && st == WEFT_OK; i++) {
+		wf_restart_init(&job->restart[i], wf_now_ns(job->opts->env));
+		st = wf_child_start(&job->child[i], &job->mask_before);
+		if (st == WEFT_OK) {
+			st = watch_streams(job, i);
+		}
+	}
+	return st;
 }
 
 static void
@@ -178,6 +191,9 @@ enter(struct job *job, enum phase phase, uint64_t after_ns)
 	job->phase = phase;
 	job->phase_ns = after_ns;
 	job->deadline_ns = after_ns == WF_NEVER ? WF_NEVER : wf_now_ns(job->opts->env) + after_ns;
+	for (unsigned i = 0; i < job->opts->count; i++) {
+		wf_restart_cancel(&job->restart[i]); /* the job ends */
+	}
 	if (phase == PHASE_TERM) {
 		signal_all(job, SIGTERM);
 	} else if (phase == PHASE_KILL) {
@@ -198,11 +214,49 @@ all_ended(const struct job *job, bool workers_only)
 {
 	for (unsigned i = 0; i < job->opts->count; i++) {
 		const struct wf_child *child = &job->child[i];
-		if (!child->ended && (!workers_only || child->spec->is_worker)) {
+		bool is_over = child->ended && !wf_restart_is_planned(&job->restart[i]);
+		if (!is_over && (!workers_only || child->spec->is_worker)) {
 			return false;
 		}
 	}
 	return true;
+}
+
+/* Whether a process of weft's own would end with this code again. */
+static bool
+is_for_good(int exit_code)
+{
+	return exit_code == WF_EXIT_USAGE || exit_code == WF_EXIT_DATA || exit_code == WF_EXIT_PERM;
+}
+
+static bool
+may_recover(const struct wf_child *child)
+{
+	return child->spec->program != NULL || !is_for_good(wf_child_exit_code(child));
+}
+
+static void
+describe_cause(const struct wf_child *cause, struct wf_supervise_end *out)
+{
+	bool has_last = cause->last_error[0] != '\0';
+	const char *last = has_last ? cause->last_error : "it printed nothing";
+
+	if (WIFSIGNALED(cause->wait_status)) {
+		int number = WTERMSIG(cause->wait_status);
+		snprintf(out->cause, sizeof(out->cause),
+			 "%s (pid %d) was killed by signal %d (%s); %s%.512s", cause->spec->name,
+			 (int)cause->pid, number, strsignal(number),
+			 has_last ? "its last line: " : "", last);
+	} else {
+		int code = WEXITSTATUS(cause->wait_status);
+		char meaning[MEANING_BYTES] = ""; /* the exit codes of another program have their
+						   * own meaning */
+		if (cause->spec->program == NULL) {
+			snprintf(meaning, sizeof(meaning), " (%s)", wf_exit_meaning(code));
+		}
+		snprintf(out->cause, sizeof(out->cause), "%s ended with exit code %d%s: %.512s",
+			 cause->spec->name, code, meaning, last);
+	}
 }
 
 /* A child that ended with "peer unavailable" may have noticed the failure of another one a moment
@@ -217,14 +271,12 @@ is_better_cause(const struct job *job, const struct wf_child *child)
 	       wf_child_exit_code(child) != WF_EXIT_UNAVAILABLE;
 }
 
+/* The job ends because of it. */
 static void
-note_end(struct job *job, const struct wf_child *child)
+fail_job(struct job *job, const struct wf_child *child)
 {
 	int code = wf_child_exit_code(child);
 
-	if (code == 0 || child->stopped) {
-		return;
-	}
 	if (is_better_cause(job, child)) {
 		job->cause = child;
 	}
@@ -237,12 +289,106 @@ note_end(struct job *job, const struct wf_child *child)
 	}
 }
 
+/* ---- starting one again ---- */
+
+/* Whether starting this one again lets the job go on: nobody stops it, and all others are there. */
+static bool
+can_restart(const struct job *job, const struct wf_child *child)
+{
+	for (unsigned i = 0; i < job->opts->count; i++) {
+		if (job->child[i].ended && wf_child_exit_code(&job->child[i]) == 0) {
+			return false;
+		}
+	}
+	return job->opts->restarts.alone && job->phase == PHASE_RUN && child->spec->site == NULL &&
+	       may_recover(child);
+}
+
+/* Whether one more start is allowed, besides those that are planned. */
+static bool
+has_restart_left(const struct job *job)
+{
+	uint64_t count = job->restarts;
+
+	for (unsigned i = 0; i < job->opts->count; i++) {
+		count += wf_restart_is_planned(&job->restart[i]);
+	}
+	return count < job->opts->restarts.most;
+}
+
+static void
+note_end(struct job *job, unsigned idx)
+{
+	const struct wf_child *child = &job->child[idx];
+	struct wf_supervise_end end;
+
+	if (wf_child_exit_code(child) == 0 || child->stopped) {
+		return;
+	}
+	if (!can_restart(job, child) || !has_restart_left(job)) {
+		fail_job(job, child);
+		return;
+	}
+	describe_cause(child, &end);
+	print_line(job, end.cause);
+	wf_restart_plan(&job->restart[idx], wf_now_ns(job->opts->env));
+}
+
+static void
+restart(struct job *job, unsigned idx)
+{
+	struct wf_child_spec *spec = &job->opts->spec[idx];
+	struct wf_child *child = &job->child[idx];
+	char text[SAY_BYTES - 64];
+
+	wf_restart_begin(&job->restart[idx], wf_now_ns(job->opts->env));
+	if (!can_restart(job, child)) {
+		fail_job(job, child);
+		return;
+	}
+	if (spec->again != NULL) {
+		wf_args_borrow(&spec->args, spec->again);
+		spec->again = NULL;
+	}
+	if (job->stalled_fd >= 0 && job->stalled_key / WF_PROCESS_STREAMS == idx) {
+		job->stalled_fd = -1; /* it is closed, and may be another's number */
+	}
+	snprintf(text, sizeof(text), "%s is started again (%" PRIu64 " of %" PRIu64 ")", spec->name,
+		 job->restarts + 1, job->opts->restarts.most);
+	print_line(job, text);
+	enum weft_status st = wf_args_check(&spec->args);
+	st = st == WEFT_OK ? wf_child_restart(child, &job->mask_before) : st;
+	if (st != WEFT_OK) {
+		print_line(job, weft_last_error());
+		fail_job(job, child);
+		return;
+	}
+	job->restarts++;
+	if (watch_streams(job, idx) != WEFT_OK) {
+		print_line(job, weft_last_error());
+		wf_process_signal(&child->process, SIGKILL); /* which is one more death of it */
+	}
+}
+
+static void
+restart_due(struct job *job)
+{
+	for (unsigned i = 0; i < job->opts->count; i++) {
+		if (wf_restart_is_planned(&job->restart[i]) &&
+		    wf_now_ns(job->opts->env) >= job->restart[i].due_ns) {
+			restart(job, i);
+		}
+	}
+}
+
+/* ---- the loop ---- */
+
 static void
 reap(struct job *job)
 {
 	for (unsigned i = 0; i < job->opts->count; i++) {
 		if (wf_child_reap(&job->child[i])) {
-			note_end(job, &job->child[i]);
+			note_end(job, i);
 		}
 	}
 	if (job->phase == PHASE_RUN && all_ended(job, true)) {
@@ -461,15 +607,27 @@ tick_sites(struct job *job)
 	job->tick_ns = now_ns + WF_SITE_TICK_NS;
 }
 
+/* When there is something to do even if nothing happens. */
+static uint64_t
+find_next_ns(const struct job *job)
+{
+	uint64_t next_ns = job->tick_ns < job->deadline_ns ? job->tick_ns : job->deadline_ns;
+
+	for (unsigned i = 0; i < job->opts->count; i++) {
+		next_ns = job->restart[i].due_ns < next_ns ? job->restart[i].due_ns : next_ns;
+	}
+	return next_ns;
+}
+
 static void
 watch_to_the_end(struct job *job)
 {
 	while (!all_ended(job, false)) {
-		wf_wait(job->opts->env, job->epoll_fd,
-			job->tick_ns < job->deadline_ns ? job->tick_ns : job->deadline_ns);
+		wf_wait(job->opts->env, job->epoll_fd, find_next_ns(job));
 		handle_events(job);
 		tick_sites(job);
 		reap(job);
+		restart_due(job);
 		if (wf_now_ns(job->opts->env) >= job->deadline_ns) {
 			on_deadline(job);
 		}
@@ -487,46 +645,14 @@ kill_started(struct job *job)
 	watch_to_the_end(job);
 }
 
-/* Whether a process of weft's own would end with this code again. */
-static bool
-is_for_good(int exit_code)
-{
-	return exit_code == WF_EXIT_USAGE || exit_code == WF_EXIT_DATA || exit_code == WF_EXIT_PERM;
-}
-
-static void
-describe_cause(const struct job *job, struct wf_supervise_end *out)
-{
-	const struct wf_child *cause = job->cause;
-	bool has_last = cause->last_error[0] != '\0';
-	const char *last = has_last ? cause->last_error : "it printed nothing";
-
-	if (WIFSIGNALED(cause->wait_status)) {
-		int number = WTERMSIG(cause->wait_status);
-		snprintf(out->cause, sizeof(out->cause),
-			 "%s (pid %d) was killed by signal %d (%s); %s%.512s", cause->spec->name,
-			 (int)cause->pid, number, strsignal(number),
-			 has_last ? "its last line: " : "", last);
-	} else {
-		int code = WEXITSTATUS(cause->wait_status);
-		char meaning[MEANING_BYTES] = ""; /* the exit codes of another program have their
-						   * own meaning */
-		if (cause->spec->program == NULL) {
-			snprintf(meaning, sizeof(meaning), " (%s)", wf_exit_meaning(code));
-		}
-		snprintf(out->cause, sizeof(out->cause), "%s ended with exit code %d%s: %.512s",
-			 cause->spec->name, code, meaning, last);
-	}
-	out->exit_code = wf_child_exit_code(cause);
-	out->may_recover = cause->spec->program != NULL || !is_for_good(out->exit_code);
-}
-
 static void
 describe_end(const struct job *job, struct wf_supervise_end *out)
 {
-	*out = (struct wf_supervise_end){.exit_code = WF_EXIT_OK};
+	*out = (struct wf_supervise_end){.exit_code = WF_EXIT_OK, .restarts = job->restarts};
 	if (job->cause != NULL) {
-		describe_cause(job, out);
+		describe_cause(job->cause, out);
+		out->exit_code = wf_child_exit_code(job->cause);
+		out->may_recover = may_recover(job->cause);
 	} else if (job->signal_number == SIGPIPE) {
 		out->exit_code = WF_EXIT_IO;
 		snprintf(out->cause, sizeof(out->cause),
@@ -599,6 +725,7 @@ close_job(struct job *job)
 		close(job->signal_fd);
 		sigprocmask(SIG_SETMASK, &job->mask_before, NULL);
 	}
+	wf_free(job->opts->env, job->restart, job->opts->count * sizeof(*job->restart));
 	wf_free(job->opts->env, job->child, job->opts->count * sizeof(*job->child));
 }
 
@@ -612,15 +739,20 @@ wf_supervise(const struct wf_supervise_opts *opts, struct wf_supervise_end *out)
 			  .stalled_fd = -1,
 			  .phase = PHASE_RUN,
 			  .deadline_ns = WF_NEVER,
-			  .tick_ns = opts->site_count > 0 ? 0 : WF_NEVER};
+			  .tick_ns = opts->site_count > 0 ? 0 : WF_NEVER,
+			  .restarts = opts->restarts.made};
 
 	WF_ASSERT(opts->count >= 1);
 	job.child = wf_zalloc_array(opts->env, opts->count, sizeof(*job.child));
-	if (job.child == NULL) {
+	job.restart = wf_zalloc_array(opts->env, opts->count, sizeof(*job.restart));
+	if (job.child == NULL || job.restart == NULL) {
+		wf_free(opts->env, job.restart, opts->count * sizeof(*job.restart));
+		wf_free(opts->env, job.child, opts->count * sizeof(*job.child));
 		return wf_fail(WEFT_NOMEM, "no memory for %u processes", opts->count);
 	}
 	for (unsigned i = 0; i < opts->count; i++) {
 		wf_child_init(&job.child[i], opts, &opts->spec[i], i);
+		wf_restart_cancel(&job.restart[i]);
 	}
 	enum weft_status st = make_log_dir(opts);
 	if (st == WEFT_OK) {

@@ -3,13 +3,12 @@
  *
  * Each child is this same program with other arguments, or a program of the user's. On this host it
  * leads its own process group and dies with the supervisor; on another one a site does the same for
- * it. Its lines are printed with its name in front, and
- * written to its log file. The job ends in one of three ways. All workers have ended with 0, and
- * the others with them. One child fails: the rest have `grace_ns` to notice by themselves, so that
- * their last lines are seen, then they get SIGTERM, then SIGKILL. This process gets SIGINT, SIGTERM
- * or SIGHUP: all get SIGTERM at once, and SIGKILL after `grace_ns` or at the second signal. No
- * process is left behind, except one that has not ended WF_PROCESS_STUCK_NS after SIGKILL, which is
- * named.
+ * it. Its lines are printed with its name in front, and written to its log file. The job ends in
+ * one of three ways. All workers have ended with 0, and the others with them. One child fails, and
+ * is not started again by itself: the rest have `grace_ns` to notice by themselves, so that their
+ * last lines are seen, then they get SIGTERM, then SIGKILL. This process gets SIGINT, SIGTERM or
+ * SIGHUP: all get SIGTERM at once, and SIGKILL after `grace_ns` or at the second signal. No process
+ * is left behind, except one that has not ended WF_PROCESS_STUCK_NS after SIGKILL, which is named.
  *
  * The output of this process goes through outlets, so that it never waits for its readers: lines of
  * the log are dropped and counted, results wait in a queue, and when that is full their producer
@@ -65,11 +64,22 @@ struct wf_child_spec {
 	struct wf_args variables; /* "NAME=value", beside the supervisor's environment */
 	bool is_worker;           /* the job is done when all workers are */
 	bool owns_stdout;         /* its stdout goes to stdout as it is, or to on_stdout */
+	char *again;              /* a further argument from the second start on; NULL: none */
+};
+
+/* A child of this host that has died or failed, and not because of its options or data, may be
+ * started again by itself while the others go on. It is not when one has ended with 0, which cannot
+ * take part in what follows, when `most` starts were made, or when the start fails: the child then
+ * ends the job. */
+struct wf_supervise_restarts {
+	bool alone;
+	uint64_t made; /* before this job began */
+	uint64_t most; /* with those */
 };
 
 struct wf_supervise_opts {
 	struct wf_env *env;
-	const struct wf_child_spec *spec; /* [count] */
+	struct wf_child_spec *spec; /* [count] */
 	unsigned count;
 	const char *program; /* opens the supervisor's own lines: "weft launch" */
 	const char *log_dir; /* NULL: lines are not filed; made if it is not there */
@@ -87,11 +97,13 @@ struct wf_supervise_opts {
 	void *on_line_arg;
 	struct wf_site *const *site; /* [site_count] those that processes run at */
 	unsigned site_count;
+	struct wf_supervise_restarts restarts;
 };
 
 struct wf_supervise_end {
 	int exit_code; /* 0, the first cause's, 128 + the signal that stopped the job */
 	char cause[WF_CAUSE_BYTES]; /* one line, "" if all went well */
+	uint64_t restarts;          /* made by then, with opts->restarts.made */
 	bool may_recover; /* a child has died or failed, and not because of its options or data */
 };
 
