@@ -84,8 +84,8 @@ static const struct wf_option table[] = {
 	 .offset = FIELD(restarts),
 	 .initial = "1",
 	 .max = 100,
-	 .help = "How often weft launch may start the job again. 0 shows what happens without. "
-		 "After corrupt and stop the drill starts it."},
+	 .help = "How often weft launch may start a process again. 0 shows what happens "
+		 "without. After corrupt and stop the drill starts it."},
 	{.name = "limit",
 	 .type = WF_OPTION_DURATION,
 	 .offset = FIELD(limit_ns),

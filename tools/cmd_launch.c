@@ -27,6 +27,7 @@
 #define GRACE_NS (5 * WF_NS_PER_S)
 #define PIN_BYTES 4096 /* of the text of one --pin */
 #define PATH_BYTES 4096
+#define RESUME "--resume=auto" /* of pservers that are started again */
 
 #define WHERE_BYTES 300u /* of "FILE:LINE: NAME" */
 
@@ -55,6 +56,7 @@ struct command {
 	struct wf_args variables;
 
 	struct wf_remote_job remote; /* with hosts */
+	struct wf_supervise_restarts restarts;
 };
 
 static const struct wf_help help = {
@@ -82,7 +84,8 @@ static const struct wf_help help = {
 		 "Ctrl-C stops all processes. If one fails, the others have 5 seconds to end by "
 		 "themselves before they are stopped. The last line says which process failed "
 		 "first, and its exit code is that of weft launch (128 + the signal, if a signal "
-		 "ended it). With --restarts=N the job is started again, up to N times.",
+		 "ended it). With --restarts=N the process that failed is started again, or the "
+		 "whole job, up to N times.",
 	.examples = "  weft launch --local --pservers=2 --trainers=2 -- train linear\n"
 		    "  weft launch --local --pservers=3 --trainers=4 --ports_num=2 \\\n"
 		    "              --slice_bytes=256 -- train mlp --num_passes=3\n"
@@ -577,6 +580,9 @@ run_here(const struct command *command, struct wf_plan_opts *plan, struct wf_sup
 	}
 	opts->spec = spec;
 	st = wf_plan_job(plan, spec);
+	for (uint32_t i = 0; opts->restarts.alone && i < plan->pservers; i++) {
+		spec[i].again = RESUME;
+	}
 	if (st == WEFT_OK) {
 		st = give_secret(command, plan, spec);
 	}
@@ -611,7 +617,8 @@ run(struct command *command, struct wf_env *env, struct wf_supervise_end *end)
 					 .colour = wants_colour(command->set.color),
 					 .announce = true,
 					 .grace_ns = GRACE_NS,
-					 .save_grace_ns = save_grace(command)};
+					 .save_grace_ns = save_grace(command),
+					 .restarts = command->restarts};
 
 	enum weft_status st = plan_opts(command, &plan);
 	if (st != WEFT_OK || !is_remote(command)) {
@@ -644,18 +651,41 @@ check_restarts(const struct command *command)
 	return WEFT_OK;
 }
 
+/* A process is started again alone if the pservers wait for it, which they do unless the user has
+ * decided otherwise. The agents of other hosts start each process once. */
+static enum weft_status
+plan_restarts(struct command *command)
+{
+	const struct wf_options *pserver = &command->tables.pserver;
+	bool can_wait = command->set.restarts > 0 && has_snapshots(command) && !is_remote(command);
+	bool is_given = wf_options_origin(pserver, "on_trainer_death") != WF_ORIGIN_DEFAULT;
+
+	command->restarts.most = command->set.restarts;
+	command->restarts.alone = can_wait && (!is_given || command->pserver_set.on_trainer_death ==
+								    WF_ON_DEATH_WAIT);
+	if (command->restarts.alone && !is_given) {
+		wf_args_add(&command->split.pserver, "--on_trainer_death=wait");
+	}
+	return wf_args_check(&command->split.pserver);
+}
+
 /* Runs the job, and again, as often as --restarts allows. */
 static enum weft_status
 run_again(struct command *command, struct wf_env *env, struct wf_supervise_end *end)
 {
-	const uint64_t most = command->set.restarts;
-	enum weft_status st = run(command, env, end);
-	for (uint64_t made = 0; st == WEFT_OK && end->may_recover && made < most; made++) {
+	struct wf_supervise_restarts *restarts = &command->restarts;
+	bool resumes = false;
+	enum weft_status st = plan_restarts(command);
+	st = st == WEFT_OK ? run(command, env, end) : st;
+	while (st == WEFT_OK && end->may_recover && end->restarts < restarts->most) {
+		restarts->made = end->restarts + 1;
 		fprintf(stderr,
 			PROGRAM ": %s\n" PROGRAM ": the job is started again (%llu of %llu)\n",
-			end->cause, (unsigned long long)made + 1, (unsigned long long)most);
-		if (made == 0 && has_snapshots(command)) {
-			wf_args_add(&command->split.pserver, "--resume=auto");
+			end->cause, (unsigned long long)restarts->made,
+			(unsigned long long)restarts->most);
+		if (!resumes && has_snapshots(command)) {
+			resumes = true;
+			wf_args_add(&command->split.pserver, RESUME);
 			st = wf_args_check(&command->split.pserver);
 		}
 		st = st == WEFT_OK ? run(command, env, end) : st;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Kills processes of real jobs at random instants, which `weft launch --restarts` starts again, and compares
-how each job ends with a sequential run.
+"""Kills processes of real jobs at random instants, which `weft launch --restarts` starts again by themselves or
+with all others, and compares how each job ends with a sequential run.
 
     tests/kills/kills.py [--json FILE] [--kills N] [--seed S] BUILD [WORD...]
 
@@ -60,6 +60,7 @@ class Launch:
         self.results = []
         self.living = {}
         self.lives = 1
+        self.whole = 0  # starts of all processes; the other lives began with that of one
         self.change = threading.Condition()
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, text=True, errors="replace")
@@ -74,8 +75,13 @@ class Launch:
                 named = re.match(r"((?:pserver|trainer) \d+) \| pid (\d+):", line)
                 if named:
                     self.living[named.group(1)] = int(named.group(2))
+                ended = re.match(r"weft launch: ((?:pserver|trainer) \d+) (\(pid|ended with)", line)
+                if ended:
+                    self.living.pop(ended.group(1), None)
                 if line.startswith("weft launch: the job is started again"):
                     self.living = {}
+                    self.whole += 1
+                if re.match(r"weft launch: (the job|(pserver|trainer) \d+) is started again", line):
                     self.lives += 1
                 self.change.notify_all()
 
@@ -153,7 +159,7 @@ def play_all(weft, job, share, chance, work):
     expected = digest_of(alone.stdout.splitlines())
     if alone.returncode != 0 or expected is None:
         return "the sequential run ended with %d: %s" % (alone.returncode, alone.stderr[-500:])
-    kills, jobs, starts = 0, 0, 0
+    kills, jobs, alone, whole = 0, 0, 0, 0
     while kills < share:
         folder = os.path.join(work, "%s-%d" % (name, jobs))
         made, running, problem = play(weft, job, folder, min(most, share - kills), chance)
@@ -164,9 +170,11 @@ def play_all(weft, job, share, chance, work):
             return "%s after %d kills; the last lines:\n%s" % (problem, made, "\n".join(running.lines[-40:]))
         kills += made
         jobs += 1
-        starts += running.lives
+        whole += running.whole
+        alone += running.lives - 1 - running.whole
         shutil.rmtree(folder)
-    print("     %s: %d kills in %d jobs, %d lives" % (name, kills, jobs, starts), flush=True)
+    print("     %s: %d kills in %d jobs, %d starts of one process, %d of all"
+          % (name, kills, jobs, alone, whole), flush=True)
     return None
 
 

@@ -27,7 +27,9 @@ done
 [ "$(tail -n 1 last.out)" = "3 of 3 faults ended with the digest of the undisturbed run" ] ||
 	fail "the last line is another"
 [ "$(wc -l <last.out)" -eq 6 ] || fail "not six lines"
-says drill/trainer/log "weft launch: the job is started again (1 of 1)"
+says drill/trainer/log "weft launch: trainer 1 is started again (1 of 1)"
+[ "$(grep -c "^[a-z]* [0-9]* | pid [0-9]*: weft" drill/trainer/log)" -eq 5 ] ||
+	fail "not four processes and one more"
 says drill/corrupt/log "cannot be used, and the one before it is"
 says drill/disk/log "File too large"
 no_process drill

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# With --restarts a job whose processes are killed is started again, goes on from its newest
-# snapshot, and ends with the digest of a run that nobody disturbed. Two pservers write to one
-# directory.
+# With --restarts a process that is killed is started again, the others stay, the job goes on from
+# its newest snapshot, and ends with the digest of a run that nobody disturbed. With
+# --on_trainer_death=end all processes are started again. Two pservers write to one directory.
 . "${0%/*}/lib.sh"
 needs_training
 
@@ -32,21 +32,34 @@ kill_life 3 "trainer 1"
 ends "$job" 120 launch
 [ "$code" -eq 0 ] || fail "exit code $code after three restarts"
 [ "$(sed -n 's/^pass .* digest //p' job.out | tail -n 1)" = "$digest" ] || fail "another digest"
-says job.err "weft launch: the job is started again (3 of 3)" "pserver 1 has come to the registrar" \
+says job.err "weft launch: pserver 0 is started again (1 of 3)" \
+	"weft launch: pserver 1 is started again (2 of 3)" \
+	"weft launch: trainer 1 is started again (3 of 3)" "pserver 1 has come to the registrar" \
 	"weft launch: pserver 0 (pid"
-[ "$(grep -c 'the job goes on from the snapshot of step' job.err)" -eq 3 ] ||
+says_not job.err "the job is started again"
+# starts NAME COUNT: that process was started so often.
+starts() {
+	[ "$(grep -c "^$1 | pid [0-9]*: weft" job.err)" -eq "$2" ] || fail "$1: not $2 starts"
+}
+starts "pserver 0" 2
+starts "pserver 1" 2
+starts "trainer 0" 1
+starts "trainer 1" 2
+[ "$(grep -c 'the job goes on from the snapshot of step' job.err)" -ge 3 ] ||
 	fail "not every life went on from a snapshot"
 expect 0 "$WEFT" ckpt verify snapshots
 [ "$(grep -c '^dense-[0-3] .* ok$' last.out)" -eq 4 ] || fail "not four parts"
 
-# One restart is not enough for two deaths; the exit code is that of the last one.
+# One restart, of all, is not enough for two deaths; the exit code is that of the last one.
 start job "$WEFT" launch --local --pservers=2 --trainers=2 --port="$port" \
-	--snapshot_dir=others --snapshot_steps=7 --restarts=1 -- train mlp --num_passes=1000000
+	--snapshot_dir=others --snapshot_steps=7 --restarts=1 --on_trainer_death=end -- train mlp --num_passes=1000000
 job=$last_pid
 kill_life 1 "trainer 0"
 kill_life 2 "pserver 1"
 ends "$job" 60 launch
 [ "$code" -eq 137 ] || fail "exit code $code, not 137"
+says job.err "weft launch: the job is started again (1 of 1)"
+starts "trainer 1" 2
 tail -n 1 job.err | grep -Eq "^weft launch: pserver 1 \(pid [0-9]*\) was killed by signal 9" ||
 	fail "the last line is not the last cause"
 

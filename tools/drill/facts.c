@@ -107,7 +107,8 @@ wf_drill_facts_on_line(struct wf_drill_facts *facts, const char *line, uint64_t 
 	}
 	if (strncmp(line, "pserver 0 | ", 12) == 0) {
 		look_for_snapshot(facts, line);
-	} else if (strstr(line, WF_DRILL_LAUNCH ": the job is started again (") == line) {
+	} else if (strstr(line, WF_DRILL_LAUNCH ": ") == line &&
+		   strstr(line, " is started again (") != NULL) {
 		facts->restarts++;
 		wf_drill_facts_freeze(facts);
 	} else {

@@ -23,7 +23,7 @@ struct wf_drill_facts {
 	uint64_t snapshots_lost;            /* not made, or damaged */
 	uint64_t resumed_step;              /* of the snapshot that the job went on from last */
 	uint64_t resumed;                   /* how often it did */
-	uint64_t restarts;                  /* made by launch itself */
+	uint64_t restarts;                  /* made by launch itself, of one process or of all */
 	char digest[WF_DRILL_DIGEST_BYTES]; /* of the last pass; "": none */
 	char last[WF_LINE_BYTES];           /* the last line of stderr that is not empty */
 

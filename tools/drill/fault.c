@@ -379,9 +379,13 @@ check_way(const struct wf_drill_play *play, const struct wf_drill_fault *fault)
 	const struct wf_drill_facts *facts = &play->run->facts;
 	const bool is_restarted = fault != NULL && fault->restarted != WF_DRILL_BY_NOBODY;
 
-	if (is_restarted && facts->resumed != 1) {
-		return wf_fail(WEFT_DATA, "the job went on from %" PRIu64 " snapshots, not 1",
-			       facts->resumed);
+	/* Those that stay may notice a death one after the other, and go back more than once. */
+	if (is_restarted && facts->resumed == 0) {
+		return wf_fail(WEFT_DATA, "the job did not go on from a snapshot");
+	}
+	if (fault != NULL && fault->restarted == WF_DRILL_BY_LAUNCH && play->run->replaced != 1) {
+		return wf_fail(WEFT_DATA, "%u processes were started again, not 1",
+			       play->run->replaced);
 	}
 	if (!is_restarted && facts->restarts + facts->resumed > 0) {
 		return wf_fail(WEFT_DATA, "the job was started again");

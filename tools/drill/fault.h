@@ -30,10 +30,10 @@ struct wf_drill_row {
 
 struct wf_drill_play;
 
-/* By whom the job is started again after a fault. */
+/* By whom the job, or a process of it, is started again after a fault. */
 enum wf_drill_restarted {
 	WF_DRILL_BY_NOBODY, /* it never ended */
-	WF_DRILL_BY_LAUNCH, /* --restarts */
+	WF_DRILL_BY_LAUNCH, /* --restarts: that process, and the others stay */
 	WF_DRILL_BY_DRILL,  /* with the same command line */
 };
 

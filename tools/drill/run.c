@@ -79,6 +79,7 @@ wf_drill_run_reset(struct wf_drill_run *run, const char *log_path)
 	const uint64_t steps_each = run->facts.steps_each;
 
 	run->facts = (struct wf_drill_facts){.steps_each = steps_each};
+	run->replaced = 0;
 	if (run->log_fd >= 0) {
 		close(run->log_fd);
 		run->log_fd = -1;
@@ -135,6 +136,7 @@ put_member(struct wf_drill_run *run, const char *name, pid_t pid, int fd)
 			close(run->member[i].fd);
 			run->member[i].fd = fd;
 			run->member[i].pid = pid;
+			run->replaced++;
 			return;
 		}
 	}

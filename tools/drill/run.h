@@ -27,6 +27,7 @@ struct wf_drill_run {
 	struct wf_lines lines[WF_PROCESS_STREAMS];
 	struct wf_drill_member member[WF_DRILL_MEMBERS_MAX];
 	unsigned member_count;
+	unsigned replaced; /* members that launch has started again */
 	int log_fd;
 	int epoll_fd, signal_fd;
 	sigset_t mask_before;

@@ -347,7 +347,7 @@ restart(struct job *job, unsigned idx)
 		return;
 	}
 	if (spec->again != NULL) {
-		wf_args_borrow(&spec->args, spec->again);
+		wf_args_add(&spec->args, "%s", spec->again);
 		spec->again = NULL;
 	}
 	if (job->stalled_fd >= 0 && job->stalled_key / WF_PROCESS_STREAMS == idx) {

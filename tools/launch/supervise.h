@@ -64,7 +64,7 @@ struct wf_child_spec {
 	struct wf_args variables; /* "NAME=value", beside the supervisor's environment */
 	bool is_worker;           /* the job is done when all workers are */
 	bool owns_stdout;         /* its stdout goes to stdout as it is, or to on_stdout */
-	char *again;              /* a further argument from the second start on; NULL: none */
+	const char *again;        /* a further argument from the second start on; NULL: none */
 };
 
 /* A child of this host that has died or failed, and not because of its options or data, may be

@@ -28,7 +28,6 @@
 
 static struct wf_child_spec spec[2];
 static struct wf_env *env;
-static char again[] = "again";
 static char dir[PATH_BYTES]; /* of one test */
 static char fifo[PATH_BYTES + 8];
 
@@ -151,7 +150,7 @@ plan(unsigned idx, const char *what, const char *with)
 	wf_args_add(&spec[idx].args, "%s", what);
 	wf_args_add(&spec[idx].args, "%s", with);
 	assert_int_equal(wf_args_check(&spec[idx].args), WEFT_OK);
-	spec[idx].again = again;
+	spec[idx].again = "again";
 }
 
 static struct wf_supervise_opts
