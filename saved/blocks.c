@@ -86,7 +86,7 @@ list_dense(void *arg, struct wf_part_reader *reader, const struct wf_walk_block 
 	const struct wf_part_block *block = &place->block;
 	const struct wf_manifest *manifest = listing->walk->manifest;
 
-	if (block->kind == WF_PART_NUMBERS) {
+	if (block->kind == WF_PART_NUMBERS || block->kind == WF_PART_VERSIONS) {
 		return block->item < manifest->tensor_count
 			       ? WEFT_OK
 			       : wf_part_refuse(reader,

@@ -483,6 +483,9 @@ wf_manifest_decode(struct wf_env *env, const char *text, size_t bytes, struct wf
 	    (!has_parts(&cursor) || (cursor.has & WF_MANIFEST_FORMAT_TABLES) == 0)) {
 		st = wf_line_bad(&cursor, "is no version: only snapshots with tables have a base");
 	}
+	if (st == WEFT_OK && !has_parts(&cursor) && (cursor.has & WF_MANIFEST_FORMAT_VECTOR) != 0) {
+		st = wf_line_bad(&cursor, "is no version: only a snapshot is a vector of versions");
+	}
 	if (st == WEFT_OK) {
 		st = parse_about(&cursor, &manifest);
 	}
@@ -496,6 +499,7 @@ wf_manifest_decode(struct wf_env *env, const char *text, size_t bytes, struct wf
 		st = parse_asides(env, &cursor, &manifest);
 	}
 	if (st == WEFT_OK && has_parts(&cursor)) {
+		manifest.parts.is_vector = (cursor.has & WF_MANIFEST_FORMAT_VECTOR) != 0;
 		st = wf_manifest_parse_parts(env, &cursor, &manifest.parts);
 	}
 	if (st == WEFT_OK && cursor.at != cursor.bytes) {
@@ -581,6 +585,7 @@ extras_of(const struct wf_manifest *manifest)
 	has |= manifest->about.batch > 0 ? WF_MANIFEST_FORMAT_BATCH : 0;
 	has |= wf_manifest_is_snapshot(manifest) ? WF_MANIFEST_FORMAT_PARTS : 0;
 	has |= manifest->parts.base_step != 0 ? WF_MANIFEST_FORMAT_BASE : 0;
+	has |= manifest->parts.is_vector ? WF_MANIFEST_FORMAT_VECTOR : 0;
 	for (uint32_t i = 0; i < manifest->tensor_count; i++) {
 		has |= manifest->tensor[i].shape[0] != '\0' ? WF_MANIFEST_FORMAT_SHAPES : 0;
 	}

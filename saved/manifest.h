@@ -12,15 +12,16 @@
 /* The manifest of a save that is being written, created first and removed at the end: it names the
  * files without sizes and checksums. */
 #define WF_MANIFEST_DRAFT ".draft"
-/* The version of the format, 1 to 64: 1, and for what it has besides: */
+/* The version of the format, 1 to 128: 1, and for what it has besides: */
 #define WF_MANIFEST_FORMAT 1u
-#define WF_MANIFEST_FORMAT_TABLES 1u /* tables */
-#define WF_MANIFEST_FORMAT_BATCH 2u  /* the batches of a pass that is not complete */
-#define WF_MANIFEST_FORMAT_SHAPES 4u /* shapes of tensors */
-#define WF_MANIFEST_FORMAT_ASIDES 8u /* arrays that are kept for other programs */
-#define WF_MANIFEST_FORMAT_PARTS 16u /* a snapshot of pservers: parts in place of files */
-#define WF_MANIFEST_FORMAT_BASE 32u  /* of tables, only what has changed since another snapshot */
-#define WF_MANIFEST_FORMAT_ALL 63u
+#define WF_MANIFEST_FORMAT_TABLES 1u  /* tables */
+#define WF_MANIFEST_FORMAT_BATCH 2u   /* the batches of a pass that is not complete */
+#define WF_MANIFEST_FORMAT_SHAPES 4u  /* shapes of tensors */
+#define WF_MANIFEST_FORMAT_ASIDES 8u  /* arrays that are kept for other programs */
+#define WF_MANIFEST_FORMAT_PARTS 16u  /* a snapshot of pservers: parts in place of files */
+#define WF_MANIFEST_FORMAT_BASE 32u   /* ... of tables only what has changed since another one */
+#define WF_MANIFEST_FORMAT_VECTOR 64u /* ... whose slices have versions of their own */
+#define WF_MANIFEST_FORMAT_ALL 127u
 #define WF_MANIFEST_BYTES_MAX (4u << 20)
 #define WF_TENSOR_HEADER_BYTES 16u          /* of a parameter file */
 #define WF_MANIFEST_POSITION_BYTES_MAX 260u /* WF_POSITION_BYTES_MAX of wire/messages.h */
@@ -56,6 +57,9 @@ struct wf_manifest_aside {
 
 /* Where a trainer was in its data at the step of a snapshot. */
 struct wf_manifest_position {
+	/* In a vector: the last step of the trainer that every slice has, and how many steps of the
+	 * trainer that are, over all passes; else 0. */
+	uint64_t step, made;
 	uint32_t trainer;
 	uint32_t bytes; /* of the position, which is the trainer's; 0: it gave none */
 	uint8_t position[WF_MANIFEST_POSITION_BYTES_MAX];
@@ -78,6 +82,9 @@ struct wf_manifest_parts {
 	uint32_t dense_lanes, sparse_lanes; /* of each pserver */
 	uint32_t pserver_count;
 	uint32_t trainer_count;
+	/* Slices have versions of their own, and trainers steps of their own: each trainer has a
+	 * position. Else all is of one step. */
+	bool is_vector;
 	uint32_t position_count;
 	struct wf_manifest_position *position; /* [position_count], trainers ascending */
 	uint32_t part_count;                   /* one for each lane of all pservers */

@@ -183,10 +183,16 @@ parse_position(struct wf_line_cursor *cursor, const struct wf_manifest_parts *pa
 		return wf_line_bad(cursor, "must have a trainer, and trainers must ascend");
 	}
 	out->trainer = (uint32_t)trainer;
-	if (!parse_hex(cursor, out) || !wf_line_at_end(cursor)) {
+	if (!parse_hex(cursor, out) || (!parts->is_vector && !wf_line_at_end(cursor))) {
 		return wf_line_bad(cursor,
 				   "must end with a position of up to 260 bytes in hexadecimal, "
 				   "or with -");
+	}
+	if (parts->is_vector &&
+	    (!wf_line_parse_u64(cursor, &out->step) || !wf_line_parse_u64(cursor, &out->made) ||
+	     !wf_line_at_end(cursor))) {
+		return wf_line_bad(cursor, "must end with the trainer's last step that every slice "
+					   "has, and with the number of its steps");
 	}
 	return WEFT_OK;
 }
@@ -198,6 +204,10 @@ parse_positions(struct wf_env *env, struct wf_line_cursor *cursor, struct wf_man
 
 	enum weft_status st =
 		wf_line_parse_count(cursor, "positions", POSITION_TEXT_BYTES_MIN, &count);
+	if (st == WEFT_OK && out->is_vector && count != out->trainer_count) {
+		st = wf_line_bad(cursor,
+				 "must count all trainers: each one has a position in a vector");
+	}
 	if (st != WEFT_OK || count == 0) {
 		return st;
 	}
@@ -285,13 +295,16 @@ wf_manifest_add_parts_about(struct wf_line_text *text, const struct wf_manifest_
 }
 
 static void
-add_position(struct wf_line_text *text, const struct wf_manifest_position *position)
+add_position(struct wf_line_text *text, const struct wf_manifest_position *position, bool is_vector)
 {
 	WF_ASSERT(position->bytes <= WF_MANIFEST_POSITION_BYTES_MAX);
 	wf_line_add(text, "position %" PRIu32 " %s", position->trainer,
 		    position->bytes == 0 ? "-" : "");
 	for (uint32_t i = 0; i < position->bytes; i++) {
 		wf_line_add(text, "%02x", position->position[i]);
+	}
+	if (is_vector) {
+		wf_line_add(text, " %" PRIu64 " %" PRIu64, position->step, position->made);
 	}
 	wf_line_add(text, "\n");
 }
@@ -301,7 +314,7 @@ wf_manifest_add_parts(struct wf_line_text *text, const struct wf_manifest_parts 
 {
 	wf_line_add(text, "positions %" PRIu32 "\n", parts->position_count);
 	for (uint32_t i = 0; i < parts->position_count; i++) {
-		add_position(text, &parts->position[i]);
+		add_position(text, &parts->position[i], parts->is_vector);
 	}
 	wf_line_add(text, "parts %" PRIu32 "\n", parts->part_count);
 	for (uint32_t i = 0; i < parts->part_count; i++) {

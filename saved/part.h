@@ -21,6 +21,7 @@ enum wf_part_kind {
 	WF_PART_COUNTERS = 4, /* admission counters of a partition */
 	WF_PART_LANE = 5,     /* what describes a table, or what the lane has besides */
 	WF_PART_GONE = 6,     /* keys of rows of a table that are gone, in a delta */
+	WF_PART_VERSIONS = 7, /* of a slice, in a snapshot that is a vector of versions */
 };
 
 struct wf_part_head {

@@ -33,7 +33,7 @@ wf_part_head_objection(const struct wf_part_head *head)
 const char *
 wf_part_block_objection(const struct wf_part_block *block)
 {
-	if (block->kind < WF_PART_SLICE || block->kind > WF_PART_GONE) {
+	if (block->kind < WF_PART_SLICE || block->kind > WF_PART_VERSIONS) {
 		return "its kind is unknown";
 	}
 	if (block->bytes > WF_PART_BLOCK_BYTES_MAX) {

@@ -219,6 +219,7 @@ show_about(const struct wf_manifest *manifest)
 		       "\ntrainers %" PRIu32 "\n",
 		       parts->pserver_count, parts->dense_lanes * parts->pserver_count,
 		       parts->sparse_lanes * parts->pserver_count, parts->trainer_count);
+		printf("kind %s\n", parts->is_vector ? "vector" : "border");
 	}
 }
 
@@ -252,6 +253,9 @@ show_parts(const struct wf_manifest_parts *parts)
 		       position->bytes == 0 ? "-" : "");
 		for (uint32_t b = 0; b < position->bytes; b++) {
 			printf("%02x", position->position[b]);
+		}
+		if (parts->is_vector) {
+			printf(" step %" PRIu64 " made %" PRIu64, position->step, position->made);
 		}
 		printf("\n");
 	}

@@ -25,6 +25,10 @@
 	"weft saved model 50\nversion 0.1.0\npass 2\nstep 7\nsamples 70\n" PARTS_ABOUT base        \
 	"optimizer sgd\nsettings rate=1\ntensors 0\ntables 1\ntable e adagrad 8 1\n" POSITIONS     \
 		PARTS
+#define BODY81                                                                                     \
+	"weft saved model 81\nversion 0.1.0\npass 2\nstep 7\nsamples 70\n" PARTS_ABOUT             \
+	"optimizer sgd\nsettings rate=1\ntensors 1\ntensor w 2 3 0\n"
+#define STEPS "positions 2\nposition 0 00ff7f 41 40\nposition 1 - 1 0\n"
 #define POSITIONS "positions 1\nposition 1 00ff7f\n"
 #define PART_D "part dense-0 0 112 0123abcd\npart dense-1 1 112 0123abcd\n"
 #define PART_S                                                                                     \
@@ -305,6 +309,15 @@ lines_of_snapshots_that_lie_are_refused(void **state)
 		{BODY "tensors 1\n" ONE POSITIONS PARTS, "the last line"},
 		{BODY17 POSITIONS PARTS "more\n", "the last line"},
 		{BODY17 "file w 40 0123abcd\n" POSITIONS PARTS, "must be \"positions ...\""},
+		{"weft saved model 33\nversion a\n", "only a snapshot is a vector"},
+		{BODY81 "positions 1\nposition 1 - 4 4\n" PARTS, "must count all trainers"},
+		{BODY81 "positions 2\nposition 0 - 4 4\nposition 1 - 4\n" PARTS,
+		 "the number of its steps"},
+		{BODY81 "positions 2\nposition 0 -\nposition 1 - 4 4\n" PARTS,
+		 "the number of its steps"},
+		{BODY81 "positions 2\nposition 0 - 4 4 4\nposition 1 - 4 4\n" PARTS,
+		 "the number of its steps"},
+		{BODY17 "positions 1\nposition 1 - 4 4\n" PARTS, "in hexadecimal"},
 		{"weft saved model 25\nversion a\n", "a snapshot has no arrays aside"},
 		{OF17("lanes 1 2 2\ntrainers 2\n"), "must be \"epoch ...\""},
 		{OF17("epoch -1\nlanes 1 2 2\ntrainers 2\n"), "one whole number"},
@@ -357,6 +370,24 @@ lines_of_snapshots_that_lie_are_refused(void **state)
 }
 
 static void
+a_vector_of_versions_has_a_step_of_each_trainer(void **state)
+{
+	struct scene *scene = *state;
+	struct wf_manifest out;
+	char text[2048];
+
+	assert_ok(decode(scene, BODY81 STEPS PARTS, &out));
+	assert_true(out.parts.is_vector);
+	assert_int_equal(out.parts.position[0].step, 41);
+	assert_int_equal(out.parts.position[0].made, 40);
+	assert_int_equal(out.parts.position[1].step, 1);
+	assert_int_equal(out.parts.position[1].bytes, 0);
+	assert_in_range(wf_manifest_encode(&out, text, sizeof(text)), 1, sizeof(text) - 1);
+	assert_non_null(strstr(text, BODY81 STEPS PARTS));
+	wf_manifest_fini(&scene->failing.env, &out);
+}
+
+static void
 every_flipped_bit_and_every_cut_is_refused(void **state)
 {
 	struct scene *scene = *state;
@@ -395,7 +426,7 @@ a_delta_builds_on_an_earlier_snapshot_of_its_epoch(void **state)
 		const char *text, *part;
 	} cases[] = {
 		{"weft saved model 34\nversion a\n", "only snapshots with tables have a base"},
-		{"weft saved model 49\nversion a\n", "only snapshots with tables have a base"},
+		{"weft saved model 81\nversion a\n", "only snapshots with tables have a base"},
 		{OF50(""), "must be \"base ...\""},
 		{OF50("base 3\n"), "must have epoch and step"},
 		{OF50("base 3 6 1\n"), "must have epoch and step"},
@@ -429,6 +460,7 @@ main(void)
 		WITH_SCENE(the_manifest_of_a_snapshot_decodes_to_the_same),
 		WITH_SCENE(lines_of_snapshots_that_lie_are_refused),
 		WITH_SCENE(a_delta_builds_on_an_earlier_snapshot_of_its_epoch),
+		WITH_SCENE(a_vector_of_versions_has_a_step_of_each_trainer),
 		WITH_SCENE(asides_that_are_none_are_refused),
 		WITH_SCENE(shapes_that_are_none_or_not_of_their_tensor_are_refused),
 		cmocka_unit_test_setup_teardown(malformed_texts_are_refused_by_line, scene_open,

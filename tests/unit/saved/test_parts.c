@@ -225,7 +225,7 @@ the_writer_refuses_what_the_reader_would(void **state)
 		const char *part;
 	} cases[] = {
 		{{.kind = 0}, "block 0: its kind is unknown"},
-		{{.kind = WF_PART_GONE + 1}, "its kind is unknown"},
+		{{.kind = WF_PART_VERSIONS + 1}, "its kind is unknown"},
 		{{.kind = 1, .bytes = WF_PART_BLOCK_BYTES_MAX + 1}, "too long"},
 		{{.kind = 1, .count = 1ull << 63}, "beyond what can be counted"},
 		{{.kind = 1, .first = INT64_MAX, .count = 1}, "beyond what can be counted"},
@@ -356,7 +356,7 @@ fields_that_lie_are_refused_behind_good_checksums(void **state)
 		{48, 1, "bytes that this version does not write"},
 		{64, 1, "block 0: its head is that of another one"},
 		{72, 0, "block 0: is an end mark with a payload"},
-		{72, 7, "block 0: its kind is unknown"},
+		{72, WF_PART_VERSIONS + 1, "block 0: its kind is unknown"},
 		{80, 1ull << 63, "block 0: it reaches beyond what can be counted"},
 		{88, UINT64_MAX, "block 0: it reaches beyond what can be counted"},
 		{96, 61, "block 0: its payload is longer than the rest of the file"},
