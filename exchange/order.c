@@ -160,6 +160,7 @@ wf_order_on_step(struct wf_order *order, struct wf_member *member, const struct 
 	}
 	member->samples = said->samples;
 	member->step_next = step + 1;
+	member->made++;
 	member->summed = 0;
 	member->came = 0;
 	member->begun = true;

@@ -38,6 +38,7 @@
  * except step_next. */
 struct wf_member {
 	uint64_t step_next; /* the first step that it has not announced, from 1 */
+	uint64_t made;      /* steps that it has announced, also in lives of the job before this */
 	uint64_t samples;   /* of step step_next - 1 */
 	uint64_t base;      /* the step before its first of this pass */
 	uint32_t pass;      /* of step step_next - 1 */

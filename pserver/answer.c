@@ -44,7 +44,9 @@ flush_init(struct wf_lane *lane, struct wf_peer *peer)
 {
 	struct wf_dense *dense = lane->own;
 	struct wf_dense_peer *own = peer->own;
-	wf_msg_init_encode(&dense->init, &lane->msg);
+	struct wf_msg_init init = dense->init;
+	init.step = own->start.step != 0 ? own->start.step : init.step;
+	wf_msg_init_encode(&init, &lane->msg);
 	own->init_due = dense->init.step > 0 && !wf_control_send(peer, &lane->msg);
 	return !own->init_due;
 }

@@ -72,7 +72,8 @@ fill_slices(struct wf_lane *lane)
 uint64_t
 wf_async_table_bytes(const struct wf_lane *lane, uint32_t slices)
 {
-	return lane->peers.count * (slices * sizeof(struct wf_order_view) +
+	const uint64_t seen = lane->opts.snapshots != NULL ? sizeof(uint64_t) : 0;
+	return lane->peers.count * (slices * (sizeof(struct wf_order_view) + seen) +
 				    wf_staging_table_bytes(lane->opts.slot_count));
 }
 
@@ -84,7 +85,13 @@ wf_async_alloc(struct wf_lane *lane)
 	dense->async.view = wf_zalloc_array(lane->env, (uint64_t)slices * lane->peers.count + 1,
 					    sizeof(*dense->async.view));
 	dense->async.slice = wf_zalloc_array(lane->env, slices + 1u, sizeof(*dense->async.slice));
-	if (dense->async.view == NULL || dense->async.slice == NULL) {
+	bool has_seen = lane->opts.snapshots != NULL;
+	if (has_seen) {
+		dense->async.seen = wf_zalloc_array(lane->env, (uint64_t)slices * lane->peers.count,
+						    sizeof(*dense->async.seen));
+	}
+	if (dense->async.view == NULL || dense->async.slice == NULL ||
+	    (has_seen && dense->async.seen == NULL)) {
 		return wf_fail(WEFT_NOMEM, "lane %u: no memory for %u slices of %u trainers",
 			       lane->opts.idx, slices, lane->peers.count);
 	}
@@ -105,6 +112,7 @@ wf_async_release(struct wf_lane *lane)
 	uint64_t views = (uint64_t)dense->store.stored_count * lane->peers.count + 1;
 	wf_staging_close(&dense->async.copies, lane->env, lane->turn.transport);
 	wf_free(lane->env, dense->async.view, views * sizeof(*dense->async.view));
+	wf_free(lane->env, dense->async.seen, (views - 1) * sizeof(*dense->async.seen));
 	wf_free(lane->env, dense->async.slice,
 		(dense->store.stored_count + 1u) * sizeof(*dense->async.slice));
 }
@@ -114,9 +122,30 @@ void
 wf_async_init(struct wf_lane *lane, const struct wf_msg_init *init)
 {
 	struct wf_dense *dense = lane->own;
-	for (uint32_t i = 0; i < dense->store.stored_count; i++) {
+	for (uint32_t i = 0; i < dense->store.stored_count && !dense->async.is_loaded; i++) {
 		dense->async.slice[i].version = init->step;
 		dense->async.slice[i].samples = init->samples;
+	}
+}
+
+void
+wf_async_go_on(struct wf_lane *lane)
+{
+	const struct wf_dense *dense = lane->own;
+	for (uint32_t t = 0; t < lane->peers.count; t++) {
+		const struct wf_async_start *start = &dense->peer[t].start;
+		struct wf_member *member = &lane->peers.all[t].member;
+		if (start->step == 0) {
+			continue;
+		}
+		member->step_next = start->step + 1;
+		member->made = start->made;
+		member->pass = start->pass;
+		for (uint32_t i = 0; i < dense->store.stored_count; i++) {
+			if (!wf_slice_is_piece(dense, i)) {
+				wf_push_of(lane, i, t)->next = start->step + 1;
+			}
+		}
 	}
 }
 
@@ -163,6 +192,21 @@ apply(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal, const void *
 	wf_stats_add(&lane->stats, WF_LANE_SLICE_APPLIED_COUNT, 1);
 }
 
+/* Whether the slice has the trainer's step already, from before the snapshot with which the job
+ * began: the trainer makes it once more, because other slices lack it. If not, it has it now. */
+static bool
+has_step(struct wf_lane *lane, uint32_t ordinal, const struct wf_peer *peer)
+{
+	const struct wf_dense *dense = lane->own;
+	if (dense->async.seen == NULL) {
+		return false;
+	}
+	uint64_t *seen = &dense->async.seen[(uint64_t)ordinal * lane->peers.count + peer->trainer];
+	bool has = peer->member.made <= *seen;
+	*seen = has ? *seen : peer->member.made;
+	return has;
+}
+
 void
 wf_async_push(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal, const void *data)
 {
@@ -171,6 +215,12 @@ wf_async_push(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal, cons
 	struct wf_order_view *view = view_of(lane, ordinal, peer->trainer);
 	const struct wf_async_slice *slice = &dense->async.slice[ordinal];
 	WF_ASSERT(dense->round[ordinal].lent == 0);
+	if (has_step(lane, ordinal, peer)) {
+		view->discarded = false;
+		count_slice(lane, peer);
+		wf_answer_push(peer, ordinal);
+		return;
+	}
 	uint64_t lag = wf_order_judge(view, &slice->terms, slice->version);
 	own->lag_sum += lag;
 	own->lag_max = lag > own->lag_max ? lag : own->lag_max;

@@ -42,8 +42,18 @@ struct wf_pulls {
 	struct wf_msg_nack nack;
 };
 
+/* Where a trainer begins whose steps are its own, in a job that goes on from a vector of versions.
+ */
+struct wf_async_start {
+	uint64_t step; /* after which; 0: where all begin */
+	uint64_t made; /* its steps before, over all passes */
+	uint32_t pass; /* in which it is, from 1; 0: nobody has said */
+};
+
 /* One trainer as the service sees it: peer->own. */
 struct wf_dense_peer {
+	struct wf_async_start start;
+
 	/* Path: forgotten at DOWN. */
 	bool init_due; /* the start of the job must be sent to it, once all initial values are here
 		        * */
@@ -87,8 +97,12 @@ struct wf_async {
 	uint32_t count;               /* of such slices; the others that can be pushed are summed */
 	struct wf_order_view *view;   /* [stored_count * peers.count], as `push` */
 	struct wf_async_slice *slice; /* [stored_count] */
-	uint64_t staleness_max;       /* of the slices that are applied when they come */
-	struct wf_staging copies;     /* a window for each trainer: answers on their way */
+	/* [stored_count * peers.count], with snapshots: how many steps of the trainer the slice
+	 * has, over all lives of the job, applied or dropped because they lagged. */
+	uint64_t *seen;
+	bool is_loaded;           /* versions, samples and `seen` are those of a snapshot */
+	uint64_t staleness_max;   /* of the slices that are applied when they come */
+	struct wf_staging copies; /* a window for each trainer: answers on their way */
 };
 
 /* The ring of pieces through which trainers reduce arrays: pieces.c's. */
@@ -199,6 +213,8 @@ enum weft_status wf_async_alloc(struct wf_lane *lane) WEFT_MUST_CHECK;
 void wf_async_release(struct wf_lane *lane); /* accepts a state that is half allocated, or not at
 					      * all */
 void wf_async_init(struct wf_lane *lane, const struct wf_msg_init *init);
+/* The same where the lane has loaded a vector of versions: each trainer goes on at its own step. */
+void wf_async_go_on(struct wf_lane *lane);
 void wf_async_push(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal, const void *data);
 /* Lets `op` leave from a buffer of the peer's, which is filled from op->src. False: none is
  * free. */

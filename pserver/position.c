@@ -19,6 +19,7 @@
 
 struct position {
 	uint64_t step; /* 0: none */
+	uint64_t made; /* steps of the trainer up to it */
 	uint32_t count;
 	uint8_t bytes[WF_POSITION_BYTES_MAX];
 };
@@ -74,13 +75,14 @@ alloc_kept(struct positions *positions, const struct wf_lane *lane)
 
 /* It becomes the newest. One of the same step is replaced, otherwise the older one is. */
 static void
-keep(struct kept *kept, const struct wf_msg_position *msg)
+keep(struct kept *kept, const struct wf_msg_position *msg, uint64_t made)
 {
 	if (kept->position[kept->newest].step != msg->step) {
 		kept->newest = (kept->newest + 1) % KEPT;
 	}
 	struct position *to = &kept->position[kept->newest];
 	to->step = msg->step;
+	to->made = made;
 	to->count = msg->count;
 	memcpy(to->bytes, msg->bytes, msg->count);
 }
@@ -117,7 +119,7 @@ recv_position(const struct wf_feature *self, struct wf_lane *lane, struct wf_pee
 		wf_lane_fail(lane, st, lane->order.sum.step, "%.200s", weft_last_error());
 		return WEFT_OK; /* the job has ended */
 	}
-	keep(&positions->kept[peer->trainer], &msg);
+	keep(&positions->kept[peer->trainer], &msg, peer->member.made + 1);
 	return WEFT_OK;
 }
 
@@ -185,6 +187,35 @@ wf_position_at(const struct wf_lane *lane, uint32_t trainer, uint64_t step, cons
 	return true;
 }
 
+uint64_t
+wf_position_sure(const struct wf_lane *lane, uint32_t trainer)
+{
+	const struct wf_feature *self = wf_feature_find(lane, &wf_position_hooks);
+	const struct wf_member *member = &lane->peers.all[trainer].member;
+	const struct position *newest =
+		self == NULL ? NULL : find(self->state, trainer, UINT64_MAX);
+	/* A position comes before the STEP of its step. */
+	bool begins = newest != NULL && newest->step >= member->step_next;
+	return member->step_next - (begins || member->out || !member->begun ? 1 : 2);
+}
+
+void
+wf_position_now(const struct wf_lane *lane, uint32_t trainer, struct wf_position_now *out)
+{
+	const struct wf_feature *self = wf_feature_find(lane, &wf_position_hooks);
+	const struct wf_member *member = &lane->peers.all[trainer].member;
+	const uint64_t sure = wf_position_sure(lane, trainer);
+	const struct position *position = self == NULL ? NULL : find(self->state, trainer, sure);
+	*out = (struct wf_position_now){.step = sure,
+					.made = member->made - (member->step_next - 1 - sure)};
+	if (position != NULL) {
+		*out = (struct wf_position_now){.step = position->step,
+						.made = position->made,
+						.bytes = position->bytes,
+						.count = position->count};
+	}
+}
+
 enum weft_status
 wf_position_set(struct wf_lane *lane, uint32_t trainer, uint64_t step, const uint8_t *bytes,
 		uint32_t count)
@@ -207,7 +238,8 @@ wf_position_set(struct wf_lane *lane, uint32_t trainer, uint64_t step, const uin
 	struct positions *positions = self->state;
 	enum weft_status st = alloc_kept(positions, lane);
 	if (st == WEFT_OK) {
-		keep(&positions->kept[trainer], &msg);
+		const struct wf_dense *dense = lane->own;
+		keep(&positions->kept[trainer], &msg, dense->peer[trainer].start.made);
 	}
 	return st;
 }

@@ -296,6 +296,7 @@ wf_round_begin_loaded(struct wf_lane *lane, const struct wf_msg_init *init)
 	if (dense->async.count > 0) {
 		wf_async_init(lane, &dense->init);
 	}
+	wf_async_go_on(lane);
 	return WEFT_OK;
 }
 
