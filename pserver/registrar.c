@@ -62,6 +62,7 @@ struct schedule {
 	uint64_t pace_step;    /* the highest then, */
 	uint64_t notice_steps; /* and those of NOTICE_NS */
 	bool is_noted;         /* lane 0 has come to the border */
+	bool may_order;        /* a vector of versions, now */
 };
 
 struct wf_registrar {
@@ -256,6 +257,7 @@ begin(struct wf_registrar *self, uint64_t now_ns)
 	WF_ASSERT(self->epochs.count == self->base.epoch);
 	self->manifest.parts.epoch = self->base.epoch;
 	self->schedule.due_ns = now_ns + self->set->period_ns;
+	self->border = self->base.id.step;
 	self->state = IDLE;
 	wf_snapshots_run(self->snapshots, &self->base);
 }
@@ -356,13 +358,34 @@ choose_delta(const struct wf_registrar *self)
 	return is_delta ? self->last_border : 0;
 }
 
+void
+wf_registrar_allow(struct wf_registrar *self, bool may_order)
+{
+	self->schedule.may_order = may_order;
+}
+
+/* The border after step `highest`, ahead of all lanes. That of a vector of versions is only a name,
+ * of now; 0: none is ordered now. */
+static uint64_t
+choose_border(const struct wf_registrar *self, uint64_t highest, bool by_time)
+{
+	const uint64_t steps = self->set->steps;
+	if (self->manifest.parts.is_vector) {
+		bool is_due = by_time || highest / steps > self->border / steps;
+		bool may = self->schedule.may_order && highest > self->border;
+		return is_due && may ? highest : 0;
+	}
+	uint64_t border = highest + self->schedule.lead + self->schedule.notice_steps;
+	return by_time ? border : (border + steps - 1) / steps * steps;
+}
+
 /* Names a border ahead, if a snapshot is due. Returns when it wants to be called again. */
 static uint64_t
 name_border(struct wf_registrar *self, uint64_t now_ns)
 {
 	const uint64_t steps = self->set->steps;
 	bool by_time = self->set->period_ns != 0 && now_ns >= self->schedule.due_ns;
-	uint64_t highest;
+	uint64_t highest, border;
 	if (!by_time && steps == 0) {
 		return WF_NEVER;
 	}
@@ -370,14 +393,14 @@ name_border(struct wf_registrar *self, uint64_t now_ns)
 		warn_missing(self, now_ns);
 		return self->schedule.missing_ns == WF_NEVER ? WF_NEVER : now_ns + START_NS;
 	}
+	border = choose_border(self, highest, by_time);
+	if (border == 0) {
+		return WF_NEVER; /* until a trainer makes a step */
+	}
 	if (prepare_parts(self) != WEFT_OK) {
 		wf_log(self->env, WF_LOG_WARN, "there is no snapshot: %s", weft_last_error());
 		self->schedule.due_ns = now_ns + self->set->period_ns;
 		return WF_NEVER;
-	}
-	uint64_t border = highest + self->schedule.lead + self->schedule.notice_steps;
-	if (!by_time) {
-		border = (border + steps - 1) / steps * steps;
 	}
 	self->border = border;
 	self->last = (struct last_task){.border = border, .registrar = self};

@@ -39,6 +39,9 @@ void wf_registrar_close(struct wf_registrar *registrar); /* accepts NULL */
  * called again. */
 uint64_t wf_registrar_look(struct wf_registrar *registrar, uint64_t now_ns);
 
+/* Where snapshots are vectors of versions: whether one may be ordered in the next look. */
+void wf_registrar_allow(struct wf_registrar *registrar, bool may_order);
+
 /* Lane 0 has come to the border. Returns the places of the trainers' positions, of as many as the
  * manifest has, which are filled in at once. */
 struct wf_snapshot_moment {

@@ -364,6 +364,14 @@ wf_registry_look(struct wf_registry *self, uint64_t now_ns)
 	return due_ns < next_ns ? due_ns : next_ns;
 }
 
+void
+wf_registry_allow(struct wf_registry *self, bool may_order)
+{
+	if (self->registrar != NULL) {
+		wf_registrar_allow(self->registrar, may_order);
+	}
+}
+
 struct wf_manifest_position *
 wf_registry_note(struct wf_registry *self, uint64_t border, const struct wf_snapshot_moment *moment)
 {

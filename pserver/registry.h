@@ -29,6 +29,8 @@ void wf_registry_event(struct wf_registry *registry, const struct wf_event *even
 		       const struct wf_hello *hello);
 /* Does what is due, and returns when it wants to be called again. */
 uint64_t wf_registry_look(struct wf_registry *registry, uint64_t now_ns);
+/* Where snapshots are vectors of versions: whether one may be ordered in the next look. */
+void wf_registry_allow(struct wf_registry *registry, bool may_order);
 /* Lane 0 has come to the border: as wf_registrar_note; NULL: another pserver does that. */
 struct wf_manifest_position *wf_registry_note(struct wf_registry *registry, uint64_t border,
 					      const struct wf_snapshot_moment *moment);

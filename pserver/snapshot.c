@@ -82,6 +82,33 @@ begin_part(struct wf_snapshot_lane *self, const struct wf_lane *lane)
 	self->is_copying = true;
 }
 
+/* Begins the part, unless the one before is still being written. */
+static bool
+begin(struct wf_snapshot_lane *self, struct wf_lane *lane)
+{
+	if (wf_outgoing_state(self->outgoing) != WF_OUTGOING_IDLE) {
+		(void)wf_fail(WEFT_UNAVAILABLE,
+			      "lane %u is still writing its part of an earlier snapshot",
+			      lane->opts.idx);
+		wf_snapshots_report(self->all, self->seat, self->border, NULL);
+		return false;
+	}
+	begin_part(self, lane);
+	wf_turn_tick_before(&lane->turn, 0);
+	return true;
+}
+
+bool
+wf_snapshot_lane_ordered(struct wf_snapshot_lane *self, struct wf_lane *lane, uint64_t step)
+{
+	uint64_t border = wf_snapshot_seat_applied(self->seat, step);
+	if (border == 0 || border == self->border) {
+		return false;
+	}
+	self->border = border;
+	return begin(self, lane);
+}
+
 bool
 wf_snapshot_lane_applied(struct wf_snapshot_lane *self, struct wf_lane *lane, uint64_t step)
 {
@@ -98,16 +125,7 @@ wf_snapshot_lane_applied(struct wf_snapshot_lane *self, struct wf_lane *lane, ui
 		wf_snapshots_report(self->all, self->seat, border, NULL);
 		return false;
 	}
-	if (wf_outgoing_state(self->outgoing) != WF_OUTGOING_IDLE) {
-		(void)wf_fail(WEFT_UNAVAILABLE,
-			      "lane %u is still writing its part of an earlier snapshot",
-			      lane->opts.idx);
-		wf_snapshots_report(self->all, self->seat, border, NULL);
-		return false;
-	}
-	begin_part(self, lane);
-	wf_turn_tick_before(&lane->turn, 0);
-	return true;
+	return begin(self, lane);
 }
 
 void

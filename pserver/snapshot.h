@@ -33,6 +33,9 @@ void wf_snapshot_lane_close(struct wf_snapshot_lane *self); /* accepts zeroed */
 /* A step was applied. True: a snapshot begins here; the lane adds its first blocks now, and copies
  * everything else before it changes. */
 bool wf_snapshot_lane_applied(struct wf_snapshot_lane *self, struct wf_lane *lane, uint64_t step);
+/* The same in jobs whose snapshots are vectors of versions: one begins when it is ordered, wherever
+ * the lane is. `step`: the highest that a trainer has begun. */
+bool wf_snapshot_lane_ordered(struct wf_snapshot_lane *self, struct wf_lane *lane, uint64_t step);
 /* All is copied. */
 void wf_snapshot_lane_copied(struct wf_snapshot_lane *self);
 /* An apply has no room for its copy, and waits. */

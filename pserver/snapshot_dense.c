@@ -3,7 +3,10 @@
  * applied, all slices are of it. Each is copied before it is applied again, or in the lane's next
  * turns, whichever comes first: values and arrays of state in one block. Numbers of optimizers that
  * trainers have changed go first, because those of the next step come before it. Thread: the
- * lane's. */
+ * lane's.
+ *
+ * A vector of versions (snapshot_vector.c) has slices as they are when they are copied, and then
+ * their versions, so nothing waits. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,14 +16,17 @@
 #include "pserver/registry.h"
 #include "pserver/snapshot.h"
 #include "pserver/snapshot_dense.h"
-#include "saved/names.h"
+#include "wire/little.h"
 
 struct snapshot {
 	struct wf_snapshot_lane lane;
 	struct wf_registry *registry; /* lane 0's; NULL on the others */
 	uint32_t *item;               /* [tensor_count] numbers of tensors in the manifest */
 	uint64_t *copied; /* [stored_count] the border for which the slice was copied last */
-	uint32_t next;    /* slice that is looked at next */
+	uint32_t next;    /* slice that is looked at next; in a vector, then its versions */
+	bool is_vector;
+	uint64_t *noted; /* vector: [stored_count][noted_words], as the slice was copied */
+	uint64_t noted_words;
 };
 
 static uint64_t
@@ -30,8 +36,9 @@ snapshot_bytes(const struct wf_lane *lane)
 	if (lane->opts.snapshots == NULL) {
 		return 0;
 	}
+	uint64_t words = wf_snapshot_is_vector(&dense->job) ? wf_snapshot_versions_words(lane) : 0;
 	return sizeof(struct snapshot) + dense->job.tensor_count * sizeof(uint32_t) +
-	       dense->store.stored_count * sizeof(uint64_t);
+	       dense->store.stored_count * (1 + words) * sizeof(uint64_t);
 }
 
 /* The arrays of a slice. */
@@ -52,16 +59,13 @@ static enum weft_status
 check_job(const struct wf_lane *lane)
 {
 	const struct wf_dense *dense = lane->own;
-	const char *what = NULL;
-	if (dense->async.count > 0) {
-		what = "tensors are applied as their pushes arrive";
-	} else if (wf_session_has_local_steps(&dense->job.set)) {
-		what = "trainers make local steps, whose optimizer is their own";
+	if (wf_session_has_local_steps(&dense->job.set)) {
+		return wf_fail(WEFT_UNSUPPORTED,
+			       "lane %u: --snapshot_dir is not possible with this job: trainers "
+			       "make local steps, whose optimizer is their own",
+			       lane->opts.idx);
 	}
-	return what == NULL ? WEFT_OK
-			    : wf_fail(WEFT_UNSUPPORTED,
-				      "lane %u: --snapshot_dir is not possible with this job: %s",
-				      lane->opts.idx, what);
+	return wf_snapshot_check_modes(lane);
 }
 
 static enum weft_status
@@ -71,7 +75,15 @@ alloc(struct snapshot *self, struct wf_lane *lane)
 	self->item = wf_zalloc_array(lane->env, dense->job.tensor_count, sizeof(*self->item));
 	self->copied =
 		wf_zalloc_array(lane->env, dense->store.stored_count + 1u, sizeof(*self->copied));
-	if ((self->item == NULL && dense->job.tensor_count > 0) || self->copied == NULL) {
+	self->is_vector = wf_snapshot_is_vector(&dense->job);
+	if (self->is_vector) {
+		self->noted_words = wf_snapshot_versions_words(lane);
+		self->noted = wf_zalloc_array(lane->env,
+					      dense->store.stored_count * self->noted_words + 1,
+					      sizeof(*self->noted));
+	}
+	if ((self->item == NULL && dense->job.tensor_count > 0) || self->copied == NULL ||
+	    (self->is_vector && self->noted == NULL)) {
 		return wf_fail(WEFT_NOMEM, "lane %u: no memory for snapshots of %u slices",
 			       lane->opts.idx, dense->store.stored_count);
 	}
@@ -83,12 +95,15 @@ open_lane(struct snapshot *self, struct wf_lane *lane)
 {
 	const struct wf_dense *dense = lane->own;
 	const struct wf_store *store = &dense->store;
+	const uint64_t versions = self->noted_words * sizeof(*self->noted);
 	uint64_t longest = sizeof(struct wf_numbers);
 	uint64_t all = 0;
+	longest = versions > longest ? versions : longest;
 	for (uint32_t i = 0; i < store->stored_count; i++) {
 		uint64_t bytes = payload_bytes(store, &store->stored[i]);
 		longest = bytes > longest ? bytes : longest;
 		all += wf_outgoing_ring_bytes(bytes) / 2;
+		all += self->is_vector ? wf_outgoing_ring_bytes(versions) / 2 : 0;
 	}
 	return wf_snapshot_lane_open(lane, longest, all + longest, NULL, &self->lane);
 }
@@ -131,6 +146,8 @@ close_snapshot(struct wf_feature *feature, struct wf_lane *lane)
 	wf_snapshot_lane_close(&self->lane);
 	wf_free(lane->env, self->item, dense->job.tensor_count * sizeof(*self->item));
 	wf_free(lane->env, self->copied, (dense->store.stored_count + 1u) * sizeof(*self->copied));
+	wf_free(lane->env, self->noted,
+		(dense->store.stored_count * self->noted_words + 1) * sizeof(*self->noted));
 	wf_free(lane->env, self, sizeof(*self));
 }
 
@@ -159,7 +176,35 @@ copy_slice(struct snapshot *self, struct wf_lane *lane, uint32_t ordinal)
 	}
 	wf_outgoing_add(self->lane.outgoing);
 	self->copied[ordinal] = self->lane.border;
+	if (self->is_vector && wf_slice_is_async(dense, ordinal)) {
+		wf_snapshot_note_versions(lane, ordinal, self->noted + ordinal * self->noted_words);
+	}
 	return true;
+}
+
+/* Adds the versions that a slice had when it was copied. False: there is no room yet. */
+static bool
+add_versions(struct snapshot *self, const struct wf_dense *dense, uint32_t ordinal)
+{
+	const struct wf_stored *stored = &dense->store.stored[ordinal];
+	const struct wf_part_block block = {
+		.kind = WF_PART_VERSIONS,
+		.item = self->item[stored->tensor_idx],
+		.first = dense->placement.slice[stored->slice].first,
+		.count = stored->count,
+		.bytes = self->noted_words * sizeof(*self->noted),
+	};
+	if (!wf_slice_is_async(dense, ordinal)) {
+		return true;
+	}
+	uint8_t *to = wf_outgoing_claim(self->lane.outgoing, &block);
+	for (uint64_t i = 0; i < self->noted_words && to != NULL; i++) {
+		wf_store_u64(to + 8 * i, self->noted[ordinal * self->noted_words + i]);
+	}
+	if (to != NULL) {
+		wf_outgoing_add(self->lane.outgoing);
+	}
+	return to != NULL;
 }
 
 /* Whether the slice may change: it is copied, or needs no copy. */
@@ -206,8 +251,48 @@ note_border(struct snapshot *self, const struct wf_lane *lane)
 	const struct wf_snapshot_moment moment = wf_snapshot_moment_of(lane);
 	struct wf_manifest_position *position =
 		wf_registry_note(self->registry, self->lane.border, &moment);
-	if (position != NULL) {
+	if (position != NULL && self->is_vector) {
+		wf_snapshot_gather_vector(lane, position);
+	} else if (position != NULL) {
 		wf_snapshot_gather_positions(lane, position);
+	}
+}
+
+static void
+begin(struct snapshot *self, struct wf_lane *lane)
+{
+	self->next = 0;
+	if (!copy_numbers(self, lane->own)) {
+		wf_outgoing_give_up(self->lane.outgoing);
+		self->lane.is_copying = false;
+		return;
+	}
+	if (self->registry != NULL) {
+		note_border(self, lane);
+	}
+}
+
+/* Looks whether a vector of versions has been ordered. */
+static void
+look_for_order(struct snapshot *self, struct wf_lane *lane)
+{
+	if (wf_snapshot_lane_ordered(&self->lane, lane, lane->order.highest)) {
+		begin(self, lane);
+	}
+}
+
+static void
+step_said(const struct wf_feature *feature, struct wf_lane *lane, struct wf_peer *peer,
+	  const struct wf_msg_step *msg)
+{
+	struct snapshot *self = feature->state;
+	(void)peer;
+	(void)msg;
+	if (self->is_vector) {
+		look_for_order(self, lane);
+		if (self->registry != NULL) {
+			wf_turn_tick_before(&lane->turn, 0); /* one may be due */
+		}
 	}
 }
 
@@ -215,19 +300,9 @@ static void
 step_done(const struct wf_feature *feature, struct wf_lane *lane, uint64_t applied_ns)
 {
 	struct snapshot *self = feature->state;
-	const struct wf_dense *dense = lane->own;
 	(void)applied_ns;
-	if (!wf_snapshot_lane_applied(&self->lane, lane, lane->order.sum.step)) {
-		return;
-	}
-	self->next = 0;
-	if (!copy_numbers(self, dense)) {
-		wf_outgoing_give_up(self->lane.outgoing);
-		self->lane.is_copying = false;
-		return;
-	}
-	if (self->registry != NULL) {
-		note_border(self, lane);
+	if (wf_snapshot_lane_applied(&self->lane, lane, lane->order.sum.step)) {
+		begin(self, lane);
 	}
 }
 
@@ -249,15 +324,37 @@ copy_some(struct snapshot *self, struct wf_lane *lane)
 		}
 		self->next++;
 	}
-	if (self->next == store->stored_count) {
+	const uint32_t all = self->is_vector ? 2 * store->stored_count : store->stored_count;
+	while (self->next >= store->stored_count && self->next < all &&
+	       add_versions(self, dense, self->next - store->stored_count)) {
+		self->next++;
+	}
+	if (self->next == all) {
 		wf_snapshot_lane_copied(&self->lane);
 	}
+}
+
+/* Lane 0: an order is seen before another message changes where the trainers are. */
+static uint64_t
+look(struct snapshot *self, struct wf_lane *lane, uint64_t now_ns)
+{
+	if (self->is_vector) {
+		wf_registry_allow(self->registry, wf_snapshot_is_even(lane));
+	}
+	uint64_t next_ns = wf_registry_look(self->registry, now_ns);
+	if (self->is_vector) {
+		look_for_order(self, lane);
+	}
+	return next_ns;
 }
 
 static void
 tick(const struct wf_feature *feature, struct wf_lane *lane, uint64_t now_ns)
 {
 	struct snapshot *self = feature->state;
+	if (self->is_vector) {
+		look_for_order(self, lane);
+	}
 	if (self->lane.is_copying) {
 		uint32_t before = self->next;
 		copy_some(self, lane);
@@ -267,7 +364,7 @@ tick(const struct wf_feature *feature, struct wf_lane *lane, uint64_t now_ns)
 	}
 	wf_snapshot_lane_tick(&self->lane, lane, now_ns, wf_round_try_all);
 	if (self->registry != NULL) {
-		wf_turn_tick_before(&lane->turn, wf_registry_look(self->registry, now_ns));
+		wf_turn_tick_before(&lane->turn, look(self, lane, now_ns));
 	}
 }
 
@@ -334,6 +431,7 @@ const struct wf_feature_hooks wf_snapshot_hooks = {
 	.open = open_snapshot,
 	.close = close_snapshot,
 	.may_apply = may_apply,
+	.step_said = step_said,
 	.step_done = step_done,
 	.tick = tick,
 	.words = words,

@@ -100,6 +100,7 @@ describe_members(const struct wf_lane *lane, struct wf_manifest_parts *parts)
 	parts->sparse_lanes = each - parts->dense_lanes;
 	parts->pserver_count = lane->admission.first.pserver_count;
 	parts->trainer_count = lane->peers.count;
+	parts->is_vector = wf_snapshot_is_vector(&((const struct wf_dense *)lane->own)->job);
 	parts->part = wf_zalloc_array(lane->env, lanes, sizeof(*parts->part));
 	parts->position =
 		wf_zalloc_array(lane->env, parts->trainer_count, sizeof(*parts->position));
@@ -166,7 +167,9 @@ struct wf_snapshot_moment
 wf_snapshot_moment_of(const struct wf_lane *lane)
 {
 	const struct wf_step_sum *sum = &lane->order.sum;
-	return (struct wf_snapshot_moment){.samples = sum->samples_before + sum->samples,
+	uint64_t samples = lane->order.own_steps ? wf_snapshot_samples_of(lane)
+						 : sum->samples_before + sum->samples;
+	return (struct wf_snapshot_moment){.samples = samples,
 					   .pass = sum->pass > 0 ? sum->pass - 1 : 0};
 }
 

@@ -20,6 +20,7 @@ struct target {
 	uint32_t ordinal;
 	uint64_t first, count; /* elements of the tensor */
 	uint64_t loaded;       /* elements so far, of all its arrays */
+	bool has_versions;
 };
 
 struct loading {
@@ -29,6 +30,8 @@ struct loading {
 	struct target *target; /* [target_count], by item and first */
 	uint32_t target_count;
 	float *scratch;
+	uint8_t *versions; /* [versions_bytes], of a slice in a vector */
+	uint64_t versions_bytes;
 };
 
 static int
@@ -135,6 +138,35 @@ load_slice(const struct loading *loading, struct wf_part_reader *reader,
 	return st;
 }
 
+static enum weft_status
+load_versions(const struct loading *loading, struct wf_part_reader *reader,
+	      const struct wf_part_block *block)
+{
+	const struct wf_dense *dense = loading->lane->own;
+	struct target *target = &loading->target[find_target(loading, block->item, block->first)];
+	if (block->bytes != loading->versions_bytes) {
+		return wf_fail(WEFT_DATA, "versions of a slice in %" PRIu64 " bytes, not %" PRIu64,
+			       block->bytes, loading->versions_bytes);
+	}
+	bool is_there = target < &loading->target[loading->target_count] &&
+			target->item == block->item && target->first < block->first + block->count;
+	if (!is_there || !wf_slice_is_async(dense, target->ordinal)) {
+		return wf_part_skip(reader);
+	}
+	if (target->first != block->first || target->count != block->count) {
+		return wf_fail(WEFT_MISMATCH,
+			       "the snapshot is a vector of versions, with slices of %" PRIu64
+			       " elements where this job has %" PRIu64
+			       "; give the same slice_bytes",
+			       block->count, target->count);
+	}
+	enum weft_status st = wf_part_read(reader, loading->versions, block->bytes);
+	target->has_versions = st == WEFT_OK;
+	return st == WEFT_OK ? wf_snapshot_load_versions(loading->lane, target->ordinal,
+							 loading->versions)
+			     : st;
+}
+
 static bool
 has_slice_of(const struct loading *loading, uint32_t item)
 {
@@ -182,6 +214,8 @@ load_part(const struct loading *loading, struct wf_part_reader *reader)
 			st = load_slice(loading, reader, &block);
 		} else if (block.kind == WF_PART_NUMBERS) {
 			st = load_numbers(loading, reader, &block);
+		} else if (block.kind == WF_PART_VERSIONS && loading->versions != NULL) {
+			st = load_versions(loading, reader, &block);
 		} else {
 			st = wf_fail(WEFT_DATA, "a block is of kind %u, which a dense part has not",
 				     block.kind);
@@ -265,6 +299,12 @@ check_all_loaded(const struct loading *loading)
 				       dense->store.stored[target->ordinal].slice,
 				       dense->store.stored[target->ordinal].tensor->name);
 		}
+		if (loading->versions != NULL && !target->has_versions &&
+		    wf_slice_is_async(dense, target->ordinal)) {
+			return wf_fail(WEFT_DATA, "slice %u of %.60s has no version",
+				       dense->store.stored[target->ordinal].slice,
+				       dense->store.stored[target->ordinal].tensor->name);
+		}
 	}
 	return WEFT_OK;
 }
@@ -274,6 +314,12 @@ load_all(struct loading *loading)
 {
 	const struct wf_manifest *manifest = wf_snapshot_manifest(loading->from);
 	enum weft_status st = check_tensors(loading);
+	if (st == WEFT_OK && manifest->parts.is_vector &&
+	    !wf_snapshot_is_vector(&((const struct wf_dense *)loading->lane->own)->job)) {
+		st = wf_fail(WEFT_MISMATCH,
+			     "the snapshot is a vector of versions, of an asynchronous job, and "
+			     "trainers of this job make common steps");
+	}
 	if (st == WEFT_OK) {
 		list_targets(loading);
 	}
@@ -305,14 +351,24 @@ wf_snapshot_load_dense(struct wf_lane *lane, const struct wf_snapshot *from)
 		.target = wf_zalloc_array(lane->env, targets, sizeof(*loading.target)),
 		.scratch = wf_zalloc_array(lane->env, SCRATCH_FLOATS, sizeof(*loading.scratch)),
 	};
+	const bool is_vector = wf_snapshot_manifest(from)->parts.is_vector;
+	if (is_vector) {
+		loading.versions_bytes = wf_snapshot_versions_words(lane) * sizeof(uint64_t);
+		loading.versions = wf_zalloc(lane->env, loading.versions_bytes);
+	}
 	enum weft_status st = WEFT_OK;
-	if (loading.item == NULL || loading.target == NULL || loading.scratch == NULL) {
+	if (loading.item == NULL || loading.target == NULL || loading.scratch == NULL ||
+	    (is_vector && loading.versions == NULL)) {
 		st = wf_fail(WEFT_NOMEM, "no memory to load %u slices", dense->store.stored_count);
 	}
 	st = st == WEFT_OK ? wf_snapshot_items(lane->env, &dense->job, loading.item) : st;
 	st = st == WEFT_OK ? load_all(&loading) : st;
 	wf_free(lane->env, loading.item, items * sizeof(*loading.item));
 	wf_free(lane->env, loading.target, targets * sizeof(*loading.target));
+	if (st == WEFT_OK && is_vector && dense->async.count > 0) {
+		wf_snapshot_log_ahead(lane);
+	}
+	wf_free(lane->env, loading.versions, loading.versions_bytes);
 	wf_free(lane->env, loading.scratch, SCRATCH_FLOATS * sizeof(*loading.scratch));
 	return st;
 }
@@ -325,11 +381,23 @@ load_positions(struct wf_lane *lane, const struct wf_manifest *manifest)
 	for (uint32_t i = 0; i < manifest->parts.position_count && st == WEFT_OK; i++) {
 		const struct wf_manifest_position *position = &manifest->parts.position[i];
 		if (position->trainer < lane->peers.count && position->bytes > 0) {
-			st = wf_position_set(lane, position->trainer, manifest->about.step,
-					     position->position, position->bytes);
+			uint64_t step =
+				manifest->parts.is_vector ? position->step : manifest->about.step;
+			st = wf_position_set(lane, position->trainer, step, position->position,
+					     position->bytes);
 		}
 	}
 	return st;
+}
+
+/* Trainers make steps of their own. A sparse lane has nothing of a vector. */
+static enum weft_status
+start_vector(struct wf_lane *lane, const struct wf_manifest *manifest, struct wf_msg_init *out)
+{
+	return lane->service->number == WF_SERVICE_DENSE
+		       ? wf_snapshot_load_starts(lane, manifest, out)
+		       : wf_fail(WEFT_MISMATCH,
+				 "the snapshot is a vector of versions, of a job without tables");
 }
 
 static enum weft_status
@@ -342,12 +410,13 @@ load_snapshot(struct wf_lane *lane, struct wf_snapshot_id id, struct wf_msg_init
 		return st;
 	}
 	const struct wf_manifest *manifest = wf_snapshot_manifest(from);
-	st = lane->service->load(lane, from);
+	*out = (struct wf_msg_init){
+		.step = manifest->about.step, .samples = manifest->about.samples, .sections = 1};
+	st = manifest->parts.is_vector ? start_vector(lane, manifest, out) : WEFT_OK;
+	st = st == WEFT_OK ? lane->service->load(lane, from) : st;
 	if (st == WEFT_OK && lane->opts.idx == 0 && lane->admission.first.pserver_idx == 0) {
 		st = load_positions(lane, manifest);
 	}
-	*out = (struct wf_msg_init){
-		.step = manifest->about.step, .samples = manifest->about.samples, .sections = 1};
 	wf_snapshot_close(from);
 	return st;
 }

@@ -51,7 +51,9 @@ WEFT_API enum weft_status weft_session_position(struct weft_session *session, co
 
 /* Where a session began whose pservers had a snapshot. */
 struct weft_resumed {
-	uint64_t step;    /* the last step that is in the snapshot; weft_steps began with it */
+	/* The last step that is in the snapshot; weft_steps began with it. In asynchronous and
+	 * bounded jobs it is this trainer's own. */
+	uint64_t step;
 	uint64_t samples; /* of all trainers, in the steps up to it */
 	/* Passes that the job had ended before that step; the same for all trainers. A trainer
 	 * whose position is of an earlier pass has no data left in it and none in this one. 0 if

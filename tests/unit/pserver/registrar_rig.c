@@ -196,6 +196,7 @@ describe(struct rig *rig, struct wf_manifest *out)
 	parts->pserver_count = rig->opts.pservers;
 	parts->dense_lanes = rig->opts.dense;
 	parts->sparse_lanes = rig->opts.sparse;
+	parts->is_vector = rig->opts.is_vector;
 	parts->trainer_count = 1;
 	parts->position_count = 1;
 	parts->part_count = rig_lanes(rig) * parts->pserver_count;

@@ -31,6 +31,7 @@ struct rig_opts {
 	uint64_t steps;         /* 0: 10, unless there is a period */
 	uint64_t period_ns;
 	enum wf_resume resume;
+	bool is_vector; /* the job's snapshots are vectors of versions */
 };
 
 struct rig {

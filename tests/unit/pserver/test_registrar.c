@@ -711,6 +711,36 @@ a_border_is_due_by_time(void **state)
 	assert_int_equal(rig_name_border(rig), 13);
 }
 
+/* There is no border to wait for: it is ordered for the lanes as they are, at a moment that lane 0
+ * allows, when a step has been made since the last one. */
+static void
+a_vector_is_ordered_when_lane_0_allows_it(void **state)
+{
+	struct rig *rig = *state;
+	begin_alone(rig, &(struct rig_opts){.is_vector = true, .steps = 4});
+	const struct {
+		uint64_t step;
+		bool may;
+		uint64_t ordered;
+	} turns[] = {{3, true, 0}, {5, false, 0}, {6, true, 6}};
+	for (unsigned i = 0; i < WF_ARRAY_COUNT(turns); i++) {
+		(void)wf_snapshot_seat_applied(rig->seat[0], turns[i].step);
+		wf_registrar_allow(rig->registrar, turns[i].may);
+		(void)rig_look(rig);
+		assert_int_equal(wf_snapshot_seat_applied(rig->seat[0], turns[i].step),
+				 turns[i].ordered);
+	}
+	rig_write_own(rig, 6);
+	(void)rig_look(rig);
+	(void)rig_look(rig);
+	assert_true(rig_has_snapshot(rig, wf_snapshots_id(rig->all, 6)));
+	assert_int_equal(wf_snapshot_seat_applied(rig->seat[0], 7), 0);
+	(void)rig_look(rig);
+	assert_int_equal(wf_snapshot_seat_applied(rig->seat[0], 8), 0);
+	(void)rig_look(rig);
+	assert_int_equal(wf_snapshot_seat_applied(rig->seat[0], 8), 8);
+}
+
 /* The lanes of others are known of by messages only, and steps pass while one is under way. */
 static void
 a_border_of_several_pservers_is_named_further_ahead(void **state)
@@ -760,6 +790,7 @@ main(void)
 		WITH_RIG(the_end_is_recorded_after_a_good_end_only),
 		WITH_RIG(the_end_of_a_job_waits_for_its_last_snapshot),
 		WITH_RIG(a_border_is_due_by_time),
+		WITH_RIG(a_vector_is_ordered_when_lane_0_allows_it),
 		WITH_RIG(a_border_of_several_pservers_is_named_further_ahead),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -100,7 +100,7 @@ malformed_texts_are_refused_by_line(void **state)
 	} cases[] = {
 		{"", "line 1"},
 		{"weft saved model\n", "line 1"},
-		{"weft saved model 65\nwhatever\n", "65: this weft reads versions 1 to 64"},
+		{"weft saved model 129\nwhatever\n", "129: this weft reads versions 1 to 128"},
 		{"weft saved model 0\nwhatever\n", "format version 0: this weft reads"},
 		{"weft saved model 3\nversion a\npass 1\nstep 2\n", "must be \"batch ...\""},
 		{"weft saved model 3\nversion a\npass 1\nbatch 0\n", "must count at least 1"},
