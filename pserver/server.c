@@ -30,6 +30,7 @@ struct lane_thread {
 	pthread_t thread;
 	bool started;
 	uint32_t causes_seen;
+	uint64_t life;     /* jobs, or lives of one, that the lane has behind it */
 	bool needs_all;    /* this lane is counted in the server's needs_all_count */
 	bool told;         /* the cause of this lane's job is known to the server */
 	bool over;         /* run to its end: once, or stopped */
@@ -65,6 +66,7 @@ struct wf_server {
 	_Atomic uint32_t cause_count; /* store release under lock; lanes: load acquire */
 	pthread_mutex_t lock;         /* guards cause, failed */
 	struct wf_lane_cause cause;   /* the last job's first cause */
+	uint64_t cause_life;          /* the life that it has ended */
 	bool failed;
 	bool ended_job; /* the cause is that this pserver was stopped; under the lock */
 };
@@ -383,15 +385,18 @@ goes_back(const struct wf_server *server, const struct wf_lane_cause *cause)
 
 /* The first lane whose job failed passes the cause to the others. */
 static void
-publish_cause(struct wf_server *server, const struct wf_lane_cause *cause, bool stopped)
+publish_cause(struct wf_server *server, uint64_t life, const struct wf_lane_cause *cause,
+	      bool stopped)
 {
 	if (!goes_back(server, cause)) {
 		atomic_store_explicit(&server->has_ended, 1, memory_order_relaxed);
 	}
 	(void)pthread_mutex_lock(&server->lock);
-	if (!server->failed) {
+	/* Some lanes may have the next life already when others notice the end of the last one. */
+	if (!server->failed || life > server->cause_life) {
 		server->failed = true;
 		server->cause = *cause;
+		server->cause_life = life;
 		server->ended_job = stopped;
 		atomic_fetch_add_explicit(&server->cause_count, 1, memory_order_release); /* C1 */
 	}
@@ -409,8 +414,13 @@ copy_cause(struct lane_thread *self)
 	self->causes_seen = count;
 	(void)pthread_mutex_lock(&server->lock);
 	struct wf_lane_cause cause = server->cause;
+	uint64_t life = server->cause_life;
 	(void)pthread_mutex_unlock(&server->lock);
+	if (life < self->life) {
+		return; /* of a life that the lane has behind it */
+	}
 	wf_lane_abort(self->lane, &cause); /* a no-op for a lane without a job */
+	self->life = wf_lane_job_state(self->lane) == WF_LANE_IDLE ? life + 1 : life;
 	/* Also if it has failed by itself meanwhile: what it would add is of the same life. */
 	self->told = self->told || wf_lane_job_state(self->lane) == WF_LANE_FAILED;
 }
@@ -440,7 +450,7 @@ stop_job(struct lane_thread *self, uint32_t stop)
 		       wf_lane_port(server->lane[0].lane));
 	describe_stop(stop, how, sizeof(how));
 	if (wf_lane_stop(self->lane, where, how)) {
-		publish_cause(server, wf_lane_cause(self->lane), true);
+		publish_cause(server, self->life, wf_lane_cause(self->lane), true);
 		self->told = true;
 	}
 }
@@ -478,7 +488,7 @@ give_up(struct wf_server *server)
 	(void)snprintf(cause.who, sizeof(cause.who), "pserver");
 	if (atomic_load_explicit(&server->begun, memory_order_relaxed) != 0) {
 		describe_forsaken_life(server, cause.reason, sizeof(cause.reason));
-		publish_cause(server, &cause, false);
+		publish_cause(server, UINT64_MAX, &cause, false);
 		return;
 	}
 	(void)snprintf(cause.reason, sizeof(cause.reason),
@@ -486,7 +496,7 @@ give_up(struct wf_server *server)
 		       "longer connect_timeout, or start it without once",
 		       server->opts.listen.name, wf_lane_port(server->lane[0].lane),
 		       (double)server->opts.session.connect_timeout_ns / 1e9);
-	publish_cause(server, &cause, false);
+	publish_cause(server, UINT64_MAX, &cause, false);
 }
 
 /* Whether a lane has no job, and had none of its members here if one has ended elsewhere: a member
@@ -527,7 +537,7 @@ look_at_job(struct lane_thread *self)
 				      memory_order_relaxed);
 	}
 	if (cause->status != WEFT_OK && !self->told) {
-		publish_cause(server, cause, false);
+		publish_cause(server, self->life, cause, false);
 		self->told = true; /* once: another lane may have a new job by the next turn */
 	}
 	if (stop != 0 && state == WF_LANE_RUNNING &&
@@ -549,6 +559,7 @@ look_at_job(struct lane_thread *self)
 			       self->idx);
 			wf_lane_reset(self->lane);
 			self->told = false;
+			self->life++;
 		}
 	} else if (state == WF_LANE_IDLE) {
 		look_at_idle(self);

@@ -124,7 +124,7 @@ static void
 run_job(struct job *job)
 {
 	const char *text = getenv("WEFT_SEED");
-	/* With some seeds a trainer's process is gone before its last acknowledgement has arrived. */
+	/* With some seeds a trainer is gone before its last acknowledgement has arrived. */
 	const uint64_t seed = text != NULL ? strtoull(text, NULL, 0) : 2;
 	struct crew crew = {
 		.seed = seed,
