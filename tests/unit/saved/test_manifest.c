@@ -309,7 +309,7 @@ lines_of_snapshots_that_lie_are_refused(void **state)
 		{BODY "tensors 1\n" ONE POSITIONS PARTS, "the last line"},
 		{BODY17 POSITIONS PARTS "more\n", "the last line"},
 		{BODY17 "file w 40 0123abcd\n" POSITIONS PARTS, "must be \"positions ...\""},
-		{"weft saved model 33\nversion a\n", "only a snapshot is a vector"},
+		{"weft saved model 65\nversion a\n", "only a snapshot is a vector"},
 		{BODY81 "positions 1\nposition 1 - 4 4\n" PARTS, "must count all trainers"},
 		{BODY81 "positions 2\nposition 0 - 4 4\nposition 1 - 4\n" PARTS,
 		 "the number of its steps"},
@@ -426,7 +426,7 @@ a_delta_builds_on_an_earlier_snapshot_of_its_epoch(void **state)
 		const char *text, *part;
 	} cases[] = {
 		{"weft saved model 34\nversion a\n", "only snapshots with tables have a base"},
-		{"weft saved model 81\nversion a\n", "only snapshots with tables have a base"},
+		{"weft saved model 49\nversion a\n", "only snapshots with tables have a base"},
 		{OF50(""), "must be \"base ...\""},
 		{OF50("base 3\n"), "must have epoch and step"},
 		{OF50("base 3 6 1\n"), "must have epoch and step"},
