@@ -5,9 +5,11 @@ and weft train reads them as it reads its own. The files are read here, by their
 
 import glob
 import os
+import pickle
 import subprocess
 import tempfile
 import threading
+import time
 
 import support
 
@@ -108,6 +110,46 @@ class Trainer(threading.Thread):
         if self.error is not None:
             raise self.error
         return self
+
+
+class Returning(Trainer):
+    """A trainer that goes back with its job, and waits at step 20 until it is let go on."""
+
+    def __init__(self, *arguments, **more):
+        self.is_there, self.may_go_on, self.went_back = threading.Event(), threading.Event(), []
+        super().__init__(*arguments, **more)
+
+    def train(self):
+        session = self.declare()
+        if self.number == 0:
+            self.kernel.param[:] = np.arange(12).reshape(2, 3, 1, 2)
+            self.fixed.param[:] = [1, 2, 3, 4]
+        session.start()
+        at, is_over = 0, False
+        while not is_over:
+            try:
+                self.go_on(session, at)
+                session.finish()
+                is_over = True
+            except weft.RolledBack as back:
+                self.went_back.append(back)
+                at = int(back.position or b"0")
+                self.steps = session.steps
+        session.close()
+
+    def go_on(self, session, at):
+        if at > 0 and at % 2 == 0 and session.resumed["pass_count"] < at // 2:
+            session.pass_end()  # the snapshot is of the last step of its pass
+        for number in range(at, 2 * self.passes):
+            if number == 20:
+                self.is_there.set()
+                self.may_go_on.wait(support.LIMIT)
+            session.position(b"%d" % (number + 1))
+            self.step(session)
+            if number % 2 == 1:
+                session.pass_end()
+        self.rows = self.table.lookup(np.arange(5), create=False).gather()
+        self.digest = session.digest()
 
 
 class Saved(support.Case):
@@ -226,6 +268,34 @@ class Saved(support.Case):
             ends.append([part.tobytes() for part in both[0].end + [both[0].rows]])
             ends.append(both[0].digest)
         self.assertEqual(ends[:2], ends[2:])
+
+    def test_a_session_goes_back_with_its_job_when_a_pserver_is_killed(self):
+        whole = self.job(20)
+        taken = self.folder + "/taken"
+        more = "--snapshot_dir=" + taken, "--snapshot_steps=3", "--resume=auto", "--on_trainer_death=wait"
+        where = self.pserver(trainers=2, sparse=1, more=more)
+        both = [Returning(n, where, 20) for n in range(2)]
+        for trainer in both:
+            self.assertTrue(trainer.is_there.wait(support.LIMIT), trainer.error)
+        deadline = time.monotonic() + support.LIMIT
+        while not glob.glob(taken + "/epoch-*/manifest") and time.monotonic() < deadline:
+            time.sleep(0.01)
+        killed = self.pservers[0]
+        killed.kill()
+        self.pservers = [self.run_program(*killed.command)]
+        for trainer in both:
+            trainer.may_go_on.set()
+        for trainer, other in zip(both, whole):
+            trainer.result()
+            self.assertEqual(trainer.digest, other.digest)
+            self.assertEqual(trainer.rows.tobytes(), other.rows.tobytes())
+            back = trainer.went_back[-1]
+            self.assertEqual((back.step, back.position), (trainer.steps, b"%d" % back.step))
+            self.assertGreater(back.step, 0)
+            self.assertIn("lost", str(back))
+            again = pickle.loads(pickle.dumps(back))
+            self.assertEqual((str(again), again.step, again.position), (str(back), back.step, back.position))
+        self.jobs_end_well()
 
     def test_weft_train_goes_on_from_a_pass_of_a_session_and_the_other_way_round(self):
         there = subprocess.run([support.WEFT, "train", "--help"], capture_output=True, check=False)

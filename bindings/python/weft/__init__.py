@@ -40,6 +40,7 @@ from weft.errors import (
     OutOfMemoryError,
     ProtocolError,
     RefusedError,
+    RolledBack,
     SystemCallError,
     UnavailableError,
     UnsupportedError,
@@ -63,6 +64,7 @@ __all__ = [
     "OutOfMemoryError",
     "ProtocolError",
     "RefusedError",
+    "RolledBack",
     "Rows",
     "Session",
     "SystemCallError",
@@ -77,6 +79,7 @@ __all__ = [
     "digest",
     "empty",
     "exchange",
+    "finish",
     "init",
     "library_version",
     "num_gradient_servers",
@@ -261,6 +264,13 @@ def pass_end() -> None:
     newest values. Trainers may end a pass after different numbers of steps. InvalidError: a tensor of
     the last step was not pushed (it is named)."""
     session().pass_end()
+
+
+def finish() -> None:
+    """End the job, and wait until all trainers have come here: until then it may go back to a snapshot, and
+    this trainer with it (RolledBack). Only close may follow. Programs that go on after RolledBack call this
+    before close; others need not."""
+    session().finish()
 
 
 def barrier() -> None:

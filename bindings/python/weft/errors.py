@@ -6,7 +6,7 @@ Where Python has an exception of the same meaning, ours is one of that too, so t
 
 from __future__ import annotations
 
-from typing import Dict, Type
+from typing import Dict, Tuple, Type
 
 
 class Error(Exception):
@@ -109,6 +109,23 @@ class InternalError(Error):
     """A defect in weft."""
 
     status = 16
+
+
+class RolledBack(Error):
+    """The job has lost a member and has gone back, and this session with it: its arrays have the values of
+    the snapshot after step `step`, and `position` has the bytes that this trainer gave for it, b"" if it
+    had not. `step` is 0 if the job begins anew. Rows that were pulled are void. The program goes on
+    there."""
+
+    status = 17
+
+    def __init__(self, text: str, step: int, position: bytes) -> None:
+        super().__init__(text)
+        self.step = step
+        self.position = position
+
+    def __reduce__(self) -> Tuple[Type[RolledBack], Tuple[str, int, bytes]]:
+        return type(self), (str(self), self.step, self.position)
 
 
 class ForkedError(InvalidError):

@@ -21,7 +21,17 @@ import numpy as np
 import numpy.typing as npt
 
 from weft import _abi, _reduction, _settings
-from weft.errors import OF_STATUS, AbortedError, ClosedError, Error, ForkedError, InternalError, InvalidError
+from weft.errors import (
+    OF_STATUS,
+    AbortedError,
+    ClosedError,
+    Error,
+    ForkedError,
+    InternalError,
+    InvalidError,
+    LostError,
+    RolledBack,
+)
 
 Array = npt.NDArray[Any]
 Shape = Union[int, Sequence[int]]
@@ -538,8 +548,10 @@ class Session:
     InvalidError  an argument or the order of calls is wrong, or another thread is in a call
     ClosedError   after close or abort
     ForkedError   in a child of fork, which can have no session of its own either
-    When the job is over, calls that push or wait raise the first cause, each of them again: LostError,
-    DeadlineError, MismatchError, DataError, AbortedError and others of weft.errors."""
+    If pservers have --on_trainer_death=wait, a member that is lost does not end the job: calls that push or
+    wait raise RolledBack once all have gone back to a snapshot. When the job is over, they raise the first
+    cause, each of them again: LostError, DeadlineError, MismatchError, DataError, AbortedError and others of
+    weft.errors."""
 
     def __init__(self, log: Optional[Callable[[str, str], None]] = None, **settings: Any) -> None:
         self._api = _abi.api()
@@ -633,9 +645,19 @@ class Session:
         if status == _AGAIN:
             raise OF_STATUS[_AGAIN]("a push or pull is unanswered: weft.wait() first")
         text = self._call.weft_last_error().decode("utf-8", "replace")
+        if status == RolledBack.status and self._handle is not None:
+            raise self._go_back(text)
         if tensor is not None and status != InvalidError.status:
             text = "tensor %s: %s" % (tensor.name, text)
-        raise OF_STATUS.get(status, InternalError)(text)
+        raise OF_STATUS.get(LostError.status if status == RolledBack.status else status, InternalError)(text)
+
+    def _go_back(self, text: str) -> RolledBack:
+        """Waits for the other members, and has the arrays of the snapshot; raises why that failed."""
+        self._lent.clear()
+        self._forget_rows()
+        self._wait_once("rejoin", self._call.weft_session_rejoin, self._handle)
+        at = self.resumed
+        return RolledBack(text, 0, b"") if at is None else RolledBack(text, at["step"], at["position"])
 
     def _wait(self, function: Any, *arguments: Any, tensor: Optional[Tensor] = None) -> None:
         """A call that can be made again after it was interrupted."""
@@ -1060,6 +1082,11 @@ class Session:
         return {k: list(v) if isinstance(v, ctypes.Array) else v for k, v in values.items()}
 
     # The end.
+
+    def finish(self) -> None:
+        """End the job, and wait for all trainers to do so: see weft.finish."""
+        self._enter()
+        self._wait_once("finish", self._call.weft_session_finish, self._handle)
 
     def close(self) -> None:
         """Leave the job in good order, and wait for the pservers' answers, at most reconnect_timeout. In the
