@@ -181,7 +181,7 @@ read_manifest(struct wf_saved *saved, bool may_be_snapshot)
 	if (st == WEFT_OK && saved->manifest.parts.base_step != 0) {
 		return wf_fail(WEFT_UNSUPPORTED,
 			       "%s: has only what has changed in tables since step %" PRIu64
-			       ": name a snapshot that is complete (weft ckpt list shows which "
+			       ": name a snapshot that is complete (weft ckpt show says which "
 			       "are), or let pservers go on from it with --resume=auto",
 			       saved->path, saved->manifest.parts.base_step);
 	}
