@@ -3,9 +3,11 @@
 and weft train reads them as it reads its own. The files are read here, by their description
 (saved/README.md)."""
 
+import functools
 import glob
 import os
 import pickle
+import select
 import subprocess
 import tempfile
 import threading
@@ -113,11 +115,11 @@ class Trainer(threading.Thread):
 
 
 class Returning(Trainer):
-    """A trainer that goes back with its job, and waits at step 20 until it is let go on."""
+    """A trainer that goes back with its job, and calls `meet` at step 20."""
 
-    def __init__(self, *arguments, **more):
-        self.is_there, self.may_go_on, self.went_back = threading.Event(), threading.Event(), []
-        super().__init__(*arguments, **more)
+    def __init__(self, number, where, passes, meet):
+        self.meet, self.went_back, self.held = meet, [], None
+        super().__init__(number, where, passes)
 
     def train(self):
         session = self.declare()
@@ -125,7 +127,7 @@ class Returning(Trainer):
             self.kernel.param[:] = np.arange(12).reshape(2, 3, 1, 2)
             self.fixed.param[:] = [1, 2, 3, 4]
         session.start()
-        at, is_over = 0, False
+        at, is_over = int((session.resumed or {}).get("position") or b"0"), False
         while not is_over:
             try:
                 self.go_on(session, at)
@@ -135,21 +137,55 @@ class Returning(Trainer):
                 self.went_back.append(back)
                 at = int(back.position or b"0")
                 self.steps = session.steps
+                self.refuse_held()
         session.close()
+
+    def refuse_held(self):
+        """Rows of before, while others are in their place."""
+        if self.held is None:
+            return
+        now = self.table.lookup(np.arange(3), create=False)
+        for call in (self.held.wait, self.held.gather, lambda: self.table.update(self.held, np.zeros((5, 3), "f4"))):
+            try:
+                call()
+            except weft.InvalidError as error:
+                assert "void when the job went back" in str(error), error
+            else:
+                raise AssertionError("rows of before the job went back are used")
+        self.held.free()
+        assert now.gather().shape == (3, 3)  # that was not freed
+        now.free()
+        self.held = None
 
     def go_on(self, session, at):
         if at > 0 and at % 2 == 0 and session.resumed["pass_count"] < at // 2:
             session.pass_end()  # the snapshot is of the last step of its pass
         for number in range(at, 2 * self.passes):
             if number == 20:
-                self.is_there.set()
-                self.may_go_on.wait(support.LIMIT)
+                self.held = self.table.lookup(np.arange(5), create=False)
+                self.meet()
             session.position(b"%d" % (number + 1))
             self.step(session)
+            if self.held is not None:
+                self.held.free()
+                self.held = None
             if number % 2 == 1:
                 session.pass_end()
         self.rows = self.table.lookup(np.arange(5), create=False).gather()
         self.digest = session.digest()
+
+
+def print_returning(number, where, passes, there, go):
+    """A trainer in a process of its own. It writes a byte to `there` at step 20, and goes on with one of
+    `go`."""
+
+    def meet():
+        os.write(there, b"x")
+        os.read(go, 1)
+
+    trainer = Returning(number, where, passes, meet).result()
+    print("digest %016x rows %s" % (trainer.digest, trainer.rows.tobytes().hex()))
+    print("went back to %s" % [back.step for back in trainer.went_back])
 
 
 class Saved(support.Case):
@@ -269,22 +305,31 @@ class Saved(support.Case):
             ends.append(both[0].digest)
         self.assertEqual(ends[:2], ends[2:])
 
+    def wait_for_snapshot(self, folder):
+        deadline = time.monotonic() + support.LIMIT
+        while not glob.glob(folder + "/epoch-*/manifest"):
+            self.assertLess(time.monotonic(), deadline, "no snapshot")
+            time.sleep(0.01)
+
     def test_a_session_goes_back_with_its_job_when_a_pserver_is_killed(self):
         whole = self.job(20)
         taken = self.folder + "/taken"
         more = "--snapshot_dir=" + taken, "--snapshot_steps=3", "--resume=auto", "--on_trainer_death=wait"
         where = self.pserver(trainers=2, sparse=1, more=more)
-        both = [Returning(n, where, 20) for n in range(2)]
-        for trainer in both:
-            self.assertTrue(trainer.is_there.wait(support.LIMIT), trainer.error)
-        deadline = time.monotonic() + support.LIMIT
-        while not glob.glob(taken + "/epoch-*/manifest") and time.monotonic() < deadline:
-            time.sleep(0.01)
+        there, may_go_on = [threading.Event(), threading.Event()], threading.Event()
+
+        def meet(number):
+            there[number].set()
+            may_go_on.wait(support.LIMIT)
+
+        both = [Returning(n, where, 20, functools.partial(meet, n)) for n in range(2)]
+        for trainer, is_there in zip(both, there):
+            self.assertTrue(is_there.wait(support.LIMIT), trainer.error)
+        self.wait_for_snapshot(taken)
         killed = self.pservers[0]
         killed.kill()
         self.pservers = [self.run_program(*killed.command)]
-        for trainer in both:
-            trainer.may_go_on.set()
+        may_go_on.set()
         for trainer, other in zip(both, whole):
             trainer.result()
             self.assertEqual(trainer.digest, other.digest)
@@ -295,6 +340,29 @@ class Saved(support.Case):
             self.assertIn("lost", str(back))
             again = pickle.loads(pickle.dumps(back))
             self.assertEqual((str(again), again.step, again.position), (str(back), back.step, back.position))
+        self.jobs_end_well()
+
+    def test_a_session_goes_back_with_its_job_when_the_other_trainer_is_killed(self):
+        """In processes: the one that is killed is started again, and the other one stays."""
+        whole = self.job(20)
+        taken = self.folder + "/taken"
+        more = "--snapshot_dir=" + taken, "--snapshot_steps=3", "--resume=auto", "--on_trainer_death=wait"
+        where = self.pserver(trainers=2, sparse=1, more=more)
+        (there, is_there), (goes, go) = os.pipe(), os.pipe()
+        for end in (there, is_there, goes, go):
+            self.addCleanup(os.close, end)
+        both = [self.run_child(print_returning, n, where, 20, is_there, goes) for n in range(2)]
+        for _ in both:
+            self.assertTrue(select.select([there], [], [], support.LIMIT)[0], "a trainer does not come to step 20")
+            os.read(there, 1)
+        self.wait_for_snapshot(taken)
+        both[1].kill()
+        os.write(go, b"x" * 16)  # more often than they come to that step
+        both[1] = self.run_child(print_returning, 1, where, 20, is_there, goes)
+        for number, (child, other) in enumerate(zip(both, whole)):
+            said = self.ends_well(child)
+            self.assertIn("digest %016x rows %s" % (other.digest, other.rows.tobytes().hex()), said)
+            self.assertRegex(said, r"went back to \[[1-9]\d*" if number == 0 else r"went back to \[")
         self.jobs_end_well()
 
     def test_weft_train_goes_on_from_a_pass_of_a_session_and_the_other_way_round(self):

@@ -325,15 +325,16 @@ class Rows:
     for, and `row_count` of them are different. The row of the i-th key is values[place[i]].
 
     `values` is the memory where the pservers' answers landed: nothing was copied. `keys` and `place` are
-    copies, made at the first look. A batch ends with Rows.free or, once Table.update has pushed it, when
-    its step is waited for or the next one is tried; then all but `free` raises InvalidError, and another
-    batch may land in `values`. An array that is held can still be read, also when the session is closed.
+    copies, made at the first look. A batch ends with Rows.free, with RolledBack or, once Table.update has
+    pushed it, when its step is waited for or the next one is tried; then all but `free` raises
+    InvalidError, and another batch may land in `values`. An array that is held can still be read, also when the session is closed.
     Copy what has to last."""
 
     def __init__(self, table: "Table", handle: int, count: int) -> None:
         self.table = table
         self.count = count
         self._handle: Optional[int] = handle
+        self._life = table.session._life
         api = table.session._call
         self.row_count: int = api.weft_rows_count(handle)
         table._memory_of(api.weft_rows_values(handle))  # ours to unmap, whoever looks
@@ -350,9 +351,11 @@ class Rows:
         return copy
 
     def _own(self) -> int:
-        self.table.session._enter()
+        session = self.table.session._enter()
         if self._handle is None:
             raise InvalidError("table %s: this batch of rows was given back" % self.table.name)
+        if self._life != session._life:  # the handle is that of another batch
+            raise InvalidError("table %s: this batch of rows was void when the job went back" % self.table.name)
         return self._handle
 
     @property
@@ -409,8 +412,9 @@ class Rows:
         """End a batch that will not be pushed, so that another can be fetched. A push is not undone, and a
         batch that has ended stays as it is."""
         if self._handle is not None:
-            self.table.session._enter()
-            self.table.session._call.weft_rows_free(self._handle)
+            session = self.table.session._enter()
+            if self._life == session._life:
+                session._call.weft_rows_free(self._handle)
             self._handle = None
 
 
@@ -567,6 +571,7 @@ class Session:
         self._operations = _reduction.operations()
         self._handle: Optional[int] = None
         self._dead: Optional[Tuple[type, str]] = None
+        self._life = 0  # of the job, counted by RolledBack
         self._waiter: Optional[Tuple[int]] = None  # the thread that is in a call that waits
         self._ending = RLock()  # `stopped` finds the handle whole or not at all, also in a handler
         self._tensors: List[Tensor] = []
@@ -660,6 +665,7 @@ class Session:
         """Waits for the other members, and has the arrays of the snapshot; raises why that failed."""
         self._lent.clear()
         self._forget_rows()
+        self._life += 1
         self._wait_once("rejoin", self._call.weft_session_rejoin, self._handle)
         at = self.resumed
         return RolledBack(text, 0, b"") if at is None else RolledBack(text, at["step"], at["position"])
