@@ -115,11 +115,11 @@ class RolledBack(Error):
     """The job has lost a member and has gone back, and this session with it: its arrays have the values of
     the snapshot after step `step`, and `position` has the bytes that this trainer gave for it, b"" if it
     had not. `step` is 0 if the job begins anew. Rows that were pulled are void. The program goes on
-    there."""
+    there. `text` says who was lost."""
 
     status = 17
 
-    def __init__(self, text: str, step: int, position: bytes) -> None:
+    def __init__(self, text: str, step: int = 0, position: bytes = b"") -> None:
         super().__init__(text)
         self.step = step
         self.position = position
@@ -132,24 +132,23 @@ class ForkedError(InvalidError):
     """A session was used, or made, in a child of fork whose parent had one."""
 
 
-OF_STATUS: Dict[int, Type[Error]] = {
-    kind.status: kind
-    for kind in (
-        AgainError,
-        InvalidError,
-        OutOfMemoryError,
-        DeadlineError,
-        UnavailableError,
-        RefusedError,
-        MismatchError,
-        ProtocolError,
-        LostError,
-        AbortedError,
-        ClosedError,
-        SystemCallError,
-        DataError,
-        DeniedError,
-        UnsupportedError,
-        InternalError,
-    )
-}
+_KINDS: Tuple[Type[Error], ...] = (
+    AgainError,
+    InvalidError,
+    OutOfMemoryError,
+    DeadlineError,
+    UnavailableError,
+    RefusedError,
+    MismatchError,
+    ProtocolError,
+    LostError,
+    AbortedError,
+    ClosedError,
+    SystemCallError,
+    DataError,
+    DeniedError,
+    UnsupportedError,
+    InternalError,
+    RolledBack,
+)
+OF_STATUS: Dict[int, Type[Error]] = {kind.status: kind for kind in _KINDS}
