@@ -62,7 +62,11 @@ choose_among(struct wf_env *env, const char *dir, const struct wf_snapshot_list 
 {
 	for (uint32_t i = 0; i < history->count; i++) {
 		const struct wf_snapshot_id *id = &history->id[i];
-		if (try_snapshot(env, dir, *id, out) == WEFT_OK) {
+		enum weft_status st = try_snapshot(env, dir, *id, out);
+		if (st == WEFT_NOMEM) {
+			return st; /* says nothing about the snapshot */
+		}
+		if (st == WEFT_OK) {
 			wf_log(env, WF_LOG_INFO,
 			       "the job goes on from the snapshot of step %" PRIu64
 			       " in epoch %" PRIu64 " in %s",
