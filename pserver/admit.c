@@ -159,8 +159,13 @@ static enum weft_status
 await_successor(struct wf_lane *lane, const struct wf_peer *peer, const struct wf_hello *hello,
 		const char *who)
 {
-	bool is_lost = peer->state == WF_PEER_LOST || lane->end.holds;
-	if (is_lost && match(lane, hello) == WEFT_OK) {
+	bool is_same_job = match(lane, hello) == WEFT_OK;
+	if (is_same_job && lane->end.holds) {
+		wf_lane_fail(lane, WEFT_ROLLED_BACK, lane->order.sum.step,
+			     "trainer %u has come back from host %.40s, pid %u: the job has not "
+			     "ended at another pserver",
+			     hello->trainer_id, hello->host, hello->pid);
+	} else if (is_same_job && peer->state == WF_PEER_LOST) {
 		wf_lane_fail(lane, WEFT_ROLLED_BACK, lane->order.sum.step,
 			     "%.100s was lost: %.60s; host %.40s, pid %u takes its place", who,
 			     peer->lost.why, hello->host, hello->pid);

@@ -49,10 +49,13 @@ wf_lane_abort(struct wf_lane *lane, const struct wf_lane_cause *cause)
 	}
 	lane->end.holds = false;
 	lane->end.cause = *cause;
+	bool goes_back = cause->status == WEFT_ROLLED_BACK && lane->opts.rejoin_timeout_ns > 0;
+	if (cause->status == WEFT_ROLLED_BACK && !goes_back) { /* this pserver does not */
+		lane->end.cause.status = WEFT_LOST;
+	}
 	lane->state = WF_LANE_FAILED;
 	lane->end.deadline_ns = wf_now_ns(lane->env) + END_TIMEOUT_NS;
 	lane->turn.tick_ns = 0;
-	bool goes_back = cause->status == WEFT_ROLLED_BACK && lane->opts.rejoin_timeout_ns > 0;
 	wf_log(lane->env, goes_back ? WF_LOG_WARN : WF_LOG_ERROR,
 	       "lane %u: the job %s: %s (said %s)", lane->opts.idx,
 	       goes_back ? "goes back" : "ends", cause->reason, cause->who);

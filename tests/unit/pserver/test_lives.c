@@ -172,6 +172,39 @@ without_the_setting_a_loss_ends_the_job(void **state)
 	stage_play(&(struct stage_opts){.trainers = 2}, lose_one_for_good, NULL);
 }
 
+/* A trainer says of a job that does not go back that it does. */
+static void
+lie(struct stage *stage)
+{
+	const struct wf_msg_abort msg = {.status = WEFT_ROLLED_BACK,
+					 .step = WF_STEP_NONE,
+					 .who = "trainer 1",
+					 .reason = "let us begin again"};
+	struct wf_lane *lane = stage->lane[0];
+	struct wf_msg out;
+	begin(stage);
+	wf_msg_abort_encode(&msg, &out);
+	peer_send(&stage->puppet[1].peer, &out);
+	stage_run(stage, 2 * WF_NS_PER_S);
+	CHECK(stage, wf_lane_job_state(lane) == WF_LANE_FAILED);
+	CHECK(stage, wf_lane_cause(lane)->status == WEFT_LOST);
+	CHECK(stage, stage->puppet[0].peer.abort.status == WEFT_LOST);
+	if (script_failed(&stage->script)) {
+		return;
+	}
+	wf_lane_reset(lane);
+	puppet_meet(start_again(stage, 0));
+	stage_run(stage, WF_NS_PER_S);
+	CHECK(stage, wf_lane_job_state(lane) == WF_LANE_RUNNING); /* it has time to come */
+}
+
+static void
+a_job_goes_back_only_where_the_pserver_says_so(void **state)
+{
+	(void)state;
+	stage_play(&(struct stage_opts){.trainers = 2}, lie, NULL);
+}
+
 int
 main(void)
 {
@@ -181,6 +214,7 @@ main(void)
 		cmocka_unit_test(others_do_not),
 		cmocka_unit_test(a_trainer_that_leaves_too_early_ends_the_job),
 		cmocka_unit_test(without_the_setting_a_loss_ends_the_job),
+		cmocka_unit_test(a_job_goes_back_only_where_the_pserver_says_so),
 	};
 	return cmocka_run_group_tests_name("lives", tests, NULL, NULL);
 }
