@@ -16,7 +16,7 @@
 
 #include "base/settings.h"
 #include "sparse/server/service.h"
-#include "tests/support/crew.h"
+#include "tests/cluster/killed.h"
 #include "weft/sparse.h"
 
 #define TRAINERS 2u
@@ -38,11 +38,13 @@ struct plan {
 	uint64_t step_ns[2]; /* before it begins steps 10 and 20 */
 	uint64_t reduce_ns;  /* before the barrier after step 30 */
 	uint64_t pass_ns;    /* before its end of the pass */
+	uint64_t end_ns;     /* before it closes its session, in a job with snapshots */
 };
 
 struct job {
 	struct crew crew;
 	struct plan plan;
+	struct killed files;              /* with end_ns */
 	char line[LINES_MAX][LINE_BYTES]; /* of waits */
 	unsigned line_count;
 };
@@ -216,6 +218,7 @@ run_trainer(struct wf_env *env, void *arg)
 	if (st == WEFT_OK) {
 		st = weft_pass_end(m.session);
 	}
+	spend(&m, m.idx == 1 ? m.job->plan.end_ns : 0);
 	enum weft_status end = weft_session_close(m.session);
 	if (st != WEFT_OK || end != WEFT_OK) {
 		crew_complain(seat->crew, "trainer", m.idx);
@@ -241,10 +244,18 @@ keep_lines(struct job *job, int fd)
 }
 
 static void
+fill_server(const struct crew *crew, struct wf_server_opts *out)
+{
+	const struct job *job = crew->run;
+	killed_fill_server(&job->files, out);
+}
+
+static void
 play(const struct plan *plan, struct job *job)
 {
 	struct wf_world_stats stats;
-	*job = (struct job){.plan = *plan};
+	*job = (struct job){.plan = *plan, .files = {.keep = 1, .snapshot_steps = STEPS}};
+	assert_true(plan->end_ns == 0 || killed_make_dir(&job->files));
 	job->crew = (struct crew){
 		.seed = 1,
 		.world = {.seed = 1,
@@ -258,10 +269,14 @@ play(const struct plan *plan, struct job *job)
 		.slot_count = 4,
 		.lanes = 2,
 		.sparse = &wf_sparse_service,
+		.fill_server = fill_server,
 		.run_trainer = run_trainer,
 		.run = job,
 	};
 	enum weft_status st = crew_play(&job->crew, &stats);
+	if (plan->end_ns > 0) {
+		killed_remove_dir(&job->files);
+	}
 	keep_lines(job, job->crew.world.log_fd);
 	assert_string_equal(job->crew.why, "");
 	assert_int_equal(st, WEFT_OK);
@@ -404,6 +419,18 @@ long_waits_are_told_with_their_own_age_and_what_they_are_for(void **state)
 	expect(&job, 2, "lane 0: ", "pass end waits for trainer 1, for 2 s now");
 }
 
+/* With snapshots GOODBYE is answered when all trainers have sent theirs. */
+static void
+a_trainer_that_has_ended_before_the_others_says_so(void **state)
+{
+	(void)state;
+	struct job job;
+	play(&(struct plan){.end_ns = 7 * WF_NS_PER_S}, &job);
+	expect(&job, 2, "trainer 0 waits, ",
+	       "this trainer is done after step 40, and another one has not ended the job yet");
+	expect(&job, 2, "", "waits");
+}
+
 int
 main(void)
 {
@@ -417,6 +444,7 @@ main(void)
 		cmocka_unit_test(rows_that_are_asked_for_early_are_not_waited_for),
 		cmocka_unit_test(a_wait_beside_many_short_ones_is_told_ever_more_rarely),
 		cmocka_unit_test(long_waits_are_told_with_their_own_age_and_what_they_are_for),
+		cmocka_unit_test(a_trainer_that_has_ended_before_the_others_says_so),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

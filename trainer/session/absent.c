@@ -79,6 +79,7 @@ is_waited_for(const struct wf_link *link, enum wf_core_wait kind)
 	case WF_CORE_WAIT_SERVICE:
 		return !dense;
 	case WF_CORE_WAIT_REDUCE:
+	case WF_CORE_WAIT_END:
 		return link->idx == 0;
 	case WF_CORE_WAIT_OTHERS:
 		return dense && wf_others_asks((const struct wf_dense_link *)link);

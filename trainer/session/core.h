@@ -87,8 +87,9 @@ enum wf_core_wait {
 	WF_CORE_WAIT_SERVICE,
 	WF_CORE_WAIT_REDUCE,
 	WF_CORE_WAIT_OTHERS,
+	WF_CORE_WAIT_END, /* for the other trainers to end the job, too */
 };
-#define WF_CORE_WAIT_COUNT (WF_CORE_WAIT_OTHERS + 1u)
+#define WF_CORE_WAIT_COUNT (WF_CORE_WAIT_END + 1u)
 
 /* Since when there are waits, and when the next line about each kind is due. */
 struct wf_session_waits {

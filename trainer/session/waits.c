@@ -20,6 +20,15 @@ tensors_since(const struct wf_core *core)
 	return core->waits.tensors.oldest == NULL ? 0 : core->waits.tensors.oldest->since_ns;
 }
 
+/* GOODBYE is sent, and the lane answers when all trainers have sent theirs. */
+static uint64_t
+end_since(const struct wf_core *core)
+{
+	const struct wf_link *last = core->links.all[0];
+	bool waits = last->ends_together && last->state != WF_LINK_LEFT;
+	return waits ? core->end.last_leaving_ns : 0;
+}
+
 static uint64_t
 waiting_since(const struct wf_core *core, enum wf_core_wait kind)
 {
@@ -37,6 +46,8 @@ waiting_since(const struct wf_core *core, enum wf_core_wait kind)
 		return core->reduce.since_ns;
 	case WF_CORE_WAIT_OTHERS:
 		return core->others.since_ns;
+	case WF_CORE_WAIT_END:
+		return end_since(core);
 	}
 	return 0;
 }
@@ -146,6 +157,13 @@ describe_own(const struct wf_core *core, enum wf_core_wait kind, char *out, size
 	    core->service.ops->describe_wait(core, out, bytes)) {
 		return;
 	}
+	if (kind == WF_CORE_WAIT_END) {
+		(void)snprintf(out, bytes,
+			       "this trainer is done after step %" PRIu64
+			       ", and another one has not ended the job yet",
+			       core->step.number);
+		return;
+	}
 	bool asks = kind == WF_CORE_WAIT_OTHERS;
 	(void)snprintf(out, bytes, "step %" PRIu64 ", %s: %s", core->step.number,
 		       asks ? "the statistics of a trainer" : "a reduce",
@@ -165,6 +183,9 @@ describe(const struct wf_core *core, enum wf_core_wait kind, char *out, size_t b
 static uint64_t
 limit_of(const struct wf_core *core, enum wf_core_wait kind)
 {
+	if (kind == WF_CORE_WAIT_END) {
+		return 0; /* others may have many steps left; a lane that stands still is found */
+	}
 	if (kind != WF_CORE_WAIT_START) {
 		return core->opts.step_timeout_ns;
 	}
