@@ -52,6 +52,25 @@ drawn_digest(const struct drawn *drawn, uint32_t tensors, struct weft_tensor *co
 	return digest;
 }
 
+/* One whose position is of an earlier pass has no data in this one. */
+bool
+drawn_find_place(const struct drawn *drawn, uint32_t trainer, const struct weft_session *session,
+		 struct weft_resumed *resumed, struct drawn_place *out)
+{
+	*out = (struct drawn_place){0};
+	if (!weft_session_resumed(session, resumed)) {
+		return false;
+	}
+	if (resumed->position_bytes == sizeof(*out)) {
+		memcpy(out, resumed->position, sizeof(*out));
+	}
+	if (out->pass < resumed->pass_count) {
+		out->pass = (uint32_t)resumed->pass_count;
+		out->step = drawn->steps[out->pass][trainer];
+	}
+	return true;
+}
+
 bool
 drawn_compare(struct crew *crew, const uint64_t *digest, uint64_t expected)
 {

@@ -8,6 +8,7 @@
 
 #include "base/rng.h"
 #include "tests/support/crew.h"
+#include "weft/restart.h"
 
 #define DRAWN_PASSES 2u
 #define DRAWN_TENSORS_MAX 6u
@@ -17,6 +18,12 @@ struct drawn {
 	uint32_t tensors;
 	uint32_t count[DRAWN_TENSORS_MAX]; /* elements */
 	uint32_t steps[DRAWN_PASSES][CREW_TRAINERS_MAX];
+};
+
+/* Where a trainer is in its data: what it gives as its position. */
+struct drawn_place {
+	uint32_t pass;
+	uint32_t step; /* of the pass */
 };
 
 /* From 1 to `most` steps each, but for those who have no data in a pass, from `idle_from` on. */
@@ -29,5 +36,9 @@ uint64_t drawn_digest(const struct drawn *drawn, uint32_t tensors,
 		      struct weft_tensor *const *tensor);
 /* The digest with more bits. */
 uint64_t drawn_add_bits(uint64_t digest, const float *value, size_t count);
+/* Where the trainer begins, or goes on. Whether the latter; then `*resumed` is filled in, too. */
+bool drawn_find_place(const struct drawn *drawn, uint32_t trainer,
+		      const struct weft_session *session, struct weft_resumed *resumed,
+		      struct drawn_place *out);
 /* Whether all trainers have ended with this digest; if not, the crew complains. */
 bool drawn_compare(struct crew *crew, const uint64_t *digest, uint64_t expected);

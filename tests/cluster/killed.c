@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "pserver/lane.h"
+#include "tests/cluster/drawn.h"
 #include "weft/restart.h"
 
 #define PSERVERS_STREAM 73u /* of the seed */
@@ -123,16 +124,6 @@ killed_has_ended(const struct killed *job, uint64_t epoch)
 	return bytes > 0 && strstr(text, "\nends\n") != NULL;
 }
 
-void
-killed_begin_lives(struct killed *job, struct crew *crew)
-{
-	job->goes_back = true;
-	crew->ends_badly = true; /* a pserver that is killed when all is over finds nobody */
-	crew->lives = 1 + (uint32_t)(crew->seed % 4);
-	crew->kill_within_ns =
-		crew->kill_within_ns != 0 ? crew->kill_within_ns : 300 * WF_NS_PER_MS;
-}
-
 enum weft_status
 killed_train(struct killed *job, struct weft_session *session, enum weft_status (*train)(void *arg),
 	     void *arg)
@@ -167,11 +158,20 @@ killed_end_session(struct killed *job, const struct crew_seat *seat, struct weft
 	return false;
 }
 
-void
-killed_add_unseen(const struct killed *job, const struct crew *crew, uint64_t *digest,
-		  uint64_t expected)
+bool
+killed_play_lives(struct killed *job, struct crew *crew, uint64_t *digest, uint64_t expected,
+		  uint64_t *cuts)
 {
-	for (uint32_t i = 0; i < crew->trainers; i++) {
+	job->goes_back = true;
+	crew->ends_badly = true; /* a pserver that is killed when all is over finds nobody */
+	crew->lives = 1 + (uint32_t)(crew->seed % 4);
+	crew->kill_within_ns =
+		crew->kill_within_ns != 0 ? crew->kill_within_ns : 300 * WF_NS_PER_MS;
+	bool ok = killed_make_dir(job) && crew_ends_well(crew, cuts);
+	for (uint32_t i = 0; i < crew->trainers; i++) { /* a trainer that was not seen to end */
 		digest[i] = (job->unseen & 1u << i) != 0 ? expected : digest[i];
 	}
+	ok = ok && drawn_compare(crew, digest, expected);
+	killed_remove_dir(job);
+	return ok;
 }

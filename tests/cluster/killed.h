@@ -40,8 +40,10 @@ void killed_begin_run(struct crew *crew, uint32_t run, uint32_t runs);
 /* The epochs that have begun, and whether the newest record is the end of the job. */
 uint64_t killed_count_records(const struct killed *job);
 bool killed_has_ended(const struct killed *job, uint64_t epoch);
-/* Who is killed and started again, while the others go back: as killed_begin_run. */
-void killed_begin_lives(struct killed *job, struct crew *crew);
+/* Plays the job in a directory of its own; some processes are killed and started again, while the
+ * others go back. Whether all trainers have ended well, with `expected`; `digest` is theirs. */
+bool killed_play_lives(struct killed *job, struct crew *crew, uint64_t *digest, uint64_t expected,
+		       uint64_t *cuts);
 /* Trains and ends the job, and goes back as often as it does; `train` begins where
  * weft_session_resumed says. */
 enum weft_status killed_train(struct killed *job, struct weft_session *session,
@@ -49,9 +51,6 @@ enum weft_status killed_train(struct killed *job, struct weft_session *session,
 /* Ends a trainer's process: as crew_end_session. True: it is to be started again. */
 bool killed_end_session(struct killed *job, const struct crew_seat *seat,
 			struct weft_session *session, enum weft_status st);
-/* What a trainer has that was not seen to end. */
-void killed_add_unseen(const struct killed *job, const struct crew *crew, uint64_t *digest,
-		       uint64_t expected);
 /* Whether a job that ended well may be one for which the end was not recorded: a pserver was killed
  * when its trainers had ended. */
 bool killed_may_go_on(const struct crew *crew);

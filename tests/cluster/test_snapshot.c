@@ -65,18 +65,12 @@ struct history {
 	struct found hurt; /* was damaged; step 0: none */
 };
 
-/* Where a trainer is in its data. */
-struct place {
-	uint32_t pass;
-	uint32_t step; /* of the pass */
-};
-
 struct member {
 	struct run *run;
 	uint32_t idx;
 	struct weft_session *session;
 	struct weft_tensor *tensor[TENSORS_MAX];
-	struct place at;
+	struct drawn_place at;
 };
 
 static void
@@ -164,28 +158,16 @@ step(struct member *m)
 	return st == WEFT_OK ? weft_wait_all(m->session) : st;
 }
 
-/* Where the trainer goes on. One whose position is of an earlier pass has no data in this one. */
 static void
 find_place(struct member *m)
 {
 	struct weft_resumed resumed;
-	bool is_resumed = weft_session_resumed(m->session, &resumed);
-	m->at = (struct place){0};
+	bool is_resumed = drawn_find_place(&m->run->drawn, m->idx, m->session, &resumed, &m->at);
+	m->run->job.resumed += is_resumed ? 1 : 0;
 	if (!m->run->job.goes_back && (is_resumed ? resumed.step : 0) != m->run->expected) {
 		(void)snprintf(m->run->crew.why, sizeof(m->run->crew.why),
 			       "trainer %u began after step %" PRIu64 ", not %" PRIu64, m->idx,
 			       is_resumed ? resumed.step : 0, m->run->expected);
-	}
-	if (!is_resumed) {
-		return;
-	}
-	m->run->job.resumed++;
-	if (resumed.position_bytes == sizeof(m->at)) {
-		memcpy(&m->at, resumed.position, sizeof(m->at));
-	}
-	if (m->at.pass < resumed.pass_count) {
-		m->at.pass = (uint32_t)resumed.pass_count;
-		m->at.step = m->run->drawn.steps[m->at.pass][m->idx];
 	}
 }
 
@@ -420,14 +402,10 @@ play_with_kills(struct run *run, const struct run *plain, uint64_t *cuts, uint64
 
 /* The job again, in which some are killed and started again, and the others go back. */
 static bool
-play_with_lives(struct run *run, const struct run *plain, uint64_t *cuts)
+play_with_lives(struct run *run, uint64_t expected, uint64_t *cuts)
 {
-	killed_begin_lives(&run->job, &run->crew);
-	bool ok = killed_make_dir(&run->job) && play(run, cuts);
-	killed_add_unseen(&run->job, &run->crew, run->digest, plain->digest[0]);
-	ok = ok && drawn_compare(&run->crew, run->digest, plain->digest[0]);
-	killed_remove_dir(&run->job);
-	return ok;
+	run->crew.run = run;
+	return killed_play_lives(&run->job, &run->crew, run->digest, expected, cuts);
 }
 
 /* The first run of a job, which stops after some steps. `expected` is what the second has to begin
@@ -528,7 +506,7 @@ main(int argc, char **argv)
 		lives = run;
 		if (!killed_make_dir(&run.job) || !play(&plain, &cuts) ||
 		    !play_with_kills(&run, &plain, &cuts, &killed) ||
-		    !play_with_lives(&lives, &plain, &cuts)) {
+		    !play_with_lives(&lives, plain.digest[0], &cuts)) {
 			failed++;
 			(void)printf("FAILED seed %" PRIu64 " (%u pservers, %u lanes, %u trainers, "
 				     "%u tensors, wire %d, ring %" PRIu64

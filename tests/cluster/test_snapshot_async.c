@@ -35,12 +35,6 @@
 #define RUNS_MAX 5u     /* of a job, of which the last is not killed */
 #define SLICES_MAX 128u /* of a job */
 
-/* Where a trainer is in its data. */
-struct place {
-	uint32_t pass;
-	uint32_t step; /* of the pass */
-};
-
 struct run {
 	struct crew crew;
 	struct killed job;
@@ -51,13 +45,11 @@ struct run {
 	struct wf_env *files;
 
 	/* What happens. */
-	struct place at[CREW_TRAINERS_MAX]; /* which each has begun to push; or begins at */
-	bool out[CREW_TRAINERS_MAX];        /* it has ended the pass */
-	struct wf_snapshot_id newest;       /* with which the run has to begin; step 0: none */
+	struct drawn_place at[CREW_TRAINERS_MAX]; /* which each has begun to push; or begins at */
+	bool out[CREW_TRAINERS_MAX];              /* it has ended the pass */
+	struct wf_snapshot_id newest; /* with which the run has to begin; step 0: none */
 	uint64_t digest[CREW_TRAINERS_MAX];
-	uint64_t ahead;                 /* slices in snapshots that have more than a position */
-	uint64_t rejoined;              /* trainers that went back */
-	bool unseen[CREW_TRAINERS_MAX]; /* the trainer was killed when the job had ended */
+	uint64_t ahead; /* slices in snapshots that have more than a position */
 };
 
 struct member {
@@ -65,7 +57,7 @@ struct member {
 	uint32_t idx;
 	struct weft_session *session;
 	struct weft_tensor *tensor[TENSORS_MAX];
-	struct place at;
+	struct drawn_place at;
 };
 
 __attribute__((format(printf, 2, 3))) static void
@@ -112,7 +104,7 @@ open_session(struct member *m, struct wf_env *env)
 
 /* Steps of the trainer in the passes before this place, and in its own. */
 static uint32_t
-steps_before(const struct run *run, uint32_t trainer, struct place at)
+steps_before(const struct run *run, uint32_t trainer, struct drawn_place at)
 {
 	uint32_t steps = at.step;
 	for (uint32_t pass = 0; pass < at.pass; pass++) {
@@ -127,7 +119,7 @@ check_bound(const struct member *m)
 {
 	struct run *run = m->run;
 	for (uint32_t t = 0; t < run->crew.trainers && run->mode == WEFT_DENSE_BOUNDED; t++) {
-		const struct place *other = &run->at[t];
+		const struct drawn_place *other = &run->at[t];
 		bool counts =
 			other->pass < m->at.pass || (other->pass == m->at.pass && !run->out[t]);
 		uint32_t pushed = other->pass < m->at.pass ? 0 : other->step;
@@ -166,23 +158,16 @@ static void
 find_place(struct member *m)
 {
 	struct weft_resumed resumed;
-	bool is_resumed = weft_session_resumed(m->session, &resumed);
-	if (!m->run->job.goes_back && is_resumed != (m->run->newest.step != 0)) {
+	bool is_resumed = drawn_find_place(&m->run->drawn, m->idx, m->session, &resumed, &m->at);
+	m->run->job.resumed += is_resumed ? 1 : 0;
+	if (m->run->job.goes_back) {
+		return;
+	}
+	if (is_resumed != (m->run->newest.step != 0)) {
 		complain(m->run, "trainer %u began %s a snapshot", m->idx,
 			 is_resumed ? "with" : "without");
 	}
-	if (!is_resumed) {
-		return;
-	}
-	m->run->job.resumed++;
-	if (resumed.position_bytes == sizeof(m->at)) {
-		memcpy(&m->at, resumed.position, sizeof(m->at));
-	}
-	if (m->at.pass < resumed.pass_count) {
-		m->at.pass = (uint32_t)resumed.pass_count;
-		m->at.step = m->run->drawn.steps[m->at.pass][m->idx];
-	}
-	if (!m->run->job.goes_back && memcmp(&m->at, &m->run->at[m->idx], sizeof(m->at)) != 0) {
+	if (is_resumed && memcmp(&m->at, &m->run->at[m->idx], sizeof(m->at)) != 0) {
 		complain(m->run,
 			 "trainer %u goes on after step %u of pass %u, its position is %u, %u",
 			 m->idx, m->at.step, m->at.pass, m->run->at[m->idx].step,
@@ -204,7 +189,8 @@ check_end(struct member *m)
 		const float *value = weft_tensor_param(m->tensor[t]);
 		for (uint32_t i = 0; i < run->drawn.count[t]; i++) {
 			uint32_t owner = i % run->crew.trainers;
-			uint32_t steps = steps_before(run, owner, (struct place){.pass = PASSES});
+			uint32_t steps =
+				steps_before(run, owner, (struct drawn_place){.pass = PASSES});
 			if (value[i] != sum_of(steps)) {
 				complain(run,
 					 "element %u of tensor %u is %g, with %u steps of trainer "
@@ -217,8 +203,9 @@ check_end(struct member *m)
 }
 
 static enum weft_status
-train(struct member *m)
+train(void *arg)
 {
+	struct member *m = arg;
 	enum weft_status st = WEFT_OK;
 	find_place(m);
 	while (m->at.pass < PASSES && st == WEFT_OK) {
@@ -236,42 +223,19 @@ train(struct member *m)
 		check_end(m);
 	}
 	m->run->digest[m->idx] = drawn_digest(&m->run->drawn, m->run->drawn.tensors, m->tensor);
-	return st == WEFT_OK ? weft_session_finish(m->session) : st;
-}
-
-/* Trains, and goes back as often as the job does. */
-static enum weft_status
-train_lives(struct member *m)
-{
-	enum weft_status st = train(m);
-	while (st == WEFT_ROLLED_BACK) {
-		m->run->rejoined++;
-		st = weft_session_rejoin(m->session);
-		m->at = (struct place){0};
-		st = st == WEFT_OK ? train(m) : st;
-	}
 	return st;
 }
 
 /* The first epoch of the job as it is now: the one after the newest record of an end. */
 static uint64_t
-find_first_epoch(const struct run *run, bool *has_ended)
+find_first_epoch(const struct run *run)
 {
+	const uint64_t count = killed_count_records(&run->job);
 	uint64_t first = 1;
-	*has_ended = false;
-	for (uint32_t epoch = 1;; epoch++) {
-		char path[160];
-		char text[200];
-		(void)snprintf(path, sizeof(path), "%s/record-%05u", run->job.dir, epoch);
-		FILE *file = fopen(path, "r");
-		if (file == NULL) {
-			return first;
-		}
-		text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
-		(void)fclose(file);
-		*has_ended = strstr(text, "\nends\n") != NULL;
-		first = *has_ended ? epoch + 1 : first;
+	for (uint64_t epoch = 1; epoch <= count; epoch++) {
+		first = killed_has_ended(&run->job, epoch) ? epoch + 1 : first;
 	}
+	return first;
 }
 
 static int
@@ -279,28 +243,13 @@ run_trainer(struct wf_env *env, void *arg)
 {
 	const struct crew_seat *seat = arg;
 	struct run *run = seat->crew->run;
-	enum weft_status st = WEFT_UNAVAILABLE;
-	while (st == WEFT_UNAVAILABLE) {
-		struct member member = {.run = run, .idx = seat->idx};
-		bool has_ended = false;
+	struct member member;
+	enum weft_status st;
+	do {
+		member = (struct member){.run = run, .idx = seat->idx};
 		st = open_session(&member, env);
-		st = st == WEFT_OK ? train_lives(&member) : st;
-		if (st != WEFT_OK && run->job.goes_back) {
-			(void)find_first_epoch(run, &has_ended);
-		}
-		if (has_ended) {
-			run->unseen[seat->idx] = true;
-			run->crew.ended++;
-			weft_session_abort(member.session, st, "");
-			return 0;
-		}
-		if (st == WEFT_UNAVAILABLE && run->job.goes_back) {
-			/* It has no initial values any more, and is started again. */
-			weft_session_abort(member.session, st, "");
-			continue;
-		}
-		st = crew_end_session(seat, member.session, st);
-	}
+		st = st == WEFT_OK ? killed_train(&run->job, member.session, train, &member) : st;
+	} while (killed_end_session(&run->job, seat, member.session, st));
 	return 0;
 }
 
@@ -414,10 +363,10 @@ note_positions(struct run *run, const struct wf_manifest *manifest)
 	uint32_t passes = 0;
 	for (uint32_t t = 0; t < run->crew.trainers; t++) {
 		const struct wf_manifest_position *position = &manifest->parts.position[t];
-		run->at[t] = (struct place){0};
+		run->at[t] = (struct drawn_place){0};
 		run->out[t] = false;
-		if (position->bytes == 4 + sizeof(struct place)) {
-			memcpy(&run->at[t], position->position + 4, sizeof(struct place));
+		if (position->bytes == 4 + sizeof(struct drawn_place)) {
+			memcpy(&run->at[t], position->position + 4, sizeof(struct drawn_place));
 			uint32_t pass = wf_load_u32(position->position);
 			passes = pass > passes ? pass : passes;
 		}
@@ -479,8 +428,7 @@ prepare(struct run *run)
 	run->newest = (struct wf_snapshot_id){0};
 	memset(run->at, 0, sizeof(run->at));
 	memset(run->out, 0, sizeof(run->out));
-	bool has_ended;
-	if (list.count > 0 && list.id[0].epoch >= find_first_epoch(run, &has_ended)) {
+	if (list.count > 0 && list.id[0].epoch >= find_first_epoch(run)) {
 		run->newest = list.id[0];
 		check_snapshot(run);
 	}
@@ -510,22 +458,10 @@ play_with_kills(struct run *run, uint64_t *cuts, uint64_t *killed)
 
 /* The job again, in which some are killed and started again, and the others go back. */
 static bool
-play_with_lives(struct run *run, uint64_t *cuts)
+play_with_lives(struct run *run, uint64_t expected, uint64_t *cuts)
 {
-	uint64_t digest = 0;
-	run->job.goes_back = true;
-	run->crew.ends_badly = true; /* a pserver that is killed when all is over finds nobody */
-	run->crew.lives = 1 + (uint32_t)(run->crew.seed % 4);
-	bool ok = killed_make_dir(&run->job) && play(run, cuts);
-	for (uint32_t i = 0; i < run->crew.trainers; i++) {
-		digest = run->unseen[i] ? digest : run->digest[i];
-	}
-	for (uint32_t i = 0; i < run->crew.trainers; i++) {
-		run->digest[i] = run->unseen[i] ? digest : run->digest[i];
-	}
-	ok = ok && drawn_compare(&run->crew, run->digest, digest);
-	killed_remove_dir(&run->job);
-	return ok;
+	run->crew.run = run;
+	return killed_play_lives(&run->job, &run->crew, run->digest, expected, cuts);
 }
 
 static void
@@ -571,7 +507,7 @@ main(int argc, char **argv)
 		run.files = files;
 		lives = run;
 		if (!killed_make_dir(&run.job) || !play_with_kills(&run, &cuts, &killed) ||
-		    !play_with_lives(&lives, &cuts)) {
+		    !play_with_lives(&lives, run.digest[0], &cuts)) {
 			failed++;
 			(void)printf("FAILED seed %" PRIu64 " (%u pservers, %u lanes, %u trainers, "
 				     "%u tensors, staleness %u, ring %" PRIu64
@@ -583,7 +519,7 @@ main(int argc, char **argv)
 		killed_remove_dir(&run.job);
 		resumed += run.job.resumed;
 		ahead += run.ahead;
-		rejoined += lives.rejoined;
+		rejoined += lives.job.rejoined;
 	}
 	wf_env_system_destroy(files);
 	(void)printf("%" PRIu64 " seeds, %" PRIu64 " failed, %" PRIu64 " cuts, %" PRIu64

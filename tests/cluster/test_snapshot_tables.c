@@ -305,14 +305,10 @@ play_with_kills(struct run *run, const struct run *plain, uint64_t *cuts, uint64
 
 /* The job again, in which some are killed and started again, and the others go back. */
 static bool
-play_with_lives(struct run *run, const struct run *plain, uint64_t *cuts)
+play_with_lives(struct run *run, uint64_t expected, uint64_t *cuts)
 {
-	killed_begin_lives(&run->job, &run->crew);
-	bool ok = killed_make_dir(&run->job) && play(run, cuts);
-	killed_add_unseen(&run->job, &run->crew, run->digest, plain->digest[0]);
-	ok = ok && drawn_compare(&run->crew, run->digest, plain->digest[0]);
-	killed_remove_dir(&run->job);
-	return ok;
+	run->crew.run = run;
+	return killed_play_lives(&run->job, &run->crew, run->digest, expected, cuts);
 }
 
 int
@@ -327,7 +323,7 @@ main(int argc, char **argv)
 		lives = run;
 		if (!killed_make_dir(&run.job) || !play(&plain, &cuts) ||
 		    !play_with_kills(&run, &plain, &cuts, &killed) ||
-		    !play_with_lives(&lives, &plain, &cuts)) {
+		    !play_with_lives(&lives, plain.digest[0], &cuts)) {
 			failed++;
 			(void)printf("FAILED seed %" PRIu64
 				     " (%u pservers, %u trainers): %s%s%s; repeat: "
