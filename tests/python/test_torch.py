@@ -2,6 +2,7 @@
 """weft.torch: its rules, and its arithmetic beside the optimizers' own, in jobs of one trainer."""
 
 import os
+import select
 import sys
 import tempfile
 from unittest import mock
@@ -575,6 +576,22 @@ class Two(support.Case):
             self.ends_well(member)
         self.jobs_end_well()
         return [torch.load(file) for file in files]
+
+    def test_it_does_not_go_back_with_its_job_and_says_so(self):
+        """Nobody would put back the model's and the optimizer's own state."""
+        more = "--snapshot_dir=" + self.own_folder(), "--snapshot_steps=2", "--on_trainer_death=wait"
+        where = self.pserver(trainers=2, more=more)
+        there, is_there = os.pipe()
+        for end in (there, is_there):
+            self.addCleanup(os.close, end)
+        both = [self.run_child(torch_member.train_until_lost, where, number, is_there) for number in range(2)]
+        for _ in both:
+            self.assertTrue(select.select([there], [], [], support.LIMIT)[0], "a trainer does not come to step 3")
+            os.read(there, 1)
+        both[1].kill()
+        said = self.ends_well(both[0])
+        for word in ("lost", "again"):
+            self.assertRegex(said, "(?m)^%s: .*trainer 1.* goes back to a snapshot, and weft.torch cannot" % word)
 
     def alone(self):
         """Trainer 0's first state, and the parameters after a step with the mean of both gradients."""

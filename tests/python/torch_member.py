@@ -57,3 +57,25 @@ def main(mode, where, number, folder, out):
     if mode == "ddp":
         torch.distributed.barrier()
     weft.close()
+
+
+def train_until_lost(where, number, there):
+    """Steps with the optimizer on the pservers, until a call raises; a byte to `there` after the third."""
+    torch.set_num_threads(1)
+    weft.init(pservers=where, num_gradient_servers=2, trainer_id=number)
+    made = model(number)
+    its = weft.torch.DistributedOptimizer(optimizer(made), made.named_parameters(), on="pservers")
+    weft.torch.broadcast_parameters(made.state_dict())
+    try:
+        for step in range(1 << 30):
+            its.zero_grad()
+            loss(made, number).backward()
+            its.step()
+            if step == 2:
+                os.write(there, b"x")
+    except weft.LostError as error:
+        print("lost: %s" % error)
+    try:
+        weft.step(1)
+    except weft.LostError as error:
+        print("again: %s" % error)

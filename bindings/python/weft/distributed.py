@@ -57,6 +57,7 @@ class _Job:
             settings["pservers"], self.pserver = meet(store, rank, size, settings)
         try:
             self.session = Session(num_gradient_servers=size, trainer_id=rank, **settings)
+            self.session._stays = "torch.distributed"
             self.session.start()
         except BaseException as error:
             if self.session is not None:

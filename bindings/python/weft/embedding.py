@@ -311,6 +311,7 @@ class _Module(torch.nn.Module):
         self.padding_idx = padding_idx
         if embeddings_of(table.session) is None:
             table.session._embeddings = Embeddings(table.session)  # type: ignore[attr-defined]
+            table.session._stays = "weft.torch"
 
     def _name(self) -> str:
         return "weft.torch." + type(self).__name__

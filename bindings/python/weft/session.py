@@ -555,7 +555,8 @@ class Session:
     ClosedError   after close or abort
     ForkedError   in a child of fork, which can have no session of its own either
     If pservers have --on_trainer_death=wait, a member that is lost does not end the job: calls that push or
-    wait raise RolledBack once all have gone back to a snapshot. When the job is over, they raise the first
+    wait raise RolledBack once all have gone back to a snapshot; with weft.torch or torch.distributed on the
+    session they raise LostError, and this process has to be started again. When the job is over, they raise the first
     cause, each of them again: LostError, DeadlineError, MismatchError, DataError, AbortedError and others of
     weft.errors."""
 
@@ -572,6 +573,7 @@ class Session:
         self._handle: Optional[int] = None
         self._dead: Optional[Tuple[type, str]] = None
         self._life = 0  # of the job, counted by RolledBack
+        self._stays: Optional[str] = None  # what keeps state of its own, which does not go back with the job
         self._waiter: Optional[Tuple[int]] = None  # the thread that is in a call that waits
         self._ending = RLock()  # `stopped` finds the handle whole or not at all, also in a handler
         self._tensors: List[Tensor] = []
@@ -663,6 +665,10 @@ class Session:
 
     def _go_back(self, text: str) -> RolledBack:
         """Waits for the other members, and has the arrays of the snapshot; raises why that failed."""
+        if self._stays is not None:
+            lost = "%s; the job goes back to a snapshot, and %s cannot: end this process and start it again"
+            self._dead = (LostError, lost % (text, self._stays))
+            raise LostError(self._dead[1])
         self._lent.clear()
         self._forget_rows()
         self._life += 1

@@ -99,6 +99,7 @@ class Exchange:
         have another exchange if this one is refused."""
         self.session._open_again(self.settings)
         self.session._torch = self  # type: ignore[attr-defined]
+        self.session._stays = "weft.torch"
 
     def declare(self, settings_of: Callable[[torch.Tensor], Dict[str, float]]) -> None:
         for name, parameter in self.pairs:
