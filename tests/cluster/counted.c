@@ -16,6 +16,7 @@
 #define BATCH_MAX 12u
 #define DIM 2u
 #define RING_BYTES (32 * SLICE_FLOATS * sizeof(float))
+#define TABLE_RING_BYTES ((uint64_t)2 << 20) /* the least is two blocks of 256 KiB */
 
 struct member {
 	struct counted *run;
@@ -398,7 +399,7 @@ counted_draw(struct wf_rng *rng, uint64_t seed, enum counted_mode mode, struct c
 	out->staleness = mode == COUNTED_BOUNDED ? 1 + (uint32_t)wf_rng_below(rng, 3) : 0;
 	out->job.snapshot_steps = 1 + wf_rng_below(rng, 3);
 	out->job.keep = 2;
-	out->job.ring_bytes = has_table(out) ? 0 : RING_BYTES;
+	out->job.ring_bytes = has_table(out) ? TABLE_RING_BYTES : RING_BYTES;
 	const uint32_t most = mode == COUNTED_SNAPSHOTS ? COUNTED_STEPS_MAX : 16;
 	for (uint32_t t = 0; t < out->crew.trainers; t++) {
 		out->steps[t] = 1 + (uint32_t)wf_rng_below(rng, most);
