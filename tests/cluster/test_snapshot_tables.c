@@ -263,8 +263,8 @@ draw(uint64_t seed, struct run *run)
 	struct wf_rng own; /* the rest of a job does not depend on it */
 	wf_rng_init(&own, seed, FULL_STREAM);
 	run->job.full = 1 + (uint32_t)wf_rng_below(&own, 5);
-	/* Two blocks of rows, or room for all. The default's 64 MiB, whose pages cost more than the rest
-	 * of a job, in a few. */
+	/* Two blocks of rows, or room for all. The default's 64 MiB, whose pages cost more than the
+	 * rest of a job, in a few. */
 	run->job.ring_bytes = 600000;
 	if (wf_rng_below(&rng, 3) == 0) {
 		run->job.ring_bytes = seed % 16 == 0 ? 0 : (uint64_t)2 << 20;
