@@ -49,9 +49,9 @@ check_fields(const uint8_t *in, uint64_t body_max)
 			       "head: body_bytes is %" PRIu64 ", the limit here is %" PRIu64,
 			       body_bytes, body_max);
 	}
-	if (service > WF_SERVICE_REGISTRY) {
+	if (service > WF_SERVICE_WATCH) {
 		return wf_fail(WEFT_PROTOCOL, "head: service is %u, known are 0 to %u", service,
-			       WF_SERVICE_REGISTRY);
+			       WF_SERVICE_WATCH);
 	}
 	if ((flags & ~WF_HEAD_FLAGS_KNOWN) != 0) {
 		return wf_fail(WEFT_PROTOCOL, "head: flags is 0x%02x, known are 0x%02x", flags,

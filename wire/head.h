@@ -42,6 +42,7 @@ enum wf_service {
 	WF_SERVICE_DENSE = 2,    /* JOB, STEP, PULL, ... */
 	WF_SERVICE_SPARSE = 3,   /* TABLE, PUSH, PULL, ... */
 	WF_SERVICE_REGISTRY = 4, /* between pservers: JOIN, LOAD, SNAPSHOT, PART, ... */
+	WF_SERVICE_WATCH = 5,    /* for whoever asks how a job is: ASK, RECORD, END */
 };
 
 enum wf_head_flag {

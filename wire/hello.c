@@ -185,16 +185,39 @@ check_registry(const struct wf_hello *hello)
 	return WEFT_OK;
 }
 
+/* A watcher is nobody's peer: it means lane 0 of the pserver that it has reached, and there is one
+ * of everything. */
+static enum weft_status
+check_watch(const struct wf_hello *hello)
+{
+	const struct {
+		const char *name;
+		uint32_t value;
+	} one[] = {
+		{"pserver_count", hello->pserver_count},
+		{"lane_count", hello->lane_count},
+		{"trainer_count", hello->trainer_count},
+	};
+	for (size_t i = 0; i < WF_ARRAY_COUNT(one); i++) {
+		if (one[i].value != 1) {
+			return wf_refuse(HELLO, one[i].name, one[i].value, "1 for a watcher");
+		}
+	}
+	return WEFT_OK;
+}
+
 static enum weft_status
 check_hello(const struct wf_hello *hello)
 {
-	if (hello->service < WF_SERVICE_DENSE || hello->service > WF_SERVICE_REGISTRY) {
+	if (hello->service < WF_SERVICE_DENSE || hello->service > WF_SERVICE_WATCH) {
 		return wf_refuse(HELLO, "service", hello->service,
-				 "2 (dense), 3 (sparse) or 4 (registry)");
+				 "2 (dense), 3 (sparse), 4 (registry) or 5 (watch)");
 	}
 	enum weft_status st = check_counts(hello);
 	if (st == WEFT_OK && hello->service == WF_SERVICE_REGISTRY) {
 		st = check_registry(hello);
+	} else if (st == WEFT_OK && hello->service == WF_SERVICE_WATCH) {
+		st = check_watch(hello);
 	}
 	if (st != WEFT_OK) {
 		return st;

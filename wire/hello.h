@@ -29,7 +29,8 @@ struct wf_auth {
 struct wf_hello {
 	uint16_t version_min; /* wire versions the sender speaks */
 	uint16_t version_max;
-	/* WF_SERVICE_DENSE, WF_SERVICE_SPARSE, or WF_SERVICE_REGISTRY: the sender is a pserver. */
+	/* WF_SERVICE_DENSE, WF_SERVICE_SPARSE, WF_SERVICE_REGISTRY (the sender is a pserver),
+	 * or WF_SERVICE_WATCH: the sender is no member of the job, and its counts are 1. */
 	uint8_t service;
 	uint32_t pserver_idx; /* the pserver that the sender means to reach; registry: 0 */
 	/* Within that pserver, among the lanes of the service; registry: 0. */

@@ -20,6 +20,7 @@
 #define CODERS(message, member) CODERS_OF(wf_msg_##message, message, member)
 #define SPARSE_CODERS(message, member) CODERS_OF(wf_sparse_##message, sparse_##message, member)
 #define REGISTRY_CODERS(message) CODERS_OF(wf_registry_##message, registry_##message, message)
+#define WATCH_CODERS(message) CODERS_OF(wf_watch_##message, watch_##message, message)
 
 CODERS(job, job)
 CODERS(resume, steps)
@@ -59,6 +60,9 @@ REGISTRY_CODERS(run)
 REGISTRY_CODERS(snapshot)
 REGISTRY_CODERS(part)
 REGISTRY_CODERS(failed)
+WATCH_CODERS(ask)
+WATCH_CODERS(answer)
+WATCH_CODERS(end)
 
 static void
 sample_job(union any_message *out)
@@ -501,6 +505,40 @@ sample_registry_failed(union any_message *out)
 	snprintf(out->failed.reason, sizeof(out->failed.reason), "lane 1 has passed step 9");
 }
 
+static void
+sample_watch_ask(union any_message *out)
+{
+	out->ask = (struct wf_watch_ask){
+		.request_id = 5,
+		.question = WF_WATCH_STATUS,
+		.argument = {0x0102030405060708, 0x1112131415161718},
+	};
+}
+
+static void
+sample_watch_answer(union any_message *out)
+{
+	struct wf_watch_record *record = &out->answer.record;
+	out->answer.request_id = 6;
+	record->kind = WF_WATCH_NEWS;
+	record->lane = 0x0102;
+	record->idx = 0x11121314;
+	record->value[WF_NEWS_NUMBER] = 0x2122232425262728;
+	record->value[WF_NEWS_WHAT] = WF_NEWS_LOST;
+	record->value[WF_NEWS_TRAINER] = 3;
+	snprintf(record->text[WF_NEWS_HOST], sizeof(record->text[0]), "nodea");
+	snprintf(record->text[WF_NEWS_WHY], sizeof(record->text[0]), "reset by peer");
+}
+
+static void
+sample_watch_end(union any_message *out)
+{
+	out->end.request_id = 7;
+	out->end.count = 0x0102030405060708;
+	out->end.status = WEFT_UNSUPPORTED;
+	snprintf(out->end.reason, sizeof(out->end.reason), "question 9");
+}
+
 #define ENTRY(in_service, in_type, message, in_sample)                                             \
 	{                                                                                          \
 		.name = #message, .service = in_service, .type = in_type, .sample = in_sample,     \
@@ -510,6 +548,7 @@ sample_registry_failed(union any_message *out)
 #define CONTROL(type, message) ENTRY(WF_SERVICE_CONTROL, type, message, sample_##message)
 #define SPARSE(type, message) ENTRY(WF_SERVICE_SPARSE, type, message, sample_##message)
 #define REGISTRY(type, message) ENTRY(WF_SERVICE_REGISTRY, type, message, sample_##message)
+#define WATCH(type, message) ENTRY(WF_SERVICE_WATCH, type, message, sample_##message)
 
 const struct catalogue_entry catalogue[] = {
 	DENSE(WF_MSG_JOB, job),
@@ -574,6 +613,9 @@ const struct catalogue_entry catalogue[] = {
 		.decode = decode_registry_part,
 	},
 	REGISTRY(WF_REGISTRY_FAILED, registry_failed),
+	WATCH(WF_WATCH_ASK, watch_ask),
+	WATCH(WF_WATCH_RECORD, watch_answer),
+	WATCH(WF_WATCH_END, watch_end),
 };
 
 const size_t catalogue_count = WF_ARRAY_COUNT(catalogue);

@@ -6,6 +6,7 @@
 #include "wire/messages.h"
 #include "wire/registry_messages.h"
 #include "wire/sparse_messages.h"
+#include "wire/watch_messages.h"
 
 /* Room for any message's struct. */
 union any_message {
@@ -43,6 +44,9 @@ union any_message {
 	struct wf_registry_snapshot snapshot;
 	struct wf_registry_part part;
 	struct wf_registry_failed failed;
+	struct wf_watch_ask ask;
+	struct wf_watch_answer answer;
+	struct wf_watch_end end;
 };
 
 struct catalogue_entry {

@@ -127,7 +127,7 @@ each_wrong_field_is_named_with_its_value(void **state)
 		{4, 1, 1, "version is 1"},
 		{4, 1, 3, "version is 3"},
 		{4, 1, 255, "version is 255"},
-		{5, 1, 5, "service is 5, known are 0 to 4"},
+		{5, 1, 6, "service is 6, known are 0 to 5"},
 		{5, 1, 255, "service is 255"},
 		{7, 1, 2, "flags is 0x02"},
 		{7, 1, 0x81, "flags is 0x81"},

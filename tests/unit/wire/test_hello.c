@@ -191,7 +191,7 @@ each_wrong_field_of_a_hello_is_named(void **state)
 		{0, 2, 0, "version_min is 0"},
 		{2, 2, 0, "version_min is 2, above version_max 0"},
 		{4, 1, 1, "service is 1"},
-		{4, 1, 5, "service is 5, must be 2 (dense), 3 (sparse) or 4 (registry)"},
+		{4, 1, 6, "service is 6, must be 2 (dense), 3 (sparse), 4 (registry) or 5 (watch)"},
 		{5, 4, 3, "pserver_idx is 3"},
 		{9, 4, 4, "lane_idx is 4"},
 		{13, 4, 0, "pserver_count is 0"},
@@ -254,6 +254,26 @@ a_hello_of_a_pserver_comes_back(void **state)
 	assert_same_hello(&in, &out);
 	assert_true(out.service == WF_SERVICE_REGISTRY && out.pserver_idx == 0);
 	assert_true(out.trainer_id == 2 && out.trainer_count == 3 && out.pserver_count == 3);
+}
+
+static void
+a_watcher_counts_one_of_everything(void **state)
+{
+	uint8_t bytes[WF_HELLO_MAX];
+	struct wf_hello out;
+	struct wf_hello in = sample();
+	in.service = WF_SERVICE_WATCH;
+	in.pserver_idx = in.lane_idx = in.trainer_id = 0;
+	in.pserver_count = in.lane_count = in.trainer_count = 1;
+
+	assert_int_equal(wf_hello_decode(bytes, wf_hello_encode(&in, bytes), &out), WEFT_OK);
+	assert_same_hello(&in, &out);
+	in.trainer_count = 2;
+	assert_refused(wf_hello_decode(bytes, wf_hello_encode(&in, bytes), &out), WEFT_PROTOCOL,
+		       "trainer_count is 2, must be 1 for a watcher");
+	in.lane_count = 2;
+	assert_refused(wf_hello_decode(bytes, wf_hello_encode(&in, bytes), &out), WEFT_PROTOCOL,
+		       "lane_count is 2, must be 1 for a watcher");
 }
 
 static void
@@ -559,6 +579,7 @@ main(void)
 		cmocka_unit_test(no_other_length_is_taken),
 		cmocka_unit_test(each_wrong_field_of_a_hello_is_named),
 		cmocka_unit_test(a_hello_of_a_pserver_comes_back),
+		cmocka_unit_test(a_watcher_counts_one_of_everything),
 		cmocka_unit_test(each_wrong_field_of_a_hello_of_a_pserver_is_named),
 		cmocka_unit_test(a_peer_without_a_common_version_is_told_both_ranges),
 		cmocka_unit_test(each_wrong_field_of_a_welcome_is_named),

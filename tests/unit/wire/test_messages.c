@@ -136,6 +136,9 @@ uses(const char *name, const char *field)
 		"sparse_restore step",
 		"sparse_restore slice",
 		"sparse_restored request_id",
+		"watch_ask request_id",
+		"watch_answer request_id",
+		"watch_end request_id",
 	};
 	char pair[64];
 	snprintf(pair, sizeof(pair), "%s %s", name, field);
