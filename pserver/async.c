@@ -160,7 +160,7 @@ count_slice(struct wf_lane *lane, struct wf_peer *peer)
 		return;
 	}
 	wf_stats_add(&lane->stats, WF_LANE_STEP_APPLIED_COUNT, 1);
-	if (lane->turn.times.on) {
+	if (lane->turn.times.on && own->since_ns != 0) { /* 0: it began before */
 		wf_hist_record(&lane->report.step_time, wf_now_ns(lane->env) - own->since_ns);
 	}
 }

@@ -431,6 +431,15 @@ lines(struct wf_lane *lane, bool job_ends)
 	wf_features_lines(lane, job_ends);
 }
 
+static void
+measure(struct wf_lane *lane)
+{
+	const struct wf_feature *times = wf_feature_find(lane, &wf_straggle_hooks);
+	if (times != NULL) {
+		wf_feature_wake(times, lane);
+	}
+}
+
 const struct wf_lane_service wf_dense_service = {
 	.number = WF_SERVICE_DENSE,
 	.name = "dense",
@@ -457,5 +466,6 @@ const struct wf_lane_service wf_dense_service = {
 	.is_over = wf_snapshot_is_over,
 	.gather = gather,
 	.words = words,
+	.measure = measure,
 	.lines = lines,
 };

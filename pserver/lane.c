@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "pserver/view.h"
 #include "transport/rdma.h"
 
 #define TICK_NS (WF_NS_PER_S / 10) /* deadlines of jobs are coarse */
@@ -329,6 +330,7 @@ tick(void *end, uint64_t now)
 	lane->turn.tick_ns = now + TICK_NS; /* unless what follows wants it sooner */
 	log_suppressed(lane, now);
 	report_strangers(lane, now);
+	wf_view_look(lane, now);
 	if (lane->state == WF_LANE_IDLE || lane->end.complete) {
 		return;
 	}

@@ -36,6 +36,7 @@ struct wf_lane_source {
 			  char *out, size_t bytes);
 };
 struct wf_snapshots; /* snapshots.h */
+struct wf_views;     /* view.h */
 
 struct wf_lane_opts {
 	struct wf_env *env;
@@ -57,6 +58,7 @@ struct wf_lane_opts {
 	uint64_t inbox_bytes; /* dense: of parked gradients; 0: a shard for each trainer */
 	const struct wf_lane_source *source; /* lent until destroy; NULL: none */
 	struct wf_snapshots *snapshots;      /* of the pserver; NULL: none are taken */
+	struct wf_views *views;              /* of the pserver; NULL: it shows nothing */
 	uint64_t reconnect_timeout_ns;
 	uint64_t
 		stall_timeout_ns; /* limit of the wait for a trainer that takes no turns; 0: none */
@@ -87,7 +89,8 @@ struct wf_lane_cause {
 
 /* Counters of a lane, since it was made: a job does not reset them. Transport, peers and slots are
  * brought up to date once a second, with each stats line and at the end of a job; the others as
- * things happen. Times are measured with `stats_period_ns` above 0 only. */
+ * things happen. Times are measured with `stats_period_ns` above 0, and from when
+ * somebody watches (view.h). */
 /* These follow the counters of every end (enum wf_end_counter). */
 enum wf_lane_counter {
 	WF_LANE_SLOT_USED_COUNT = WF_END_COUNTER_COUNT, /* gauge: of all trainers' windows */

@@ -17,6 +17,7 @@
 
 #include "base/assert.h"
 #include "pserver/history.h"
+#include "pserver/view.h"
 #include "saved/epochs.h"
 
 #define START_NS (10 * WF_NS_PER_MS) /* the same until all lanes have a job */
@@ -71,6 +72,7 @@ struct wf_registrar {
 	const struct wf_snapshots_opts *set;
 	struct wf_saved_folder *folder;
 	struct wf_epochs epochs;
+	struct wf_views *views; /* NULL: nobody learns of snapshots */
 	uint64_t deadline_ns;
 	enum state state;
 	bool is_refused;                 /* the job could not begin */
@@ -158,6 +160,7 @@ wf_registrar_open(const struct wf_registrar_opts *opts, struct wf_manifest *abou
 	}
 	set_snapshots(self, opts->env, opts->snapshots);
 	self->deadline_ns = opts->deadline_ns;
+	self->views = opts->views;
 	self->schedule.lead = LEAD_MIN;
 	self->manifest = *about;
 	enum weft_status st = alloc(self);
@@ -585,6 +588,10 @@ look_at_task(struct wf_registrar *self, uint64_t now_ns)
 	}
 	const struct wf_error *why =
 		last->reason.status != WEFT_OK ? &last->reason : &last->failure;
+	if (self->views != NULL) {
+		wf_views_note_snapshot(self->views, why->status == WEFT_OK ? last->border : 0,
+				       now_ns);
+	}
 	if (why->status == WEFT_OK) {
 		const uint64_t base_step = self->manifest.parts.base_step;
 		self->schedule.lead = LEAD_MIN;

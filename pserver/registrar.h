@@ -14,6 +14,7 @@
 #include "wire/registry_messages.h"
 
 struct wf_registrar;
+struct wf_views; /* view.h */
 
 /* Whether a job may begin, at the start of a pserver. WEFT_INVALID: WF_RESUME_ASK, and there are
  * snapshots; WEFT_IO, WEFT_DATA, WEFT_NOMEM */
@@ -23,7 +24,8 @@ enum weft_status wf_registrar_check_start(struct wf_env *env,
 struct wf_registrar_opts {
 	struct wf_env *env;
 	struct wf_snapshots *snapshots;
-	uint64_t deadline_ns; /* all pservers are there by then, or the job ends */
+	uint64_t deadline_ns;   /* all pservers are there by then, or the job ends */
+	struct wf_views *views; /* learn what becomes of snapshots; NULL: nobody does */
 };
 
 /* Chooses what the job begins with. `about` has everything of a manifest but what is a snapshot's

@@ -36,6 +36,7 @@ open_registrar(struct wf_registry *self, struct wf_manifest *about)
 		.env = lane->env,
 		.snapshots = lane->opts.snapshots,
 		.deadline_ns = lane->admission.deadline_ns,
+		.views = lane->opts.views,
 	};
 	self->pserver_count = lane->admission.first.pserver_count;
 	self->link = wf_zalloc_array(lane->env, self->pserver_count, sizeof(*self->link));

@@ -61,6 +61,17 @@ wf_lane_report_init(struct wf_lane *lane)
 	}
 }
 
+void
+wf_lane_report_measure(struct wf_lane *lane)
+{
+	if (!lane->turn.times.on) {
+		wf_turn_start(&lane->turn, &lane->stats);
+	}
+	if (lane->service->measure != NULL && lane->job.is_here) {
+		lane->service->measure(lane);
+	}
+}
+
 static void
 gather(void *end, const struct wf_transport_info *info)
 {

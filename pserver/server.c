@@ -18,6 +18,7 @@
 #include "pserver/lane.h"
 #include "pserver/registrar.h"
 #include "pserver/snapshot.h"
+#include "pserver/view.h"
 #include "transport/address.h"
 #include "transport/verbs/verbs_settings.h"
 #include "wire/hello.h"
@@ -45,6 +46,7 @@ struct wf_server {
 	struct lane_thread *lane; /* [lane_count]: dense ones, then sparse ones */
 	uint32_t lane_count;
 	struct wf_snapshots *snapshots; /* NULL: none are taken */
+	struct wf_views *views;
 
 	/* Control. */
 	/* 1 + the signal, or 1. Any: store release; lanes: load acquire; S1. */
@@ -163,6 +165,7 @@ open_lane(struct wf_server *server, uint32_t idx)
 		.max_shard_bytes = opts->max_shard_bytes,
 		.inbox_bytes = opts->inbox_bytes,
 		.snapshots = server->snapshots,
+		.views = server->views,
 		.source = source_of(server, sparse),
 		.reconnect_timeout_ns = opts->session.reconnect_timeout_ns,
 		.stall_timeout_ns = opts->session.stall_timeout_ns,
@@ -215,6 +218,25 @@ plan_places(struct wf_server *server)
 	return wf_pin_create_for(opts->env, opts->session.pin, &ask, &server->pin);
 }
 
+/* What whoever watches learns of the process. */
+static void
+describe_views(struct wf_server *server)
+{
+	struct wf_watch_record record = {.kind = WF_WATCH_PSERVER};
+	uint64_t now_ns = wf_now_ns(server->env);
+	record.value[WF_PSERVER_START_AT_NS] = now_ns;
+	record.value[WF_PSERVER_PID] = (uint64_t)getpid();
+	record.value[WF_PSERVER_DENSE_LANES] = server->opts.session.ports_num;
+	record.value[WF_PSERVER_SPARSE_LANES] = server->lane_count - server->opts.session.ports_num;
+	record.value[WF_PSERVER_PORT] = wf_server_port(server, 0);
+	record.value[WF_PSERVER_HAS_SNAPSHOTS] = server->snapshots != NULL;
+	(void)snprintf(record.text[WF_PSERVER_VERSION], WF_REASON_BYTES, "%s",
+		       server->opts.version != NULL ? server->opts.version : "");
+	(void)gethostname(record.text[WF_PSERVER_HOST], WF_MEMBER_NAME_BYTES - 1);
+	wf_views_describe(server->views, &record);
+	wf_views_want(server->views, server->opts.is_watched ? WF_NEVER : 0);
+}
+
 enum weft_status
 wf_server_create(const struct wf_server_opts *opts, struct wf_server **out)
 {
@@ -239,12 +261,14 @@ wf_server_create(const struct wf_server_opts *opts, struct wf_server **out)
 	}
 	st = open_snapshots(server);
 	st = st == WEFT_OK ? plan_places(server) : st;
+	st = st == WEFT_OK ? wf_views_open(server->env, server->lane_count, &server->views) : st;
 	for (uint32_t i = 0; i < server->lane_count && st == WEFT_OK; i++) {
 		st = open_lane(server, i);
 	}
 	if (st != WEFT_OK) {
 		goto fail;
 	}
+	describe_views(server);
 	*out = server;
 	return WEFT_OK;
 fail:
@@ -263,6 +287,7 @@ wf_server_destroy(struct wf_server *server)
 		wf_lane_destroy(server->lane[i].lane);
 	}
 	wf_snapshots_close(server->snapshots);
+	wf_views_close(server->views);
 	wf_free(server->env, server->lane, server->lane_count * sizeof(*server->lane));
 	wf_pin_destroy(server->pin);
 	(void)pthread_mutex_destroy(&server->lock);
@@ -287,6 +312,12 @@ wf_server_stats(const struct wf_server *server, uint32_t lane_idx)
 {
 	WF_ASSERT(lane_idx < server->lane_count);
 	return wf_lane_stats(server->lane[lane_idx].lane);
+}
+
+struct wf_views *
+wf_server_views(const struct wf_server *server)
+{
+	return server->views;
 }
 
 /* Of a host's name, too: in many systems that of the host itself is 127.0.1.1. */

@@ -14,6 +14,7 @@
 struct wf_server;
 struct wf_lane_service; /* service.h */
 struct wf_lane_source;  /* lane.h */
+struct wf_views;        /* view.h */
 
 struct wf_server_opts {
 	struct wf_env *env;
@@ -44,6 +45,8 @@ struct wf_server_opts {
 	const struct wf_lane_source *source; /* a state that lanes begin with; lent until destroy;
 					      * NULL: none */
 	struct wf_snapshots_opts snapshots;  /* dir NULL: none are taken */
+	bool is_watched;                     /* what the lanes show is read all the time (view.h) */
+	const char *version; /* of the program, as shown; lent for create; NULL: none */
 };
 
 /* Settings at their defaults, but for a number of trainers that is left to the first and a stall
@@ -60,6 +63,8 @@ uint32_t wf_server_lane_count(const struct wf_server *server);
 uint16_t wf_server_port(const struct wf_server *server, uint32_t lane_idx);
 /* Counters of lane `lane_idx` (enum wf_lane_counter); any thread may read them. */
 const struct wf_stats *wf_server_stats(const struct wf_server *server, uint32_t lane_idx);
+/* What the lanes show; belongs to the server. */
+struct wf_views *wf_server_views(const struct wf_server *server);
 /* Lines, separated by newlines: the addresses it listens on, who can reach it, the trainers that it
  * serves, and how. */
 void wf_server_describe(const struct wf_server *server, char *out, size_t bytes);

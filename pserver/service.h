@@ -16,6 +16,7 @@
  * beats.c   who takes no turns
  * reduce.c  the N-way reduce and the barrier (lane 0 of pserver 0)
  * report.c  counters that are gathered, and the lines about them
+ * view.c    what is shown to whoever watches
  *
  * The service: descriptions of the job, messages of its number, PUTs, memory, and all that it
  * sends. Thread: the lane's. */
@@ -43,7 +44,8 @@
 #define WF_REGISTRY_CONNS_MAX 4096u /* of a lane with other pservers (registry.h) */
 
 struct wf_peer;
-struct wf_snapshot; /* saved/snapshot.h */
+struct wf_watch_record; /* wire/watch_messages.h */
+struct wf_snapshot;     /* saved/snapshot.h */
 
 /* How much of what is due to one peer a service has sent. */
 enum wf_flush {
@@ -127,6 +129,11 @@ struct wf_lane_service {
 	void (*words)(const struct wf_lane *lane, const struct wf_report_line *line, char *out,
 		      size_t bytes);
 	void (*lines)(struct wf_lane *lane, bool job_ends);
+	/* Somebody watches from now on: times are on. NULL: nothing follows from that. */
+	void (*measure)(struct wf_lane *lane);
+	/* Fills the record of table `idx`, which is empty so far. False: there are no more. NULL:
+	 * there are none. */
+	bool (*watch)(const struct wf_lane *lane, uint32_t idx, struct wf_watch_record *out);
 };
 
 enum wf_peer_state {
@@ -593,6 +600,8 @@ wf_control_send(struct wf_peer *peer, const struct wf_msg *msg)
 void wf_lane_report_init(struct wf_lane *lane);
 /* Bring the counters up to date that the transport and the service keep. */
 void wf_lane_report_gather(struct wf_lane *lane);
+/* Measures times from here on, if it does not yet. */
+void wf_lane_report_measure(struct wf_lane *lane);
 /* The figures in the lines about the job count from here on. */
 void wf_lane_report_job_begins(struct wf_lane *lane);
 void wf_lane_report_job_ends(struct wf_lane *lane);

@@ -9,7 +9,7 @@ void
 wf_step_is_done(struct wf_lane *lane, uint64_t applied_ns)
 {
 	wf_stats_add(&lane->stats, WF_LANE_STEP_APPLIED_COUNT, 1);
-	if (lane->turn.times.on) {
+	if (lane->turn.times.on && lane->order.sum.since_ns != 0) { /* 0: it began before */
 		wf_hist_record(&lane->report.step_time, applied_ns - lane->order.sum.since_ns);
 	}
 	wf_order_step_is_applied(&lane->order);

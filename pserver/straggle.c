@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* straggle: which trainers keep the others of a synchronous step waiting, by how much, and with
- * what. With a stats_period only.
+ * what. With a stats_period, and from when somebody watches (view.h).
  *
  * On the lane's clock: a trainer has *arrived* when its last slice of the step is here. The time
  * from the end of the step before to that is its *interval*; the part that it reports as spent on
@@ -33,9 +33,10 @@ add_split(struct wf_straggle *to, uint64_t compute_ns, uint64_t network_ns)
 static uint64_t
 straggle_bytes(const struct wf_lane *lane)
 {
-	return lane->turn.times.on ? sizeof(struct wf_straggle_state) +
-					     lane->peers.count * sizeof(struct wf_straggle_peer)
-				   : 0;
+	bool may_measure = lane->turn.times.on || lane->opts.views != NULL;
+	return may_measure ? sizeof(struct wf_straggle_state) +
+				     lane->peers.count * sizeof(struct wf_straggle_peer)
+			   : 0;
 }
 
 static enum weft_status
@@ -49,6 +50,9 @@ open_straggle(struct wf_feature *self, struct wf_lane *lane)
 	if (state == NULL || state->peer == NULL) {
 		return wf_fail(WEFT_NOMEM, "lane %u: no memory for the times of %u trainers",
 			       lane->opts.idx, lane->peers.count);
+	}
+	if (lane->turn.times.on) {
+		wf_feature_wake(self, lane);
 	}
 	return WEFT_OK;
 }
@@ -130,6 +134,20 @@ find_last(const struct wf_straggle_state *state, uint32_t count, uint64_t *next_
 	return last;
 }
 
+/* Of the job alone: no line has them. */
+static void
+add_arrivals(struct wf_straggle_state *state, uint32_t count, uint64_t last_ns)
+{
+	for (uint32_t t = 0; t < count; t++) {
+		struct wf_straggle_peer *own = &state->peer[t];
+		if (own->arrived_ns > state->done_ns) {
+			own->sum[0].arrived++;
+			own->sum[0].arrive_ns += own->arrived_ns - state->done_ns;
+			own->sum[0].ahead_ns += last_ns - own->arrived_ns;
+		}
+	}
+}
+
 static void
 count_step(struct wf_straggle_state *state, struct wf_lane *lane, uint64_t applied_ns)
 {
@@ -145,6 +163,7 @@ count_step(struct wf_straggle_state *state, struct wf_lane *lane, uint64_t appli
 			add_last(&last->sum[i], last_ns - next_ns, last_ns - first_ns);
 		}
 	}
+	add_arrivals(state, lane->peers.count, last_ns);
 	wf_stats_add(&lane->stats, WF_LANE_STRAGGLER_TIME_NS, next_ns != 0 ? last_ns - next_ns : 0);
 }
 
@@ -239,6 +258,7 @@ report(const struct wf_feature *self, uint32_t trainer, uint64_t value[WF_REPORT
 
 const struct wf_feature_hooks wf_straggle_hooks = {
 	.name = "times",
+	.sleeps = true, /* until times are measured */
 	.bytes = straggle_bytes,
 	.open = open_straggle,
 	.close = close_straggle,

@@ -10,7 +10,10 @@ struct wf_straggle {
 	uint64_t last;            /* steps in which it arrived after all others */
 	uint64_t behind_next_ns;  /* of these, after the one before it, */
 	uint64_t behind_first_ns; /* and after the first */
-	uint64_t split;           /* steps with the next two */
+	uint64_t arrived;         /* steps with the next two */
+	uint64_t arrive_ns;       /* from the end of the step before to its arrival */
+	uint64_t ahead_ns;        /* from its arrival to the last one */
+	uint64_t split;           /* steps with the next two, which make up arrive_ns */
 	uint64_t compute_ns, network_ns;
 };
 

@@ -263,4 +263,5 @@ const struct wf_lane_service wf_sparse_service = {
 	.gather = wf_sparse_gather,
 	.words = wf_sparse_words,
 	.lines = wf_sparse_lines,
+	.watch = wf_sparse_watch,
 };

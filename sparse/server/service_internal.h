@@ -305,6 +305,9 @@ void wf_sparse_lines(struct wf_lane *lane, bool job_ends);
 /* Logs, at the end of a job, each table that has evicted or refused rows. */
 void wf_sparse_log_gone(const struct wf_lane *lane);
 
+/* service_watch.c */
+bool wf_sparse_watch(const struct wf_lane *lane, uint32_t idx, struct wf_watch_record *out);
+
 /* service_push.c */
 enum weft_status wf_push_begin(struct wf_lane *lane, struct wf_peer *peer,
 			       const struct wf_sparse_push *msg) WEFT_MUST_CHECK;

@@ -194,6 +194,7 @@ open_lane(struct stage *stage, uint32_t idx)
 		.stats_period_ns = opts->stats_period_ns,
 		.source = stage->snapshots != NULL ? &wf_snapshot_lane_source : opts->source,
 		.snapshots = stage->snapshots,
+		.views = stage->views,
 	};
 	CHECK(stage, wf_lane_create(&lane, &stage->lane[idx]) == WEFT_OK);
 }
@@ -266,6 +267,7 @@ close_all(struct stage *stage)
 		wf_lane_destroy(stage->lane[i]);
 	}
 	wf_snapshots_close(stage->snapshots);
+	wf_views_close(stage->views);
 	wf_placement_fini(stage->script.env, &stage->placement);
 }
 
@@ -274,6 +276,10 @@ body(struct script *script)
 {
 	struct stage *stage = (struct stage *)script;
 	make_job(stage);
+	if (stage->opts.has_views) {
+		CHECK(stage,
+		      wf_views_open(script->env, stage->opts.lanes, &stage->views) == WEFT_OK);
+	}
 	if (stage->opts.snapshots != NULL) {
 		CHECK(stage, wf_snapshots_open(script->env, stage->opts.snapshots,
 					       stage->opts.lanes, &stage->snapshots) == WEFT_OK);

@@ -7,6 +7,7 @@
 #include "kernels/kernels.h"
 #include "pserver/dense.h"
 #include "pserver/server.h"
+#include "pserver/view.h"
 #include "tests/support/peer.h"
 
 #define STAGE_PUPPETS_MAX 6u
@@ -48,6 +49,7 @@ struct stage_opts {
 	const struct wf_snapshots_opts *snapshots; /* that bare lanes take; NULL: none */
 	uint32_t pserver_count;                    /* of the job; 0: 1 */
 	uint32_t pserver_idx;                      /* of the bare lanes' pserver */
+	bool has_views;                            /* of bare lanes: somebody may watch them */
 	bool server; /* a wf_server in its own process, not bare lanes */
 	bool once;
 };
@@ -92,6 +94,7 @@ struct stage {
 	struct stage_opts opts;
 	struct wf_lane *lane[STAGE_LANES_MAX];
 	struct wf_snapshots *snapshots;
+	struct wf_views *views; /* NULL: none */
 	struct wf_server *server;
 	enum weft_status server_status;   /* of wf_server_run */
 	char server_text[WF_ERROR_BYTES]; /* of that; "": it ended well */
