@@ -218,6 +218,7 @@ wf_link_up(struct wf_link *link, const struct wf_event *event)
 	link->server_incarnation = welcome.incarnation;
 	link->ends_together = (welcome.flags & WF_WELCOME_ENDS_TOGETHER) != 0;
 	link->end->goes_back = link->end->goes_back || (welcome.flags & WF_WELCOME_GOES_BACK) != 0;
+	link->end->measures = link->end->measures || (welcome.flags & WF_WELCOME_MEASURES) != 0;
 	link->state = WF_LINK_GREETING;
 	wf_retry_begin(&link->retry);
 	link->to_send.job = (welcome.flags & WF_WELCOME_SEND_JOB) != 0;

@@ -57,6 +57,7 @@ struct wf_link_end {
 	uint64_t connect_timeout_ns, reconnect_timeout_ns;
 	uint64_t started_ns;      /* 0: not started */
 	bool goes_back;           /* the loss of a lane does not end the job, as a lane says */
+	bool measures;            /* a lane wants to know how long the trainer computes */
 	bool leaving;             /* the session is sending GOODBYE, */
 	uint64_t leaving_ns;      /* since this time; on the first link, */
 	uint64_t last_leaving_ns; /* when the others have left: since this time; 0: not yet */

@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "pserver/snapshots.h"
+#include "pserver/view.h"
 #include "wire/job.h"
 
 /* For the job's description to arrive; less than a held trainer's attempt to connect may take. */
@@ -313,7 +314,8 @@ welcome(struct wf_lane *lane, struct wf_peer *peer, struct wf_conn *conn,
 		.version = WF_WIRE_VERSION,
 		.flags = (send_job ? WF_WELCOME_SEND_JOB : 0) |
 			 (lane->opts.rejoin_timeout_ns > 0 ? WF_WELCOME_GOES_BACK : 0) |
-			 (wf_lane_ends_together(lane) ? WF_WELCOME_ENDS_TOGETHER : 0),
+			 (wf_lane_ends_together(lane) ? WF_WELCOME_ENDS_TOGETHER : 0) |
+			 (wf_view_is_watched(lane) ? WF_WELCOME_MEASURES : 0),
 		.incarnation = lane->opts.incarnation,
 		.epoch = 0,
 		.slot_count = lane->opts.slot_count,

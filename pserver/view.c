@@ -184,6 +184,76 @@ wf_views_read_pserver(const struct wf_views *views, uint64_t now_ns, struct wf_w
 		atomic_load_explicit(&views->snapshot_at_ns, memory_order_relaxed);
 }
 
+/* The kinds of a lane's records, in their order; 0: the next lane. */
+static enum wf_watch_kind
+kind_after(enum wf_watch_kind kind)
+{
+	return kind < WF_WATCH_NEWS ? kind + 1 : 0;
+}
+
+static void
+begin_kind(struct wf_view_cursor *cursor, enum wf_watch_kind kind)
+{
+	uint64_t kept = cursor->news < WF_VIEW_NEWS_MAX ? cursor->news : WF_VIEW_NEWS_MAX;
+	cursor->kind = kind;
+	cursor->idx = kind == WF_WATCH_NEWS ? (uint32_t)(cursor->news - kept + 1) : 0;
+	if (kind == 0) {
+		cursor->kind = WF_WATCH_LANE;
+		cursor->lane++;
+	}
+}
+
+static uint64_t
+end_of_kind(const struct wf_view_cursor *cursor)
+{
+	switch (cursor->kind) {
+	case WF_WATCH_MEMBER:
+		return cursor->members;
+	case WF_WATCH_TABLE:
+		return cursor->tables;
+	case WF_WATCH_NEWS:
+		return cursor->news + 1;
+	case WF_WATCH_LANE:
+	case WF_WATCH_PSERVER:
+		break;
+	}
+	return 1;
+}
+
+/* The record at the cursor, which advances; false: it cannot be had. */
+static bool
+read_at(const struct wf_views *views, struct wf_view_cursor *cursor, struct wf_watch_record *out)
+{
+	bool is_lane = cursor->kind == WF_WATCH_LANE;
+	bool is_here = wf_views_read(views, cursor->kind, cursor->lane, cursor->idx, out);
+	if (is_lane) {
+		cursor->members = is_here ? out->value[WF_WLANE_MEMBERS] : 0;
+		cursor->tables = is_here ? out->value[WF_WLANE_TABLES] : 0;
+		cursor->news = is_here ? out->value[WF_WLANE_NEWS] : 0;
+	}
+	cursor->idx++;
+	return is_here;
+}
+
+bool
+wf_views_next(const struct wf_views *views, uint64_t now_ns, struct wf_view_cursor *cursor,
+	      struct wf_watch_record *out)
+{
+	if (cursor->kind == 0) {
+		cursor->kind = WF_WATCH_LANE;
+		wf_views_read_pserver(views, now_ns, out);
+		return true;
+	}
+	while (cursor->lane < views->lane_count) {
+		if (cursor->idx >= end_of_kind(cursor)) {
+			begin_kind(cursor, kind_after(cursor->kind));
+		} else if (read_at(views, cursor, out)) {
+			return true;
+		}
+	}
+	return false;
+}
+
 /* ---- the lane ---- */
 
 static void
@@ -620,12 +690,24 @@ claim_details(struct wf_lane *lane, struct wf_view *view)
 	return details;
 }
 
+static bool
+is_wanted(const struct wf_views *views, uint64_t now_ns)
+{
+	return views != NULL &&
+	       now_ns < atomic_load_explicit(&views->wanted_until_ns, memory_order_relaxed);
+}
+
+bool
+wf_view_is_watched(const struct wf_lane *lane)
+{
+	return is_wanted(lane->opts.views, lane->turn.now_ns);
+}
+
 void
 wf_view_look(struct wf_lane *lane, uint64_t now_ns)
 {
 	struct wf_views *views = lane->opts.views;
-	if (views == NULL ||
-	    now_ns >= atomic_load_explicit(&views->wanted_until_ns, memory_order_relaxed)) {
+	if (!is_wanted(views, now_ns)) {
 		return;
 	}
 	struct wf_view *view = &views->view[lane->opts.idx];

@@ -42,9 +42,23 @@ bool wf_views_read(const struct wf_views *views, enum wf_watch_kind kind, uint32
 void wf_views_read_pserver(const struct wf_views *views, uint64_t now_ns,
 			   struct wf_watch_record *out);
 
+/* Where a reader is who copies all records: the pserver's, then, of each lane that has shown any,
+ * its own, its trainers', its tables' and its news. Zero: at the beginning. */
+struct wf_view_cursor {
+	uint32_t lane;
+	enum wf_watch_kind kind; /* 0: the pserver's is next */
+	uint32_t idx;            /* next, of that kind */
+	uint64_t members, tables, news;
+};
+/* The next record; false: there are no more. Any thread. */
+bool wf_views_next(const struct wf_views *views, uint64_t now_ns, struct wf_view_cursor *cursor,
+		   struct wf_watch_record *out);
+
 /* What has become of a snapshot that this pserver knows of; `step` 0: it failed. Lane 0's thread.
  */
 void wf_views_note_snapshot(struct wf_views *views, uint64_t step, uint64_t now_ns);
 
+/* Whether somebody watches now. The lane's thread. */
+bool wf_view_is_watched(const struct wf_lane *lane);
 /* The clock was read: writes what is due, if somebody watches. The lane's thread. */
 void wf_view_look(struct wf_lane *lane, uint64_t now_ns);

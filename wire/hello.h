@@ -74,6 +74,8 @@ enum wf_welcome_flag {
 	WF_WELCOME_GOES_BACK = 1 << 2,
 	/* The lane answers GOODBYE when all trainers have sent theirs. */
 	WF_WELCOME_ENDS_TOGETHER = 1 << 3,
+	/* Somebody watches the job: the trainer is to measure how long it computes (STEP). */
+	WF_WELCOME_MEASURES = 1 << 4,
 };
 
 struct wf_welcome {

@@ -122,6 +122,7 @@ handle_event(void *end, const struct wf_event *event)
 	link->beat.heard = true;
 	if (event->kind == WF_EVENT_UP) {
 		wf_link_up(link, event);
+		wf_core_report_measure(core);
 		return;
 	}
 	enum weft_status st = event->kind == WF_EVENT_MSG ? wf_link_msg(link, event)

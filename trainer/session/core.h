@@ -299,6 +299,8 @@ void wf_core_go_on_after(struct wf_core *core, uint64_t step);
 /* report.c */
 void wf_core_report_init(struct wf_core *core);
 void wf_core_report_start(struct wf_core *core);
+/* Measures times from here on, if a lane wants to know them. */
+void wf_core_report_measure(struct wf_core *core);
 /* Command: brings the counters that the transport keeps up to date, and notifies the owner. */
 void wf_core_report_stats(struct wf_core *core);
 /* The line that is due at report.next_ns. */

@@ -57,6 +57,8 @@ wf_pace_on_busy(struct wf_pace *pace, uint64_t now_ns)
 static inline void
 wf_pace_on_rest(struct wf_pace *pace, uint64_t now_ns)
 {
-	wf_hist_record(&pace->exchange_time, now_ns - pace->busy_since_ns);
+	if (pace->busy_since_ns != 0) { /* 0: they had begun before times were on */
+		wf_hist_record(&pace->exchange_time, now_ns - pace->busy_since_ns);
+	}
 	pace->answered_ns = pace->unpushed == 0 ? now_ns : pace->answered_ns;
 }

@@ -47,6 +47,14 @@ wf_core_report_start(struct wf_core *core)
 	}
 }
 
+void
+wf_core_report_measure(struct wf_core *core)
+{
+	if (core->end.measures && !core->turn.times.on) {
+		wf_turn_start(&core->turn, &core->report.stats);
+	}
+}
+
 static void
 gather(void *end, const struct wf_transport_info *info)
 {
