@@ -20,6 +20,7 @@
 #include "pserver/server.h"
 #include "sparse/server/service.h"
 #include "tools/command.h"
+#include "tools/observe.h"
 #include "tools/pserver_options.h"
 #include "tools/ready.h"
 #include "transport/address.h"
@@ -63,7 +64,7 @@ static const struct wf_help_group groups[] = {
 		      "snapshot_rate snapshot_full keep resume on_trainer_death"},
 	{.title = WF_HEADING_TRANSPORT},
 	{WF_HEADING_TIME_LIMITS, "stall_timeout"},
-	{"Log", "log_level stats_period"},
+	{"Log, and what can be seen from outside", "log_level stats_period status"},
 	{"Accepted for command lines of the original, PaddlePaddle v0.10",
 	 "nics rdma_tcp use_gpu comment small_messages sock_send_buf_size sock_recv_buf_size "
 	 "sock_listen_queue_size pserver_num_threads log_period_server"},
@@ -243,6 +244,8 @@ server_opts(const struct command *command, struct wf_env *env, struct wf_server_
 	out->max_trainers = (uint32_t)set->max_trainers;
 	out->newcomer_max = newcomer_max(set);
 	out->once = set->once;
+	out->is_watched = set->status != NULL && set->status[0] != '\0';
+	out->version = WEFT_PROJECT_VERSION;
 	out->stop_grace_ns = set->save_on_term ? set->term_grace_ns : 0;
 	out->slot_count = (uint32_t)set->slot_count;
 	out->max_shard_bytes = set->max_shard_bytes;
@@ -377,6 +380,12 @@ serve(const struct command *command, struct wf_env *env, struct stopper *stopper
 	}
 	log_start(command, env, server);
 	struct wf_ready ready = {0};
+	struct wf_observer *observer = NULL;
+	st = wf_observer_start(env, server, command->set.status, &observer);
+	if (st != WEFT_OK) {
+		wf_server_destroy(server);
+		return st;
+	}
 	st = announce(command, &opts, env, server, &ready);
 	if (st == WEFT_OK) {
 		st = stopper_start(stopper, server);
@@ -387,6 +396,7 @@ serve(const struct command *command, struct wf_env *env, struct stopper *stopper
 		stopper->ended_job = wf_server_ended_job(server);
 	}
 	wf_ready_withdraw(&ready, env);
+	wf_observer_stop(observer);
 	wf_server_destroy(server);
 	return st;
 }

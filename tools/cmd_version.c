@@ -33,6 +33,7 @@ wf_cmd_version(int argc, char **argv)
 		{"with_double", "OFF"},
 		{"with_python", "OFF"},
 		{"with_rdma", WEFT_WITH_RDMA},
+		{"with_status", WEFT_WITH_STATUS},
 		{"with_timer", "OFF"},
 		{"with_openblas", WEFT_WITH_OPENBLAS},
 		{"with_hwloc", "ON"},

@@ -65,6 +65,15 @@ static const struct wf_option own[] = {
 	 .help = "Write the address of the first lane to this file when all lanes listen, as "
 		 "--pservers of a trainer accepts it, and remove the file at the end. If systemd "
 		 "waits for it (Type=notify), it is notified as well."},
+	{.name = "status",
+	 .type = WF_OPTION_STRING,
+	 .offset = FIELD(status),
+	 .metavar = "[ADDR:]PORT",
+	 .help = "Serve a page about the running job over HTTP, with /api/v1/status for programs, "
+		 "/metrics for Prometheus, /healthz and /readyz: on loopback, unless ADDR opens it "
+		 "to others. It only shows, nothing can be changed there, and it holds no values "
+		 "of "
+		 "parameters. weft status and weft top need no such port."},
 	{.name = "job_name",
 	 .type = WF_OPTION_STRING,
 	 .offset = FIELD(job_name),

@@ -12,6 +12,7 @@ struct wf_pserver_settings {
 	const char *listen; /* NULL: loopback, or the address of --nics */
 	bool once;
 	const char *ready_file; /* NULL: none */
+	const char *status;     /* NULL or "": no page */
 	const char *job_name;   /* NULL or "": none */
 	bool save_on_term;
 	uint64_t term_grace_ns;

@@ -22,6 +22,8 @@ ARROWS = {
     # What both ends of a lane's links do; neither tensors nor rows.
     "exchange": ["include", "base", "wire", "transport"],
     "pserver": ["include", "base", "wire", "saved", "kernels", "transport", "exchange"],
+    # What is shown of a running pserver: its records, wherever they come from.
+    "status": ["include", "base", "wire", "transport"],
     # libweft: a session and its tensors; it knows nothing of the training programs beside it.
     "trainer/session": ["include", "base", "wire", "kernels", "transport", "exchange"],
     # Passes of a session as files: the public calls, the declarations behind them, and saved.
@@ -81,7 +83,10 @@ ARROWS = {
         "base",
         "kernels",
         "transport",
+        "wire",
+        "exchange",
         "pserver",
+        "status",
         "sparse/server",
         "tools/data",
         "tools/launch",
