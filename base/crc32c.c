@@ -118,31 +118,32 @@ wf_crc32c_head(const void *bytes)
 }
 
 WF_CRC_FOLDED static uint32_t
-crc32c_folded(const uint8_t *at, size_t count)
+crc32c_folded(uint32_t crc, const uint8_t *at, size_t count)
 {
 	static const struct wf_crc_factors factors = {
 		.by_256 = {0xdcb17aa4, 0xb9e02b86},
 		.by_64 = {0x740eef02, 0x9e4addf8},
 		.by_16 = {0xf20c0dfe, 0x14cd00bd6},
 	};
-	struct wf_crc_folded folded = wf_crc_fold(&factors, at, count);
+	struct wf_crc_folded folded = wf_crc_fold(&factors, ~crc, at, count);
 	/* The value is inverted: this is a register of 0. */
-	uint32_t crc = crc32c_sse42(UINT32_MAX, folded.bytes, sizeof(folded.bytes));
+	crc = crc32c_sse42(UINT32_MAX, folded.bytes, sizeof(folded.bytes));
 	return crc32c_sse42(crc, folded.rest, (size_t)(at + count - folded.rest));
 }
 
 uint32_t
-wf_crc32c_long(const void *bytes, size_t count)
+wf_crc32c_long(uint32_t crc, const void *bytes, size_t count)
 {
-	return wf_crc_can_fold(count) ? crc32c_folded(bytes, count) : wf_crc32c(0, bytes, count);
+	return wf_crc_can_fold(count) ? crc32c_folded(crc, bytes, count)
+				      : wf_crc32c(crc, bytes, count);
 }
 
 #else
 
 uint32_t
-wf_crc32c_long(const void *bytes, size_t count)
+wf_crc32c_long(uint32_t crc, const void *bytes, size_t count)
 {
-	return wf_crc32c_table(0, bytes, count);
+	return wf_crc32c_table(crc, bytes, count);
 }
 
 uint32_t

@@ -12,8 +12,7 @@ uint32_t wf_crc32c(uint32_t crc, const void *bytes, size_t count);
 /* wf_crc32c(0, bytes, 60): the CRC of a head, which every message and every PUT has. The constant
  * count turns the loop into a dozen instructions. */
 uint32_t wf_crc32c_head(const void *bytes);
-/* wf_crc32c(0, bytes, count) of something long, some times as fast: for files, whose CRC is what
- * takes the time. */
-uint32_t wf_crc32c_long(const void *bytes, size_t count);
+/* wf_crc32c of something long, some times as fast: for files, whose CRC is what takes the time. */
+uint32_t wf_crc32c_long(uint32_t crc, const void *bytes, size_t count);
 /* The table form, for tests. */
 uint32_t wf_crc32c_table(uint32_t crc, const void *bytes, size_t count);

@@ -29,7 +29,7 @@ struct wf_crc_factors {
 };
 
 struct wf_crc_folded {
-	uint8_t bytes[16]; /* with what a CRC begins with in them: continue with a register of 0 */
+	uint8_t bytes[16];   /* with the register in them: continue with one of 0 */
 	const uint8_t *rest; /* of the message, behind what was folded */
 };
 
@@ -76,11 +76,11 @@ wf_crc_fold_wide_factors(const uint64_t *factors)
 	return _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(const void *)factors));
 }
 
-/* Folds as many whole WF_CRC_FOLD_WIDE_BYTES as there are into `out`, [WF_CRC_FOLD_BYTES]; returns
- * where they end. wf_crc_can_fold_wide(count) */
+/* Folds as many whole WF_CRC_FOLD_WIDE_BYTES as there are, behind the register `begin`, into `out`,
+ * [WF_CRC_FOLD_BYTES]; returns where they end. wf_crc_can_fold_wide(count) */
 WF_CRC_FOLDED_WIDE static const uint8_t *
-wf_crc_fold_wide(const struct wf_crc_factors *factors, const uint8_t *at, size_t count,
-		 uint8_t *out)
+wf_crc_fold_wide(const struct wf_crc_factors *factors, uint32_t begin, const uint8_t *at,
+		 size_t count, uint8_t *out)
 {
 	const __m512i by_256 = wf_crc_fold_wide_factors(factors->by_256);
 	const __m512i by_64 = wf_crc_fold_wide_factors(factors->by_64);
@@ -90,7 +90,7 @@ wf_crc_fold_wide(const struct wf_crc_factors *factors, const uint8_t *at, size_t
 	for (unsigned i = 0; i < WF_CRC_FOLD_WIDE_LANES; i++) {
 		lane[i] = _mm512_loadu_si512(at + i * sizeof(__m512i));
 	}
-	lane[0] = _mm512_xor_si512(lane[0], _mm512_zextsi128_si512(_mm_cvtsi32_si128(-1)));
+	lane[0] = _mm512_xor_si512(lane[0], _mm512_zextsi128_si512(_mm_cvtsi32_si128((int)begin)));
 	at += WF_CRC_FOLD_WIDE_BYTES;
 	for (; (size_t)(end - at) >= WF_CRC_FOLD_WIDE_BYTES; at += WF_CRC_FOLD_WIDE_BYTES) {
 		for (unsigned i = 0; i < WF_CRC_FOLD_WIDE_LANES; i++) {
@@ -105,9 +105,10 @@ wf_crc_fold_wide(const struct wf_crc_factors *factors, const uint8_t *at, size_t
 	return at;
 }
 
-/* Folds all of the message but its last `rest` bytes. wf_crc_can_fold(count) */
+/* Folds all of the message but its last `rest` bytes, behind the register `begin`, which is
+ * UINT32_MAX at a message's first byte. wf_crc_can_fold(count) */
 WF_CRC_FOLDED static inline struct wf_crc_folded
-wf_crc_fold(const struct wf_crc_factors *factors, const uint8_t *at, size_t count)
+wf_crc_fold(const struct wf_crc_factors *factors, uint32_t begin, const uint8_t *at, size_t count)
 {
 	const __m128i by_64 = _mm_loadu_si128((const __m128i *)(const void *)factors->by_64);
 	const __m128i by_16 = _mm_loadu_si128((const __m128i *)(const void *)factors->by_16);
@@ -118,13 +119,13 @@ wf_crc_fold(const struct wf_crc_factors *factors, const uint8_t *at, size_t coun
 	__m128i lane[WF_CRC_FOLD_LANES];
 
 	if (is_wide) {
-		at = wf_crc_fold_wide(factors, at, count, wide);
+		at = wf_crc_fold_wide(factors, begin, at, count, wide);
 	}
 	for (unsigned i = 0; i < WF_CRC_FOLD_LANES; i++) {
 		lane[i] = wf_crc_fold_load((is_wide ? wide : at) + i * sizeof(__m128i));
 	}
 	if (!is_wide) {
-		lane[0] = _mm_xor_si128(lane[0], _mm_cvtsi32_si128(-1));
+		lane[0] = _mm_xor_si128(lane[0], _mm_cvtsi32_si128((int)begin));
 		at += WF_CRC_FOLD_BYTES;
 	}
 	for (; (size_t)(end - at) >= WF_CRC_FOLD_BYTES; at += WF_CRC_FOLD_BYTES) {

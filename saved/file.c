@@ -109,7 +109,7 @@ wf_saved_file_write(struct wf_saved_file *file, const void *bytes, size_t count)
 		at += done;
 		left -= (size_t)done;
 	}
-	file->crc = wf_crc32c(file->crc, bytes, count);
+	file->crc = wf_crc32c_long(file->crc, bytes, count);
 	if (file->sum_zip != NULL) {
 		file->zip_crc = file->sum_zip(file->zip_crc, bytes, count);
 	}
@@ -197,7 +197,7 @@ wf_saved_file_read(struct wf_saved_file *file, void *bytes, size_t count)
 		at += done;
 		left -= (size_t)done;
 	}
-	file->crc = wf_crc32c(file->crc, bytes, count);
+	file->crc = wf_crc32c_long(file->crc, bytes, count);
 	return WEFT_OK;
 }
 

@@ -186,7 +186,7 @@ wf_part_write(struct wf_part_writer *writer, const void *bytes, size_t count)
 			       "%s: block %" PRIu64 ": %zu bytes, where %" PRIu64 " are left",
 			       writer->file.path, writer->blocks - 1, count, writer->left);
 	}
-	writer->crc = wf_crc32c(writer->crc, bytes, count);
+	writer->crc = wf_crc32c_long(writer->crc, bytes, count);
 	writer->left -= count;
 	enum weft_status st = append(writer, bytes, count);
 	return st == WEFT_OK && writer->left == 0 ? append_crc(writer) : st;

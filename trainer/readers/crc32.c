@@ -30,7 +30,7 @@ crc32_folded(const uint8_t *at, size_t count)
 		.by_64 = {0x154442bd4, 0x1c6e41596},
 		.by_16 = {0x1751997d0, 0x0ccaa009e},
 	};
-	struct wf_crc_folded folded = wf_crc_fold(&factors, at, count);
+	struct wf_crc_folded folded = wf_crc_fold(&factors, UINT32_MAX, at, count);
 	/* zlib inverts what it is given: this is a register of 0. */
 	uint32_t crc = crc32_zlib(UINT32_MAX, folded.bytes, sizeof(folded.bytes));
 	return crc32_zlib(crc, folded.rest, (size_t)(at + count - folded.rest));

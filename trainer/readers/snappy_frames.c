@@ -25,7 +25,7 @@ static const uint8_t identifier[] = {0xff, 6, 0, 0, 's', 'N', 'a', 'P', 'p', 'Y'
 static uint32_t
 masked_crc(const uint8_t *text, size_t count)
 {
-	uint32_t crc = wf_crc32c_long(text, count);
+	uint32_t crc = wf_crc32c_long(0, text, count);
 	return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
 }
 

@@ -28,7 +28,7 @@ expect_all(const void *bytes, size_t count, uint32_t expected)
 {
 	assert_int_equal(wf_crc32c(0, bytes, count), expected);
 	assert_int_equal(wf_crc32c_table(0, bytes, count), expected);
-	assert_int_equal(wf_crc32c_long(bytes, count), expected);
+	assert_int_equal(wf_crc32c_long(0, bytes, count), expected);
 }
 
 static void
@@ -77,7 +77,7 @@ every_length_of_a_long_text_gives_the_defined_value(void **state)
 	}
 	for (unsigned count = 500; count <= 1100; count++) {
 		const unsigned char *at = bytes + count % 17;
-		assert_int_equal(wf_crc32c_long(at, count), by_definition(at, count));
+		assert_int_equal(wf_crc32c_long(0, at, count), by_definition(at, count));
 	}
 }
 
@@ -94,6 +94,20 @@ a_sum_continues_where_it_was_cut(void **state)
 	}
 }
 
+static void
+a_long_sum_continues_where_it_was_cut(void **state)
+{
+	unsigned char bytes[2500];
+	for (unsigned i = 0; i < sizeof(bytes); i++) {
+		bytes[i] = (unsigned char)(i * i >> 3);
+	}
+	uint32_t whole = by_definition(bytes, sizeof(bytes));
+	for (size_t cut = 0; cut <= sizeof(bytes); cut += 7) {
+		uint32_t first = wf_crc32c_long(0, bytes, cut);
+		assert_int_equal(wf_crc32c_long(first, bytes + cut, sizeof(bytes) - cut), whole);
+	}
+}
+
 int
 main(void)
 {
@@ -102,6 +116,7 @@ main(void)
 		cmocka_unit_test(every_byte_length_and_alignment_gives_the_defined_value),
 		cmocka_unit_test(every_length_of_a_long_text_gives_the_defined_value),
 		cmocka_unit_test(a_sum_continues_where_it_was_cut),
+		cmocka_unit_test(a_long_sum_continues_where_it_was_cut),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
