@@ -13,10 +13,10 @@
 #include "base/assert.h"
 
 #define ALIGN 64u
-#define READY_BYTES ((uint64_t)16 << 20) /* of the ring, in one task */
-#define READY_NS (10 * WF_NS_PER_MS)     /* between two looks whether it is over */
-#define RETRY_NS WF_NS_PER_MS            /* between two looks at the helper thread */
-#define AHEAD_NS (WF_NS_PER_S / 10)      /* the rate is held over this time */
+#define READY_BYTES ((uint64_t)128 << 20) /* of the ring, in one task */
+#define READY_NS (10 * WF_NS_PER_MS)      /* between two looks whether it is over */
+#define RETRY_NS WF_NS_PER_MS             /* between two looks at the helper thread */
+#define AHEAD_NS (WF_NS_PER_S / 10)       /* the rate is held over this time */
 
 /* In front of each payload. */
 struct record {
@@ -163,6 +163,9 @@ wf_outgoing_open(const struct wf_outgoing_opts *opts, struct wf_outgoing **out)
 		return st;
 	}
 	wf_ahead_init(&outgoing->ahead, opts->env);
+	if (opts->before != NULL && opts->before->bytes > 0) {
+		wf_ahead_begin(&outgoing->ahead, opts->before->base, opts->before->bytes);
+	}
 	*out = outgoing;
 	return WEFT_OK;
 }

@@ -35,6 +35,9 @@ struct wf_outgoing_opts {
 	uint64_t ring_bytes;            /* at least wf_outgoing_ring_bytes of the longest block */
 	uint64_t rate;                  /* bytes per second that are written; 0: no limit */
 	int numa_node;
+	/* Whose memory the helper thread makes present before the ring, because a snapshot may be
+	 * loaded into it; not freed before close. NULL, or empty: none. */
+	const struct wf_slab *before;
 };
 
 /* The least ring for blocks of at most this many bytes of payload. */

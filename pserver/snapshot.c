@@ -21,13 +21,13 @@ find_member(const struct wf_lane *lane)
 }
 
 enum weft_status
-wf_snapshot_lane_open(struct wf_lane *lane, uint64_t longest, uint64_t all_bytes,
-		      const struct wf_snapshot_tables *tables, struct wf_snapshot_lane *out)
+wf_snapshot_lane_open(struct wf_lane *lane, const struct wf_snapshot_content *content,
+		      struct wf_snapshot_lane *out)
 {
 	struct wf_snapshots *all = lane->opts.snapshots;
 	const struct wf_snapshots_opts *set = wf_snapshots_opts(all);
-	uint64_t least = wf_outgoing_ring_bytes(longest);
-	uint64_t bytes = set->ring_bytes != 0 ? set->ring_bytes : all_bytes;
+	uint64_t least = wf_outgoing_ring_bytes(content->longest);
+	uint64_t bytes = set->ring_bytes != 0 ? set->ring_bytes : content->all_bytes;
 	if (set->ring_bytes != 0 && bytes < least) {
 		return wf_fail(WEFT_INVALID,
 			       "lane %u: --snapshot_bytes=%" PRIu64
@@ -41,6 +41,7 @@ wf_snapshot_lane_open(struct wf_lane *lane, uint64_t longest, uint64_t all_bytes
 		.ring_bytes = bytes < least ? least : bytes,
 		.rate = set->rate,
 		.numa_node = lane->opts.numa_node,
+		.before = content->slab,
 	};
 	enum weft_status st = wf_outgoing_open(&opts, &out->outgoing);
 	if (st != WEFT_OK) {
@@ -48,7 +49,7 @@ wf_snapshot_lane_open(struct wf_lane *lane, uint64_t longest, uint64_t all_bytes
 	}
 	wf_turn_tick_before(&lane->turn, 0); /* a border may be due */
 	out->all = all;
-	out->seat = wf_snapshots_join(all, lane->opts.idx, find_member(lane), tables);
+	out->seat = wf_snapshots_join(all, lane->opts.idx, find_member(lane), content->tables);
 	return WEFT_OK;
 }
 

@@ -23,11 +23,17 @@ struct wf_snapshot_lane {
 	bool retries;    /* what waits is tried again */
 };
 
-/* `longest`: bytes of the longest block; `all_bytes`: of all that the lane keeps, as far as that is
- * known; `tables`: as for wf_snapshots_join. WEFT_INVALID: the ring has no room for the longest
- * block; WEFT_NOMEM. */
-enum weft_status wf_snapshot_lane_open(struct wf_lane *lane, uint64_t longest, uint64_t all_bytes,
-				       const struct wf_snapshot_tables *tables,
+/* What a service has for snapshots. */
+struct wf_snapshot_content {
+	uint64_t longest;                        /* bytes of the longest block */
+	uint64_t all_bytes;                      /* of all blocks, as far as that is known */
+	const struct wf_snapshot_tables *tables; /* as for wf_snapshots_join */
+	const struct wf_slab *slab; /* that keeps it, not freed before close; or NULL */
+};
+
+/* WEFT_INVALID: the ring has no room for the longest block; WEFT_NOMEM. */
+enum weft_status wf_snapshot_lane_open(struct wf_lane *lane,
+				       const struct wf_snapshot_content *content,
 				       struct wf_snapshot_lane *out) WEFT_MUST_CHECK;
 void wf_snapshot_lane_close(struct wf_snapshot_lane *self); /* accepts zeroed */
 /* A step was applied. True: a snapshot begins here; the lane adds its first blocks now, and copies

@@ -105,7 +105,9 @@ open_lane(struct snapshot *self, struct wf_lane *lane)
 		all += wf_outgoing_ring_bytes(bytes) / 2;
 		all += self->is_vector ? wf_outgoing_ring_bytes(versions) / 2 : 0;
 	}
-	return wf_snapshot_lane_open(lane, longest, all + longest, NULL, &self->lane);
+	const struct wf_snapshot_content content = {
+		.longest = longest, .all_bytes = all + longest, .slab = &store->slab};
+	return wf_snapshot_lane_open(lane, &content, &self->lane);
 }
 
 static enum weft_status

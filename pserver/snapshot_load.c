@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* snapshot_load: the slices of a dense lane out of the parts of a snapshot. The snapshot may be of
  * another number of lanes, and of other slices: a block is a range of a tensor, and what of it
- * belongs to this lane is copied. Memory does not depend on the files. Thread: the lane's. */
+ * belongs to this lane is copied. Blocks of other lanes are left out: the registrar has read all of
+ * the snapshot, and each block that is used is compared with its checksum once more. Memory does
+ * not depend on the files. Thread: the lane's. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,7 +122,8 @@ load_slice(const struct loading *loading, struct wf_part_reader *reader,
 	uint32_t i = find_target(loading, block->item, block->first);
 	if (i == loading->target_count || loading->target[i].item != block->item ||
 	    loading->target[i].first >= block->first + block->count) {
-		return wf_part_skip(reader);
+		wf_part_leave(reader);
+		return WEFT_OK;
 	}
 	enum weft_status st = WEFT_OK;
 	for (unsigned section = 0; section < sections && st == WEFT_OK; section++) {
@@ -151,7 +154,8 @@ load_versions(const struct loading *loading, struct wf_part_reader *reader,
 	bool is_there = target < &loading->target[loading->target_count] &&
 			target->item == block->item && target->first < block->first + block->count;
 	if (!is_there || !wf_slice_is_async(dense, target->ordinal)) {
-		return wf_part_skip(reader);
+		wf_part_leave(reader);
+		return WEFT_OK;
 	}
 	if (target->first != block->first || target->count != block->count) {
 		return wf_fail(WEFT_MISMATCH,

@@ -86,6 +86,9 @@ enum weft_status wf_part_read(struct wf_part_reader *reader, void *out,
 			      size_t count) WEFT_MUST_CHECK;
 /* Reads the rest of the payload and compares its checksum. */
 enum weft_status wf_part_skip(struct wf_part_reader *reader) WEFT_MUST_CHECK;
+/* Goes on behind the payload without reading the rest of it, so its checksum is not compared: for
+ * callers that know the file to be whole. wf_part_sum does not apply any more. */
+void wf_part_leave(struct wf_part_reader *reader);
 /* Of what has been read, all of it after WEFT_CLOSED. Before wf_part_next this is where the next
  * block begins, and its number. */
 struct wf_part_sum wf_part_sum(const struct wf_part_reader *reader);

@@ -211,7 +211,7 @@ read_payload(struct wf_part_reader *reader, uint8_t *out, uint64_t count)
 		if (at == NULL) {
 			return st;
 		}
-		reader->crc = wf_crc32c(reader->crc, at, piece);
+		reader->crc = wf_crc32c_long(reader->crc, at, piece);
 		if (out != NULL) {
 			memcpy(out, at, piece);
 			out += piece;
@@ -236,6 +236,16 @@ enum weft_status
 wf_part_skip(struct wf_part_reader *reader)
 {
 	return read_payload(reader, NULL, reader->left);
+}
+
+void
+wf_part_leave(struct wf_part_reader *reader)
+{
+	const uint64_t at = reader->chunk.file.bytes - wf_chunk_left(&reader->chunk);
+
+	if (reader->left > 0) { /* else its checksum has been read, too */
+		wf_part_seek(reader, reader->blocks, at + reader->left + WF_PART_CRC_BYTES);
+	}
 }
 
 uint32_t

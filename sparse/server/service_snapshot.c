@@ -230,7 +230,9 @@ open_lane(struct wf_sparse_snapshot *self, struct wf_lane *lane)
 		uint64_t bytes = capture == NULL ? 0 : wf_capture_longest(capture);
 		longest = bytes > longest ? bytes : longest;
 	}
-	return wf_snapshot_lane_open(lane, longest, RING_BYTES, &tables, &self->lane);
+	const struct wf_snapshot_content content = {
+		.longest = longest, .all_bytes = RING_BYTES, .tables = &tables};
+	return wf_snapshot_lane_open(lane, &content, &self->lane);
 }
 
 enum weft_status

@@ -203,6 +203,49 @@ a_payload_longer_than_the_buffer_comes_back_in_any_pieces(void **state)
 	free(out);
 }
 
+/* Blocks that are left, from their beginning or their middle, with and without a payload; the one
+ * that is read is compared with its checksum as ever. */
+static void
+blocks_that_are_left_are_not_read_and_those_behind_them_are(void **state)
+{
+	struct scene *scene = *state;
+	const char *path = at(scene, "part", "");
+	struct wf_part_block block = {
+		.kind = WF_PART_SLICE, .count = LONG_BYTES / 4, .bytes = LONG_BYTES};
+	const struct wf_part_block empty = {.kind = WF_PART_ROWS};
+	struct wf_part_writer *writer = NULL;
+	struct wf_part_reader *reader = NULL;
+	struct wf_part_block got;
+	struct wf_part_sum sum;
+	uint8_t *payload = malloc(LONG_BYTES);
+	uint8_t *out = malloc(LONG_BYTES);
+
+	assert_true(payload != NULL && out != NULL);
+	fill_payload(0, payload, LONG_BYTES);
+	assert_ok(create(scene, path, &lane_1, &writer));
+	for (unsigned i = 0; i < 3; i++) {
+		block.item = i;
+		assert_ok(wf_part_put(writer, &block, payload));
+		assert_ok(wf_part_begin(writer, &empty));
+	}
+	assert_ok(wf_part_finish(writer, WEFT_OK, &sum));
+	assert_ok(wf_part_open(&scene->failing.env, wf_saved_posix(), path, &reader));
+	for (unsigned i = 0; i < 3; i++) {
+		assert_ok(wf_part_next(reader, &got));
+		assert_int_equal(got.item, i);
+		assert_ok(wf_part_read(reader, out, i == 2 ? LONG_BYTES : i * 5));
+		wf_part_leave(reader);
+		assert_ok(wf_part_next(reader, &got));
+		assert_int_equal(got.kind, WF_PART_ROWS);
+		wf_part_leave(reader);
+	}
+	assert_memory_equal(out, payload, LONG_BYTES);
+	assert_int_equal(wf_part_next(reader, &got), WEFT_CLOSED);
+	wf_part_close(reader);
+	free(payload);
+	free(out);
+}
+
 static void
 a_part_without_blocks_is_one(void **state)
 {
@@ -463,6 +506,7 @@ main(void)
 		WITH_SCENE(blocks_come_back_as_they_were_put),
 		WITH_SCENE(a_part_of_format_1_stays_readable_and_is_written_as_ever),
 		WITH_SCENE(a_payload_longer_than_the_buffer_comes_back_in_any_pieces),
+		WITH_SCENE(blocks_that_are_left_are_not_read_and_those_behind_them_are),
 		WITH_SCENE(a_part_without_blocks_is_one),
 		WITH_SCENE(the_writer_refuses_what_the_reader_would),
 		WITH_SCENE(any_byte_that_is_damaged_is_found_without_the_manifest),
