@@ -4,6 +4,7 @@
  * whatever was waited for before. The jobs have tensors, tables, barriers and pass ends. Thread:
  * one. */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -39,12 +40,14 @@ struct plan {
 	uint64_t reduce_ns;  /* before the barrier after step 30 */
 	uint64_t pass_ns;    /* before its end of the pass */
 	uint64_t end_ns;     /* before it closes its session, in a job with snapshots */
+	bool is_stopped;     /* trainer 0, after this time */
 };
 
 struct job {
 	struct crew crew;
 	struct plan plan;
 	struct killed files;              /* with end_ns */
+	struct weft_session *first;       /* of trainer 0 */
 	char line[LINES_MAX][LINE_BYTES]; /* of waits */
 	unsigned line_count;
 };
@@ -219,7 +222,19 @@ run_trainer(struct wf_env *env, void *arg)
 		st = weft_pass_end(m.session);
 	}
 	spend(&m, m.idx == 1 ? m.job->plan.end_ns : 0);
+	m.job->first = m.idx == 0 ? m.session : m.job->first;
+	if (m.idx == 1 && m.job->plan.is_stopped) {
+		weft_session_stop(m.job->first, SIGTERM);
+		spend(&m, m.job->plan.end_ns);
+	}
 	enum weft_status end = weft_session_close(m.session);
+	if (st == WEFT_OK && m.job->plan.is_stopped) {
+		end = end == WEFT_ABORTED &&
+				      strstr(weft_last_error(), "was stopped by SIGTERM") != NULL
+			      ? WEFT_OK
+			      : wf_fail(WEFT_INTERNAL, "it ended with %s: %.200s",
+					weft_status_name(end), weft_last_error());
+	}
 	if (st != WEFT_OK || end != WEFT_OK) {
 		crew_complain(seat->crew, "trainer", m.idx);
 	} else {
@@ -278,7 +293,11 @@ play(const struct plan *plan, struct job *job)
 		killed_remove_dir(&job->files);
 	}
 	keep_lines(job, job->crew.world.log_fd);
-	assert_string_equal(job->crew.why, "");
+	if (plan->is_stopped) { /* the pserver ends with that, too */
+		assert_non_null(strstr(job->crew.why, "was stopped by SIGTERM"));
+	} else {
+		assert_string_equal(job->crew.why, "");
+	}
 	assert_int_equal(st, WEFT_OK);
 	assert_int_equal(job->crew.ended, TRAINERS);
 }
@@ -431,6 +450,15 @@ a_trainer_that_has_ended_before_the_others_says_so(void **state)
 	expect(&job, 2, "", "waits");
 }
 
+/* It does not wait until the others are done, too, nor for a second signal. */
+static void
+a_trainer_that_is_stopped_while_it_waits_for_the_end_ends(void **state)
+{
+	(void)state;
+	struct job job;
+	play(&(struct plan){.end_ns = 3 * WF_NS_PER_S, .is_stopped = true}, &job);
+}
+
 int
 main(void)
 {
@@ -445,6 +473,7 @@ main(void)
 		cmocka_unit_test(a_wait_beside_many_short_ones_is_told_ever_more_rarely),
 		cmocka_unit_test(long_waits_are_told_with_their_own_age_and_what_they_are_for),
 		cmocka_unit_test(a_trainer_that_has_ended_before_the_others_says_so),
+		cmocka_unit_test(a_trainer_that_is_stopped_while_it_waits_for_the_end_ends),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -83,7 +83,8 @@ void
 wf_driver_look_for_stop(struct weft_session *session)
 {
 	struct wf_core *core = &session->core;
-	if (wf_failure_is_stopped(&core->failure) && !wf_core_failed(core) && !core->end.leaving) {
+	if (wf_failure_is_stopped(&core->failure) && !wf_core_failed(core) &&
+	    !wf_core_is_free(core)) {
 		core->turn.tick_ns = 0;
 	}
 }

@@ -76,11 +76,19 @@ wf_core_fail(struct wf_core *core, enum weft_status status, const char *format, 
 	}
 }
 
+bool
+wf_core_is_free(const struct wf_core *core)
+{
+	const struct wf_link *last = core->links.all[0];
+	bool waits = last->ends_together && last->state != WF_LINK_LEFT;
+	return core->end.leaving && !waits;
+}
+
 void
 wf_core_heed_stop(struct wf_core *core)
 {
 	int by = atomic_load_explicit(&core->failure.stopped_by, memory_order_acquire);
-	if (by == 0 || core->end.leaving) {
+	if (by == 0 || wf_core_is_free(core)) {
 		return;
 	}
 	char name[WF_SIGNAL_NAME_BYTES];

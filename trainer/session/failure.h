@@ -53,7 +53,10 @@ void wf_core_fail(struct wf_core *core, enum weft_status status, const char *for
 	__attribute__((format(printf, 3, 4)));
 /* The failure of another member of the job, from a lane. */
 void wf_failure_relay(struct wf_core *core, const struct wf_msg_abort *abort);
-/* Fails if a signal has stopped the program, unless no member would wait any more. */
+/* Whether this trainer is leaving and nothing holds it: not so where the job ends for all of its
+ * members together, and others are not done. */
+bool wf_core_is_free(const struct wf_core *core);
+/* Fails if a signal has stopped the program, unless the trainer is free. */
 void wf_core_heed_stop(struct wf_core *core);
 /* The ABORT of this failure, into end.msg. */
 void wf_failure_encode(struct wf_core *core);
