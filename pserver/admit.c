@@ -343,7 +343,8 @@ welcome(struct wf_lane *lane, struct wf_peer *peer, struct wf_conn *conn,
 	peer->closing = false;
 	peer->lost.why[0] = '\0'; /* before */
 	peer->loading.is_due = send_job;
-	peer->loading.deadline_ns = wf_now_ns(lane->env) + LOADING_TIMEOUT_NS;
+	peer->loading.looked_ns = wf_now_ns(lane->env);
+	peer->loading.deadline_ns = peer->loading.looked_ns + LOADING_TIMEOUT_NS;
 	/* It was a successor when the job failed. */
 	peer->abort_due = lane->state == WF_LANE_FAILED;
 	wf_peer_due(peer);

@@ -11,6 +11,7 @@
 #include "transport/rdma.h"
 
 #define TICK_NS (WF_NS_PER_S / 10) /* deadlines of jobs are coarse */
+#define AWAY_NS (10 * TICK_NS)     /* between two looks at a deadline: the lane was not there */
 #define STRANGERS_PERIOD_NS WF_NS_PER_S
 /* Limit of lines about connections that are refused or closed: connecting costs them nothing. */
 #define WARNINGS_PER_S 10
@@ -244,13 +245,24 @@ log_waiting(struct wf_lane *lane, uint64_t now)
 	}
 }
 
+/* Time in which the lane took no turns does not count: its process stood still, or the clock leapt,
+ * and nobody knows what would have arrived meanwhile. */
+static bool
+is_loading_late(struct wf_peer_loading *loading, uint64_t now)
+{
+	const uint64_t since_ns = now - loading->looked_ns;
+	loading->deadline_ns += since_ns > AWAY_NS ? since_ns : 0;
+	loading->looked_ns = now;
+	return now >= loading->deadline_ns;
+}
+
 /* The job's description does not arrive, and other trainers wait for it. If nothing was received
  * from its sender, the sender's host or the network may be gone without the medium having noticed:
  * the sender is lost, and may reconnect on another path, as long as trainers may connect. */
 static void
 check_loading(struct wf_lane *lane, struct wf_peer *peer, uint64_t now)
 {
-	if (!peer->loading.is_due || peer->closing || now < peer->loading.deadline_ns) {
+	if (!peer->loading.is_due || peer->closing || !is_loading_late(&peer->loading, now)) {
 		return;
 	}
 	(void)wf_fail(WEFT_TIMEOUT, "JOB: %" PRIu64 " of %" PRIu64 " bytes came in time",

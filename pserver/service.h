@@ -162,6 +162,7 @@ struct wf_peer_loss {
 struct wf_peer_loading {
 	bool is_due;          /* it is this one, on this path */
 	uint64_t deadline_ns; /* deadline of the whole message */
+	uint64_t looked_ns;   /* when the lane compared it with the clock last */
 };
 
 /* What opens a path: path.c's. */

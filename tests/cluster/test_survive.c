@@ -79,16 +79,12 @@ names_somebody(const char *text)
 	return false;
 }
 
-/* A failure that nothing here may cause. Where reading fails, a snapshot looks damaged. A job whose
- * description is not there when a pserver's clock has leapt over connect_timeout counts as an
- * offence of the trainer that was to send it. */
+/* A failure that nothing here may cause. Where reading fails, a snapshot looks damaged. */
 static bool
 is_odd(const struct job *job, const struct counted_end *end)
 {
 	const bool unread = job->disk_fails && strstr(end->text, "weft-snapshot") != NULL;
-	const bool late =
-		job->force == STORM_HARSH && strstr(end->text, "bytes came in time") != NULL;
-	return (end->status == WEFT_DATA && !unread) || (end->status == WEFT_PROTOCOL && !late) ||
+	return (end->status == WEFT_DATA && !unread) || end->status == WEFT_PROTOCOL ||
 	       end->status == WEFT_INTERNAL || end->status == WEFT_INVALID;
 }
 

@@ -664,10 +664,34 @@ a_push_into_a_parked_window_waits_for_its_credit(void **state)
 	play(put_before_credit);
 }
 
+/* The pserver stands still, or its clock leaps, until nobody may come any more. */
+static void
+loader_of_a_lane_that_was_away(struct stage *stage)
+{
+	struct wf_env *env = stage->script.env;
+	struct puppet *zero = puppet_add(stage, 0, 0);
+	puppet_connect(zero);
+	stage_settle(stage);
+	wf_wait(env, -1, wf_now_ns(env) + 400 * WF_NS_PER_S);
+	stage_run(stage, WF_NS_PER_S);
+	CHECK(stage, zero->peer.up && !zero->peer.down);
+	puppet_send_job(zero);
+	stage_settle(stage);
+	CHECK(stage, zero->peer.granted && zero->peer.resumed && !zero->peer.down);
+}
+
+static void
+time_in_which_the_lane_takes_no_turns_is_not_its_loaders(void **state)
+{
+	(void)state;
+	stage_play(&(struct stage_opts){.trainers = 1}, loader_of_a_lane_that_was_away, NULL);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(time_in_which_the_lane_takes_no_turns_is_not_its_loaders),
 		cmocka_unit_test(an_abort_is_told_to_everybody_as_it_was_said),
 		cmocka_unit_test(the_line_about_a_job_is_of_its_own_steps),
 		cmocka_unit_test(
