@@ -17,6 +17,7 @@
 
 #include "base/assert.h"
 #include "pserver/history.h"
+#include "pserver/snapshot_log.h"
 #include "pserver/view.h"
 #include "saved/epochs.h"
 
@@ -89,6 +90,7 @@ struct wf_registrar {
 	uint64_t last_border; /* of the snapshot on which the next one may build; 0: on none */
 	uint32_t delta_count; /* deltas since the one that is complete */
 	struct last_task last;
+	struct wf_snapshot_log log;
 
 	struct schedule schedule;
 };
@@ -593,22 +595,21 @@ look_at_task(struct wf_registrar *self, uint64_t now_ns)
 				       now_ns);
 	}
 	if (why->status == WEFT_OK) {
-		const uint64_t base_step = self->manifest.parts.base_step;
+		bool is_delta = self->manifest.parts.base_step != 0;
 		self->schedule.lead = LEAD_MIN;
-		self->delta_count = base_step == 0 ? 0 : self->delta_count + 1;
+		self->delta_count = is_delta ? self->delta_count + 1 : 0;
 		self->last_border = last->border;
-		wf_log(self->env, WF_LOG_INFO,
-		       "snapshot of step %" PRIu64 " in epoch %" PRIu64 "%s: %" PRIu64
-		       " bytes in %.3f s",
-		       last->border, self->base.epoch, base_step == 0 ? "" : ", changes only",
-		       bytes, (double)(now_ns - self->schedule.begin_ns) / 1e9);
+		wf_snapshot_log_made(&self->log, self->env,
+				     &(struct wf_snapshot_made){
+					     .id = wf_snapshots_id(self->snapshots, last->border),
+					     .is_delta = is_delta,
+					     .bytes = bytes,
+					     .ns = now_ns - self->schedule.begin_ns});
 	} else {
 		self->last_border = 0;
 		self->schedule.lead =
 			self->schedule.lead < LEAD_MAX ? 2 * self->schedule.lead : LEAD_MAX;
-		wf_log(self->env, WF_LOG_WARN,
-		       "there is no snapshot of step %" PRIu64 ", and the training goes on: %s",
-		       last->border, why->text);
+		wf_snapshot_log_failed(&self->log, self->env, last->border, why);
 	}
 	self->schedule.due_ns = now_ns + self->set->period_ns;
 }

@@ -78,12 +78,26 @@ look_for_step(struct wf_drill_facts *facts, const char *line, uint64_t now_ns)
 	}
 }
 
+/* "3 more snapshots failed before that of step 80", or "(3 more failed before it)"; 0: no such. */
+static uint64_t
+count_unsaid(const char *line)
+{
+	const char *at = strstr(line, " more snapshots failed before");
+	uint64_t count = 0;
+
+	at = at != NULL ? at : strstr(line, " more failed before it)");
+	for (; at != NULL && at > line && isdigit((unsigned char)at[-1]); at--) {
+	}
+	return at != NULL && sscanf(at, "%" SCNu64, &count) == 1 ? count : 0;
+}
+
 static void
 look_for_snapshot(struct wf_drill_facts *facts, const char *line)
 {
 	static const char goes_on[] = "the job goes on from the snapshot of step ";
 	const char *at = strstr(line, goes_on);
 
+	facts->snapshots_lost += count_unsaid(line);
 	if (at != NULL && sscanf(at + strlen(goes_on), "%" SCNu64, &facts->resumed_step) == 1) {
 		facts->resumed++;
 	} else if (strstr(line, " I snapshot of step ") != NULL) {
