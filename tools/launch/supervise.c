@@ -645,14 +645,29 @@ kill_started(struct job *job)
 	watch_to_the_end(job);
 }
 
+/* Whether the work is done, whatever becomes of the others. */
+static bool
+have_workers_done(const struct job *job)
+{
+	bool done = true;
+
+	for (unsigned i = 0; i < job->opts->count && done; i++) {
+		const struct wf_child *child = &job->child[i];
+		done = !child->spec->is_worker || (child->ended && wf_child_exit_code(child) == 0);
+	}
+	return done;
+}
+
 static void
 describe_end(const struct job *job, struct wf_supervise_end *out)
 {
-	*out = (struct wf_supervise_end){.exit_code = WF_EXIT_OK, .restarts = job->restarts};
+	*out = (struct wf_supervise_end){.exit_code = WF_EXIT_OK,
+					 .restarts = job->restarts,
+					 .is_done = have_workers_done(job)};
 	if (job->cause != NULL) {
 		describe_cause(job->cause, out);
 		out->exit_code = wf_child_exit_code(job->cause);
-		out->may_recover = may_recover(job->cause);
+		out->may_recover = !out->is_done && may_recover(job->cause);
 	} else if (job->signal_number == SIGPIPE) {
 		out->exit_code = WF_EXIT_IO;
 		snprintf(out->cause, sizeof(out->cause),

@@ -104,7 +104,9 @@ struct wf_supervise_end {
 	int exit_code; /* 0, the first cause's, 128 + the signal that stopped the job */
 	char cause[WF_CAUSE_BYTES]; /* one line, "" if all went well */
 	uint64_t restarts;          /* made by then, with opts->restarts.made */
-	bool may_recover; /* a child has died or failed, and not because of its options or data */
+	bool is_done;               /* all workers have ended with 0 */
+	/* A child has died or failed, and not because of its options or data, before that. */
+	bool may_recover;
 };
 
 /* Not OK: the job could not be started or watched; what had been started has ended. */

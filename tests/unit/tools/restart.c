@@ -288,6 +288,24 @@ nobody_is_started_again_when_one_has_ended_well(void **state)
 	assert_true(end.may_recover);
 }
 
+/* A pserver that dies when the work is done costs no other run of it. */
+static void
+a_job_whose_workers_have_all_ended_well_is_not_begun_again(void **state)
+{
+	plan(0, "send_pid_end", fifo);
+	plan(1, "die_after", fifo);
+	spec[1].is_worker = false;
+	struct wf_supervise_opts opts = opts_for(2, SHORT_NS);
+
+	(void)state;
+	struct wf_supervise_end end = supervise(&opts);
+	assert_int_equal(end.exit_code, 128 + SIGKILL);
+	assert_non_null(strstr(end.cause, "child 1"));
+	assert_int_equal(end.restarts, 0);
+	assert_true(end.is_done);
+	assert_false(end.may_recover);
+}
+
 static void
 a_mistake_in_the_options_is_not_tried_again(void **state)
 {
@@ -412,6 +430,7 @@ main(int argc, char **argv)
 		ONE(planned_starts_count_as_well),
 		ONE(nobody_is_started_again_where_that_is_off),
 		ONE(nobody_is_started_again_when_one_has_ended_well),
+		ONE(a_job_whose_workers_have_all_ended_well_is_not_begun_again),
 		ONE(a_mistake_in_the_options_is_not_tried_again),
 		ONE(a_start_that_fails_ends_the_job_with_the_first_reason),
 		ONE(a_signal_ends_the_job_and_nobody_is_started_after_it),
