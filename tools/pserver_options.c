@@ -295,6 +295,29 @@ is_transport(const char *name)
 	return wf_fault_is_name(name); /* in tests; the rest is checked later */
 }
 
+/* Somebody who gives one of these counts on snapshots, and there would be none. */
+static enum weft_status
+check_snapshots(const struct wf_options *options)
+{
+	static const char *const names[] = {"snapshot_period", "snapshot_steps", "snapshot_bytes",
+					    "snapshot_rate",   "snapshot_full",  "keep",
+					    "resume"};
+	const struct wf_pserver_settings *set = options->target;
+
+	const bool has_dir = set->snapshot_dir != NULL && set->snapshot_dir[0] != '\0';
+
+	for (size_t i = 0; !has_dir && i < WF_ARRAY_COUNT(names); i++) {
+		if (wf_options_origin(options, names[i]) != WF_ORIGIN_DEFAULT) {
+			return wf_fail(WEFT_INVALID,
+				       "--%s has no effect without --snapshot_dir, because there "
+				       "are no snapshots then; give --snapshot_dir=DIR, or leave "
+				       "it out",
+				       names[i]);
+		}
+	}
+	return WEFT_OK;
+}
+
 enum weft_status
 wf_pserver_options_check(const struct wf_options *options)
 {
@@ -302,6 +325,7 @@ wf_pserver_options_check(const struct wf_options *options)
 	uint64_t ports = set->session.ports_num + set->session.ports_num_for_sparse;
 
 	enum weft_status st = wf_role_check_job_name(set->job_name);
+	st = st == WEFT_OK ? check_snapshots(options) : st;
 	if (st != WEFT_OK) {
 		return st;
 	}

@@ -16,6 +16,12 @@ says last.err "unknown option --prot" "did you mean --port"
 expect 64 "$WEFT" pserver --port=seven
 says last.err "--port=seven" "from 0 to 65535"
 expect 64 "$WEFT" pserver --port=65536
+# Somebody who counts on snapshots would have none.
+for option in snapshot_period=60s snapshot_steps=5 snapshot_bytes=1MiB snapshot_rate=1MiB snapshot_full=3 keep=3 \
+	resume=auto; do
+	expect 64 "$WEFT" pserver --$option
+	says last.err "--${option%=*} has no effect without --snapshot_dir"
+done
 expect 64 "$WEFT" pserver --ports_num=0
 expect 64 "$WEFT" pserver --port=65535 --ports_num=2
 says last.err "--port=65535" "use --port=65534"
