@@ -20,6 +20,7 @@
 	"  65  something is damaged: the output or the last line says what\n"                      \
 	"  70  an internal error\n"                                                                \
 	"  74  input or output failed"
+#define LIST_LINE "%-28s %5s %10s %10s %5s %12s %7s %6s %5s %16s\n"
 #define ABOUT_ONE                                                                                  \
 	"DIR/NAME is a snapshot of pservers or a pass that weft train saved; of a folder that "    \
 	"has several it is the newest snapshot, or the last pass if there is no snapshot."
@@ -64,6 +65,26 @@ bytes_of(const struct wf_manifest *manifest)
 	return sum < (double)INT64_MAX ? (uint64_t)sum : INT64_MAX;
 }
 
+/* The snapshot on which one builds is of the same epoch. */
+static void
+print_one(const char *name, const struct wf_manifest *manifest)
+{
+	char epoch[24] = "-";
+	char base[24] = "-";
+
+	if (wf_manifest_is_snapshot(manifest)) {
+		snprintf(epoch, sizeof(epoch), "%" PRIu64, manifest->parts.epoch);
+	}
+	if (manifest->parts.base_step != 0) {
+		snprintf(base, sizeof(base), "%" PRIu64, manifest->parts.base_step);
+	}
+	printf("%-28s %5s %10" PRIu64 " %10s %5" PRIu64 " %12" PRIu64 " %7" PRIu32 " %6" PRIu32
+	       " %5" PRIu32 " %16" PRIu64 "\n",
+	       name, epoch, manifest->about.step, base, manifest->about.pass,
+	       manifest->about.samples, manifest->tensor_count, manifest->table_count,
+	       manifest->parts.part_count, bytes_of(manifest));
+}
+
 /* A line of the list. Damage is counted; everything else ends the work. */
 static enum weft_status
 list_one(struct wf_env *env, const char *dir, const char *name, unsigned *damaged)
@@ -77,23 +98,14 @@ list_one(struct wf_env *env, const char *dir, const char *name, unsigned *damage
 	}
 	if (st == WEFT_DATA) {
 		(*damaged)++;
-		printf("%-28s %5s %10s %5s %12s %7s %6s %5s %16s\n", name, "-", "-", "-", "-", "-",
-		       "-", "-", "damaged");
+		printf(LIST_LINE, name, "-", "-", "-", "-", "-", "-", "-", "-", "damaged");
 		fprintf(stderr, "%s\n", weft_last_error());
 		return WEFT_OK;
 	}
 	if (st != WEFT_OK) {
 		return st;
 	}
-	char epoch[24] = "-";
-	if (wf_manifest_is_snapshot(&manifest)) {
-		snprintf(epoch, sizeof(epoch), "%" PRIu64, manifest.parts.epoch);
-	}
-	printf("%-28s %5s %10" PRIu64 " %5" PRIu64 " %12" PRIu64 " %7" PRIu32 " %6" PRIu32
-	       " %5" PRIu32 " %16" PRIu64 "\n",
-	       name, epoch, manifest.about.step, manifest.about.pass, manifest.about.samples,
-	       manifest.tensor_count, manifest.table_count, manifest.parts.part_count,
-	       bytes_of(&manifest));
+	print_one(name, &manifest);
 	wf_manifest_fini(env, &manifest);
 	return WEFT_OK;
 }
@@ -143,8 +155,8 @@ list(struct wf_env *env, const char *dir)
 	unsigned count = 0;
 	unsigned damaged = 0;
 
-	printf("%-28s %5s %10s %5s %12s %7s %6s %5s %16s\n", "name", "epoch", "step", "pass",
-	       "samples", "tensors", "tables", "parts", "bytes");
+	printf(LIST_LINE, "name", "epoch", "step", "base", "pass", "samples", "tensors", "tables",
+	       "parts", "bytes");
 	enum weft_status st = list_snapshots(env, dir, &count, &damaged);
 	if (st == WEFT_OK) {
 		st = list_passes(env, dir, &count, &damaged);

@@ -14,8 +14,8 @@ chmod -R u+w out passes
 expect 0 "$WEFT" ckpt list out
 awk '{ print $1 }' last.out >names
 printf 'name\n%s\npass-00002\n' "$snapshot" | cmp -s - names || fail "list: other names"
-grep -Eq "^$snapshot +3 +180 +1 +5760 +1 +1 +4 +[0-9]+$" last.out || fail "list: another snapshot"
-grep -Eq '^pass-00002 +- +7 +2 ' last.out || fail "list: another pass"
+grep -Eq "^$snapshot +3 +180 +- +1 +5760 +1 +1 +4 +[0-9]+$" last.out || fail "list: another snapshot"
+grep -Eq '^pass-00002 +- +7 +- +2 ' last.out || fail "list: another pass"
 
 for path in out "out/$snapshot" "out/$snapshot/"; do
 	expect 0 "$WEFT" ckpt show "$path"
