@@ -394,6 +394,7 @@ path_ends(struct wf_lane *lane, struct wf_peer *peer)
 {
 	struct wf_dense_peer *own = peer->own;
 	own->init_due = false;
+	own->implies_steps = false;
 	own->pulls.count = 0;
 	own->pulls.nack_due = false;
 	wf_answer_forget(peer);

@@ -57,6 +57,9 @@ struct wf_dense_peer {
 	/* Path: forgotten at DOWN. */
 	bool init_due; /* the start of the job must be sent to it, once all initial values are here
 		        * */
+	/* Its last word on this path about steps was a STEP with samples: the first PUT of the next
+	 * step announces that step as the last one was announced. */
+	bool implies_steps;
 	struct wf_pulls pulls;
 	uint32_t features_due; /* bits of those that have something to send */
 

@@ -187,6 +187,7 @@ wf_round_step(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_st
 	}
 	enum wf_step_news news;
 	enum weft_status st = wf_step_record(lane, peer, &said, &news);
+	own->implies_steps = st == WEFT_OK && !said.out;
 	if (st != WEFT_OK || news == WF_STEP_AGAIN) {
 		return st;
 	}
@@ -365,6 +366,27 @@ check_ordinal(const struct wf_lane *lane, uint32_t ordinal)
 				 dense->store.stored_count);
 }
 
+/* Whether a PUT for the step announces it: the trainer has announced the one before on this path,
+ * and nothing since. */
+static inline bool
+implies_step(const struct wf_peer *peer, uint64_t step)
+{
+	const struct wf_dense_peer *own = peer->own;
+	return step == peer->member.step_next && own->implies_steps;
+}
+
+/* Counts a step that a PUT has announced, with the samples and in the pass of the one before. */
+static __attribute__((noinline)) enum weft_status
+begin_implied_step(struct wf_lane *lane, struct wf_peer *peer)
+{
+	const struct wf_msg_step msg = {
+		.step = peer->member.step_next,
+		.samples = peer->member.samples,
+		.pass = peer->member.pass,
+	};
+	return wf_round_step(lane, peer, &msg);
+}
+
 /* Is this the push that the slice waits for from this trainer? */
 static enum weft_status
 check_put(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal, const struct wf_put *put)
@@ -374,7 +396,8 @@ check_put(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal, const st
 	const struct wf_stored *stored = &dense->store.stored[ordinal];
 	uint64_t step = wf_push_of(lane, ordinal, peer->trainer)->next;
 	bool initial = wf_is_initial(step);
-	bool begun = initial || (!peer->member.out && step + 1 == peer->member.step_next);
+	bool begun = initial || (!peer->member.out && step + 1 == peer->member.step_next) ||
+		     implies_step(peer, step);
 	uint64_t next = dense->round[ordinal].next;
 	bool own_step = wf_slice_is_async(dense, ordinal) && step != next && !wf_is_initial(next) &&
 			!initial;
@@ -421,8 +444,14 @@ wf_round_put(struct wf_lane *lane, struct wf_peer *peer, const struct wf_put *pu
 	if (st != WEFT_OK) {
 		return st;
 	}
-	uint32_t slot = wf_slots_of_tag(&peer->slots, put->tag);
 	struct wf_push *push = wf_push_of(lane, ordinal, peer->trainer);
+	if (implies_step(peer, push->next)) {
+		st = begin_implied_step(lane, peer);
+		if (st != WEFT_OK || lane->state != WF_LANE_RUNNING) {
+			return st;
+		}
+	}
+	uint32_t slot = wf_slots_of_tag(&peer->slots, put->tag);
 	push->mine = true;
 	if (wf_is_initial(push->next++)) {
 		initialise(lane, ordinal, put->data);

@@ -32,8 +32,8 @@
 #define WF_HEAD_CRC_AT 60    /* bytes in front of the head's own CRC, which it covers */
 #define WF_MSG_BODY_MAX 4032 /* bytes: head and body of a message fill 4,096 */
 #define WF_WIRE_MAGIC 0x54464557u
-#define WF_WIRE_VERSION 2
-#define WF_WIRE_VERSION_MIN 2
+#define WF_WIRE_VERSION 3
+#define WF_WIRE_VERSION_MIN 3
 
 enum wf_service {
 	WF_SERVICE_TRANSPORT = 0, /* frames of a transport itself; never delivered as MSG */

@@ -532,7 +532,7 @@ WEFT_API enum weft_status weft_session_start(struct weft_session *session) WEFT_
 /**
  * Begin the next step; this trainer's share of it has `samples` samples. Never blocks.
  * @param samples at least 1
- * @param cost    summed over the samples; it is sent to the pservers, and nothing depends on it
+ * @param cost    summed over the samples; it may be sent to the pservers, and nothing depends on it
  * @return WEFT_OK; WEFT_AGAIN: a push of the last step is unanswered, wait for it first;
  *         WEFT_INVALID: no samples, or a tensor of the last step was not pushed (it is named);
  *         WEFT_ABORTED: the text is the first cause

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* exchange: a trainer that exchanges little COUNT times, and does nothing else: what cost.py
  * measures. Nobody polls, and all that a row of cost.py compares shares one CPU.
- * usage: exchange PORT COUNT TRANSPORT PROGRESS tensors|rows NUMBER TRAINERS ID
- * `tensors`: NUMBER tensors of 64 bytes are pushed and pulled; `rows`: NUMBER rows of 64 bytes, by
- * sorted keys, are pulled, and pushed with AdaGrad. Thread: one. */
+ * usage: exchange PORT COUNT TRANSPORT PROGRESS tensors|varied|rows NUMBER TRAINERS ID
+ * `tensors`: NUMBER tensors of 64 bytes are pushed and pulled; `varied`: the same with other
+ * samples in each step; `rows`: NUMBER rows of 64 bytes, by sorted keys, are pulled, and pushed
+ * with AdaGrad. Thread: one. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@
 #define ROWS 4096 /* of the table */
 
 static enum weft_status
-exchange_tensors(struct weft_session *session, unsigned number, unsigned long count)
+exchange_tensors(struct weft_session *session, unsigned number, unsigned long count, bool varied)
 {
 	enum weft_status st = WEFT_OK;
 	for (unsigned i = 0; i < number && st == WEFT_OK; i++) {
@@ -34,7 +35,7 @@ exchange_tensors(struct weft_session *session, unsigned number, unsigned long co
 		st = weft_session_start(session);
 	}
 	for (unsigned long i = 0; i < count && st == WEFT_OK; i++) {
-		st = weft_exchange(session, 1, 0);
+		st = weft_exchange(session, varied ? 1 + i % 2 : 1, 0);
 	}
 	return st;
 }
@@ -90,11 +91,12 @@ int
 main(int argc, char **argv)
 {
 	if (argc != 9 || strtoul(argv[6], NULL, 10) > NUMBER_MAX) {
-		(void)fprintf(stderr, "usage: exchange PORT COUNT TRANSPORT PROGRESS tensors|rows "
-				      "NUMBER TRAINERS ID\n");
+		(void)fprintf(stderr, "usage: exchange PORT COUNT TRANSPORT PROGRESS "
+				      "tensors|varied|rows NUMBER TRAINERS ID\n");
 		return 64;
 	}
 	const bool rows = strcmp(argv[5], "rows") == 0;
+	const bool varied = strcmp(argv[5], "varied") == 0;
 	const unsigned number = (unsigned)strtoul(argv[6], NULL, 10);
 	const unsigned long count = strtoul(argv[2], NULL, 10);
 	struct weft_session_opts opts;
@@ -114,7 +116,7 @@ main(int argc, char **argv)
 		return 1;
 	}
 	st = rows ? exchange_rows(session, number, count)
-		  : exchange_tensors(session, number, count);
+		  : exchange_tensors(session, number, count, varied);
 	if (st == WEFT_OK) {
 		st = weft_session_close(session);
 	}

@@ -50,6 +50,9 @@ struct wf_dense_link {
 	/* Path: forgotten at DOWN. */
 	uint64_t job_sent; /* bytes */
 	bool init_due;
+	/* Samples and pass of the last STEP: a step with the same is announced by its first PUT. */
+	uint64_t said_samples; /* 0: no STEP was sent */
+	uint32_t said_pass;
 	uint32_t features_due;  /* bits 1 << enum wf_link_feature: they have something to send */
 	uint64_t changes_step;  /* the step of which changes were sent, */
 	uint32_t changes_sent;  /* and how many */

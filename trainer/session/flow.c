@@ -159,6 +159,7 @@ wf_flow_forget_path(struct wf_link *link)
 	dense->queue.count = 0;
 	dense->job_sent = 0;
 	dense->init_due = false;
+	dense->said_samples = 0;
 	dense->changes_step = 0;
 	dense->position_step = 0;
 	wf_link_features_path_ends(dense);
@@ -458,22 +459,49 @@ pushes_taken(struct wf_dense_link *dense, unsigned count)
 	count_pushes(dense, count);
 }
 
+/* Whether STEP would say what the last one on this path said, and a push of the step leaves now,
+ * which announces the step instead. */
+static bool
+is_step_implied(const struct wf_dense_link *dense)
+{
+	const struct wf_core *core = (const struct wf_core *)dense->link.end;
+	if (core->step.samples != dense->said_samples || core->step.pass != dense->said_pass ||
+	    core->pace.told_compute_ns != 0 || dense->queue.count == 0 ||
+	    dense->link.window.free_count == 0) {
+		return false;
+	}
+	const struct wf_dense_slice *first = &dense->slice[*wf_ordinal_ring_at(&dense->queue, 0)];
+	return first->step == core->step.number && !core->job.tensor[first->tensor].is_piece;
+}
+
+/* The transport accepted the first operation of a step, which announces it. */
+static void
+step_taken(struct wf_dense_link *dense)
+{
+	const struct wf_core *core = wf_core_of(&dense->link);
+	dense->said_samples = core->step.samples;
+	dense->said_pass = core->step.pass;
+	dense->link.to_send.step = false;
+}
+
 /* PUTs queued gradients as long as slots are free and the transport accepts them; STEP goes first,
- * in the same post. */
+ * in the same post, unless they imply it. */
 static void
 flush_pushes(struct wf_dense_link *dense)
 {
 	while (dense->link.to_send.step ||
 	       (dense->queue.count > 0 && dense->link.window.free_count > 0)) {
 		struct wf_op op[1 + WF_CORE_OPS];
-		unsigned steps = dense->link.to_send.step ? 1 : 0;
-		if (dense->link.to_send.step) {
+		unsigned steps = dense->link.to_send.step && !is_step_implied(dense) ? 1 : 0;
+		if (steps > 0) {
 			fill_step(dense, &op[0]);
 		}
 		unsigned count = steps + fill_pushes(dense, op + steps);
 		unsigned taken = 0;
 		enum weft_status st = wf_transport_post(dense->link.conn, op, count, &taken);
-		dense->link.to_send.step = dense->link.to_send.step && taken == 0;
+		if (dense->link.to_send.step && taken > 0) {
+			step_taken(dense);
+		}
 		pushes_taken(dense, taken > steps ? taken - steps : 0);
 		if (st == WEFT_INVALID) {
 			wf_core_fail(wf_core_of(&dense->link), WEFT_PROTOCOL,

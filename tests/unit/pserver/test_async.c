@@ -466,10 +466,13 @@ put_twice(struct puppet *puppet)
 	puppet_put(puppet, 0, 1, 2);
 }
 
+/* The first of the two announces step 2, for the trainer has announced step 1. */
 static void
-put_before_its_step(struct puppet *puppet)
+put_of_a_second_step(struct puppet *puppet)
 {
 	puppet_put(puppet, 0, 0, 2);
+	stage_settle(puppet->stage);
+	puppet_put(puppet, 0, 1, 3);
 }
 
 static void
@@ -508,7 +511,7 @@ static const struct wrong wrongs[] = {
 	{"skips a step", "steps are missing", skip_a_step},
 	{"begins a step in the middle of one", "before all of the last one", begin_twice},
 	{"puts a slice twice", "waited for is step", put_twice},
-	{"puts before STEP", "waited for is step", put_before_its_step},
+	{"puts in the next step", "before all of the last one", put_of_a_second_step},
 	{"runs out of data in the middle", "before all of the last one", go_out_in_the_middle},
 	{"comes back with any number", "steps are missing", come_back_too_far},
 	{"comes back to its pass", "not its pass", come_back_to_the_same_pass},

@@ -209,9 +209,13 @@ put_of_the_end_of_a_slot(struct puppet *p)
 	puppet_put_bytes(p, 0, 2, SLICE_BYTES - 4, 4);
 }
 
+/* On this path it has announced no step that the PUT could repeat. */
 static void
-put_without_step(struct puppet *p)
+put_without_step_on_a_new_path(struct puppet *p)
 {
+	peer_disconnect(&p->peer, WF_DISCONNECT_DRAIN);
+	stage_settle(p->stage);
+	puppet_meet(p);
 	puppet_put(p, 0, 0, 2);
 }
 
@@ -691,7 +695,7 @@ static const struct act acts[] = {
 	ACT(put_of_four_bytes, "PUT: 4 bytes of slice 0 of w, which has 64", IDLE),
 	ACT(put_that_lacks_the_last_byte, "PUT: 63 bytes of slice 0 of w, which has 64", IDLE),
 	ACT(put_that_is_longer_than_its_slice, "PUT: 64 bytes of slice 2 of w, which has 32", IDLE),
-	ACT(put_without_step, "PUT: slice 0 of w for step 2", IDLE),
+	ACT(put_without_step_on_a_new_path, "PUT: slice 0 of w for step 2", IDLE),
 	ACT(put_of_a_static_slice, "PUT: slice 4 of fixed", IDLE),
 	ACT(put_twice, "waited for is step 3", PUSHED),
 	ACT(put_again_after_the_answer, "waited for is step 2", IDLE),

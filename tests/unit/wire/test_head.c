@@ -123,9 +123,10 @@ each_wrong_field_is_named_with_its_value(void **state)
 	const struct patch patch[] = {
 		{0, 4, 0x54464558, "magic is 0x54464558"},
 		{0, 4, 0x20544547, "magic is 0x20544547"}, /* "GET " of some web browser */
-		{4, 1, 0, "version is 0, this end speaks 2 to 2"},
+		{4, 1, 0, "version is 0, this end speaks 3 to 3"},
 		{4, 1, 1, "version is 1"},
-		{4, 1, 3, "version is 3"},
+		{4, 1, 2, "version is 2"},
+		{4, 1, 4, "version is 4"},
 		{4, 1, 255, "version is 255"},
 		{5, 1, 6, "service is 6, known are 0 to 5"},
 		{5, 1, 255, "service is 255"},

@@ -189,7 +189,7 @@ each_wrong_field_of_a_hello_is_named(void **state)
 {
 	const struct patch patch[] = {
 		{0, 2, 0, "version_min is 0"},
-		{2, 2, 0, "version_min is 2, above version_max 0"},
+		{2, 2, 0, "version_min is 3, above version_max 0"},
 		{4, 1, 1, "service is 1"},
 		{4, 1, 6, "service is 6, must be 2 (dense), 3 (sparse), 4 (registry) or 5 (watch)"},
 		{5, 4, 3, "pserver_idx is 3"},
@@ -302,14 +302,14 @@ static void
 a_peer_without_a_common_version_is_told_both_ranges(void **state)
 {
 	/* Of a version to come only the first four bytes are known to be understood. */
-	static const uint8_t later[] = {3, 0, 4, 0, 0xff};
-	static const uint8_t before[] = {1, 0, 1, 0, 0xff};
+	static const uint8_t later[] = {4, 0, 5, 0, 0xff};
+	static const uint8_t before[] = {1, 0, 2, 0, 0xff};
 	struct wf_hello out;
 
 	assert_refused(wf_hello_decode(later, sizeof(later), &out), WEFT_MISMATCH,
-		       "speaks wire versions 3 to 4, this end 2 to 2");
+		       "speaks wire versions 4 to 5, this end 3 to 3");
 	assert_refused(wf_hello_decode(before, sizeof(before), &out), WEFT_MISMATCH,
-		       "speaks wire versions 1 to 1, this end 2 to 2");
+		       "speaks wire versions 1 to 2, this end 3 to 3");
 }
 
 static void
@@ -318,10 +318,11 @@ each_wrong_field_of_a_welcome_is_named(void **state)
 	const struct patch patch[] = {
 		{0, 2, 0, "version is 0"},
 		{0, 2, 1, "version is 1"},
-		{0, 2, 3, "version is 3"},
+		{0, 2, 2, "version is 2"},
+		{0, 2, 4, "version is 4"},
 		{2, 2, WEFT_AGAIN, "refusal is 1"},
 		{2, 2, WEFT_STATUS_COUNT, "refusal is 18"},
-		{2, 2, WEFT_TIMEOUT, "version is 2, must be 0 in a refusal"},
+		{2, 2, WEFT_TIMEOUT, "version is 3, must be 0 in a refusal"},
 		{4, 4, 2, "flags is 2"}, /* the job is over: only in a refusal */
 		{4, 4, 1u << 31, "flags is 2147483648"},
 		{8, 8, 0, "incarnation is 0"},
