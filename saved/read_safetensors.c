@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "saved/import_internal.h"
-#include "saved/json.h"
 #include "wire/little.h"
 
 #define LENGTH_BYTES 8u

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/json.h"
 
 #define LIST_BYTES 1024
 #define GIB ((double)(1ull << 30))
@@ -246,24 +247,6 @@ wf_topo_report_text(const struct wf_topo_report *report, FILE *out)
 
 /* ---- JSON ---- */
 
-/* Names come from files, too. */
-static void
-json_text(const char *text, FILE *out)
-{
-	fputc('"', out);
-	for (const char *at = text; *at != '\0'; at++) {
-		unsigned char c = (unsigned char)*at;
-		if (c == '"' || c == '\\') {
-			fprintf(out, "\\%c", c);
-		} else if (c < 0x20 || c >= 0x7f) {
-			fprintf(out, "\\u%04x", c);
-		} else {
-			fputc(c, out);
-		}
-	}
-	fputc('"', out);
-}
-
 static void
 json_node(int number, FILE *out)
 {
@@ -334,11 +317,11 @@ json_devices(const struct wf_topo *topo, FILE *out)
 	for (uint32_t i = 0; i < topo->device_count; i++) {
 		const struct wf_topo_device *device = &topo->device[i];
 		fputs("      {\"name\": ", out);
-		json_text(device->name, out);
+		wf_json_print_text(out, device->name);
 		fprintf(out, ", \"kind\": \"%s\", \"node\": ", kind_name(device->kind));
 		json_node(device->numa_node, out);
 		fprintf(out, ", \"pci\": \"%s\", \"vendor\": ", device->pci);
-		json_text(device->vendor, out);
+		wf_json_print_text(out, device->vendor);
 		fputs(", \"ports\": [", out);
 		for (uint32_t p = 0; p < device->port_count; p++) {
 			fprintf(out, "\"%s\"%s", state_name(device->port[p]),
@@ -350,7 +333,7 @@ json_devices(const struct wf_topo *topo, FILE *out)
 				p + 1 < device->port_count ? ", " : "");
 		}
 		fputs("], \"closed\": ", out);
-		json_text(device->closed, out);
+		wf_json_print_text(out, device->closed);
 		fprintf(out, "}%s\n", comma(i, topo->device_count));
 	}
 	fputs("    ]\n  },\n", out);
@@ -373,7 +356,7 @@ json_seat(const struct wf_topo_report *report, const struct wf_seat *seat, FILE 
 	if (seat->device < 0) {
 		fputs("null", out);
 	} else {
-		json_text(report->topo->device[seat->device].name, out);
+		wf_json_print_text(out, report->topo->device[seat->device].name);
 		fprintf(out, ", \"device_port\": %u", seat->port);
 	}
 	fputs("}", out);
@@ -385,7 +368,7 @@ wf_topo_report_json(const struct wf_topo_report *report, FILE *out)
 	const struct wf_topo *topo = report->topo;
 	const struct wf_seating *seating = report->seating;
 	fputs("{\n  \"machine\": {\n    \"name\": ", out);
-	json_text(report->name, out);
+	wf_json_print_text(out, report->name);
 	fprintf(out, ",\n    \"here\": %s,\n    \"packages\": %u,\n",
 		topo->is_here ? "true" : "false", topo->package_count);
 	fprintf(out, "    \"quota_cpus\": %u,\n    \"shared_huge_pages\": \"%s\",\n",

@@ -2,6 +2,7 @@
 /* peer_report: what a client prints. */
 #include <inttypes.h>
 
+#include "base/json.h"
 #include "tools/rdma_bench/peer_run.h"
 #include "tools/rdma_bench/report.h"
 
@@ -88,7 +89,7 @@ wf_peer_report_json(const struct wf_peer_run *run, FILE *out)
 	fputs("{", out);
 	wf_report_key(out, "program", program);
 	fputs("\"date\": ", out);
-	wf_report_text(out, m.date);
+	wf_json_print_text(out, m.date);
 	fputs(",\n", out);
 	wf_report_machine(out, &m);
 	fputs(",\n  ", out);

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 
+#include "base/json.h"
 #include "kernels/kernels.h"
 #include "tools/rdma_bench/machine.h"
 
@@ -80,27 +81,10 @@ wf_report_table(const struct wf_bench *bench, FILE *out)
 }
 
 void
-wf_report_text(FILE *out, const char *text)
-{
-	putc('"', out);
-	for (const char *at = text; *at != '\0'; at++) {
-		unsigned char c = (unsigned char)*at;
-		if (c == '"' || c == '\\') {
-			fprintf(out, "\\%c", c);
-		} else if (c < 0x20 || c > 0x7e) {
-			fprintf(out, "\\u%04x", c);
-		} else {
-			putc(c, out);
-		}
-	}
-	putc('"', out);
-}
-
-void
 wf_report_key(FILE *out, const char *key, const char *text)
 {
 	fprintf(out, "\"%s\": ", key);
-	wf_report_text(out, text);
+	wf_json_print_text(out, text);
 	fputs(", ", out);
 }
 
@@ -165,7 +149,7 @@ wf_report_machine(FILE *out, const struct wf_machine *m)
 	wf_report_key(out, "kernels", wf_kernels_best()->name);
 	wf_report_key(out, "system", m->kernel);
 	fputs("\"compiler\": ", out);
-	wf_report_text(out, WEFT_COMPILER);
+	wf_json_print_text(out, WEFT_COMPILER);
 	fputs("}", out);
 }
 
@@ -180,9 +164,9 @@ wf_report_json(const struct wf_bench *bench, FILE *out)
 	fprintf(out, "\"quick\": %s,\n", bench->set.quick ? "true" : "false");
 	wf_report_machine(out, &m);
 	fputs(",\n  \"tcp_congestion\": ", out);
-	wf_report_text(out, bench->congestion[0] != '\0' ? bench->congestion : m.congestion);
+	wf_json_print_text(out, bench->congestion[0] != '\0' ? bench->congestion : m.congestion);
 	fputs(", \"tcp_congestion_of_system\": ", out);
-	wf_report_text(out, m.congestion);
+	wf_json_print_text(out, m.congestion);
 	fprintf(out, ",\n  \"cpus\": [%d, %d], \"seconds\": %.3g, \"results\": [\n", bench->cpu[0],
 		bench->cpu[1], (double)bench->set.seconds_ns / 1e9);
 	for (unsigned i = 0; i < bench->result_count; i++) {

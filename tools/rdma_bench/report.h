@@ -13,8 +13,6 @@ void wf_report_table(const struct wf_bench *bench, FILE *out);
 void wf_report_json(const struct wf_bench *bench, FILE *out);
 
 /* Parts of such an object. */
-/* Text within quotes. */
-void wf_report_text(FILE *out, const char *text);
 /* "key": "text", */
 void wf_report_key(FILE *out, const char *key, const char *text);
 /* "key": value, of a number that has a meaning above 0 only; else null. */

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* json: see json.h. Thread: the caller's. */
-#include "saved/json.h"
+#include "base/json.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
+
+#define REAL_BYTES 64u /* of a number, with its NUL; nobody writes a longer one */
 
 /* A string on its way. */
 struct sink {
@@ -171,11 +175,185 @@ wf_json_number(struct wf_json *json)
 	return json->is_bad ? 0 : value;
 }
 
+static bool
+is_digit(const struct wf_json *json)
+{
+	return json->at < json->end && *json->at >= '0' && *json->at <= '9';
+}
+
+static void
+skip_digits(struct wf_json *json)
+{
+	json->is_bad = json->is_bad || !is_digit(json);
+	while (!json->is_bad && is_digit(json)) {
+		json->at++;
+	}
+}
+
+/* Consumes the character if it comes next, without blanks in front of it. */
+static bool
+accept_one_of(struct wf_json *json, char a, char b)
+{
+	if (json->at == json->end || (*json->at != a && *json->at != b)) {
+		return false;
+	}
+	json->at++;
+	return true;
+}
+
+/* Consumes -12.5e+3 and the like. */
+static void
+skip_real(struct wf_json *json)
+{
+	(void)accept_one_of(json, '-', '-');
+	if (accept_one_of(json, '0', '0')) {
+		json->is_bad = json->is_bad || is_digit(json); /* 01 */
+	} else {
+		skip_digits(json);
+	}
+	if (!json->is_bad && accept_one_of(json, '.', '.')) {
+		skip_digits(json);
+	}
+	if (!json->is_bad && accept_one_of(json, 'e', 'E')) {
+		(void)accept_one_of(json, '+', '-');
+		skip_digits(json);
+	}
+}
+
+double
+wf_json_real(struct wf_json *json)
+{
+	char text[REAL_BYTES];
+	double value = 0;
+
+	skip_blanks(json);
+	const char *from = json->at;
+	skip_real(json);
+	const size_t bytes = (size_t)(json->at - from);
+	if (json->is_bad || bytes >= sizeof(text)) {
+		json->is_bad = true;
+		return 0;
+	}
+	memcpy(text, from, bytes);
+	text[bytes] = '\0';
+	value = strtod(text, NULL);
+	json->is_bad = !isfinite(value);
+	return json->is_bad ? 0 : value;
+}
+
+bool
+wf_json_accept_word(struct wf_json *json, const char *word)
+{
+	const size_t bytes = strlen(word);
+
+	skip_blanks(json);
+	if (json->is_bad || (size_t)(json->end - json->at) < bytes ||
+	    memcmp(json->at, word, bytes) != 0) {
+		return false;
+	}
+	json->at += bytes;
+	return true;
+}
+
+/* Consumes a value that holds no other. */
+static void
+skip_plain(struct wf_json *json)
+{
+	char text[2];
+
+	if (wf_json_accept_word(json, "true") || wf_json_accept_word(json, "false") ||
+	    wf_json_accept_word(json, "null")) {
+		return;
+	}
+	if (json->at < json->end && *json->at == '"') {
+		(void)wf_json_string(json, text, sizeof(text));
+	} else {
+		(void)wf_json_real(json);
+	}
+}
+
+static void
+skip_key(struct wf_json *json)
+{
+	char text[2];
+
+	(void)wf_json_string(json, text, sizeof(text));
+	wf_json_need(json, ':');
+}
+
+/* The arrays and objects around the current place. */
+struct nest {
+	unsigned depth;
+	bool is_object[WF_JSON_DEPTH_MAX];
+};
+
+/* Consumes the begin of a value, up to the next value in it; false: it has ended. */
+static bool
+skip_begin(struct wf_json *json, struct nest *nest)
+{
+	const bool is_object = wf_json_accept(json, '{');
+
+	if (!is_object && !wf_json_accept(json, '[')) {
+		skip_plain(json);
+		return false;
+	}
+	if (nest->depth == WF_JSON_DEPTH_MAX) {
+		json->is_bad = true;
+		return false;
+	}
+	if (wf_json_accept(json, is_object ? '}' : ']')) {
+		return false;
+	}
+	nest->is_object[nest->depth++] = is_object;
+	if (is_object) {
+		skip_key(json);
+	}
+	return true;
+}
+
+void
+wf_json_skip(struct wf_json *json)
+{
+	struct nest nest = {0};
+	bool inside = skip_begin(json, &nest);
+
+	while (!json->is_bad && (inside || nest.depth > 0)) {
+		if (inside) {
+			inside = skip_begin(json, &nest);
+		} else if (wf_json_accept(json, ',')) {
+			if (nest.is_object[nest.depth - 1]) {
+				skip_key(json);
+			}
+			inside = true;
+		} else {
+			nest.depth--;
+			wf_json_need(json, nest.is_object[nest.depth] ? '}' : ']');
+		}
+	}
+}
+
 bool
 wf_json_is_done(struct wf_json *json)
 {
 	skip_blanks(json);
 	return !json->is_bad && json->at == json->end;
+}
+
+void
+wf_json_print_text(FILE *out, const char *text)
+{
+	(void)putc('"', out);
+	for (const char *at = text; *at != '\0'; at++) {
+		const unsigned char c = (unsigned char)*at;
+		if (c == '"' || c == '\\') {
+			(void)fprintf(out, "\\%c", c);
+		} else if (c < 0x20 || c > 0x7e) {
+			(void)fprintf(out, "\\u%04x", c);
+		} else {
+			(void)putc(c, out);
+		}
+	}
+	(void)putc('"', out);
 }
 
 size_t
