@@ -29,9 +29,16 @@ is_option_like(const char *text)
 }
 
 static bool
-is_help(const char *text)
+is_json_help(const char *text)
 {
-	return strcmp(text, "--help") == 0 || strcmp(text, "-h") == 0;
+	return strcmp(text, "--help=json") == 0;
+}
+
+bool
+wf_options_is_help(const char *argument)
+{
+	return strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0 ||
+	       is_json_help(argument);
 }
 
 /* The answers to the original's flags. */
@@ -301,12 +308,13 @@ parse_argument(struct wf_options *options, int left, char *const *argv, int *use
 {
 	const char *text = argv[0];
 	*used = 1;
-	if (is_help(text)) {
-		options->help_wanted = true;
-		return WEFT_OK;
-	}
 	if (is_original_help(options, text)) {
 		options->help_wanted = options->original_wanted = true;
+		return WEFT_OK;
+	}
+	if (wf_options_is_help(text)) {
+		options->help_wanted = true;
+		options->json_wanted = is_json_help(text);
 		return WEFT_OK;
 	}
 	if (is_short_option(text)) {
@@ -401,7 +409,8 @@ asks_for_help(struct wf_options *options, int argc, char *const *argv)
 	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
 		bool next = false;
 		options->original_wanted = is_original_help(options, argv[i]);
-		if (is_help(argv[i]) || options->original_wanted) {
+		options->json_wanted = is_json_help(argv[i]);
+		if (wf_options_is_help(argv[i]) || options->original_wanted) {
 			return true;
 		}
 		if (wf_options_knows(options, argv[i], &next) && next) {
@@ -418,7 +427,7 @@ wf_options_parse(struct wf_options *options, int argc, char *const *argv)
 		  (options->origin != NULL && options->env_name != NULL));
 	WF_ASSERT(options->positional_max == 0 || options->positional != NULL);
 	options->positional_count = 0;
-	options->help_wanted = options->original_wanted = false;
+	options->help_wanted = options->original_wanted = options->json_wanted = false;
 	options->print_wanted = false;
 	options->config = NULL;
 	if (options->originals != NULL) {

@@ -125,13 +125,16 @@ struct wf_options {
 	/* Caller's memory for flags of the original that are no options (base/originals.h), which
 	 * has to live as long as the values; NULL: they are unknown. */
 	struct wf_originals *originals;
-	bool help_wanted;     /* --help, -h or --help=original was given */
+	bool help_wanted;     /* --help, -h, --help=original or --help=json was given */
 	bool original_wanted; /* --help=original: the help is the flags of the original */
+	bool json_wanted;     /* --help=json: the help is an object for programs */
 	bool print_wanted;    /* --print_options was given: call wf_options_print and end */
 	const char *config;   /* the file that was read; NULL: none */
 	bool ignore_unknown;  /* ignore options that are not in the table (launch passes them on) */
 };
 
+/* Whether an argument asks for the page of help, in a form that every command has. */
+bool wf_options_is_help(const char *argument);
 /* Applies the defaults, then the file (named by an argument, otherwise by the environment), then
  * the environment, then the arguments (argv[0] is ignored). A value that is the next argument may
  * not begin with "--" (write --name=--text). With --help among the arguments, errors are ignored,
@@ -175,7 +178,9 @@ uint64_t wf_option_number(const struct wf_option *option, const void *target);
 /* The inverse of wf_option_number, without any check. */
 void wf_option_set_number(const struct wf_option *option, uint64_t number, void *target);
 /* Prints the page of --help: the texts of options->help and a paragraph for each option, in lines
- * as wide as the terminal. With `original_wanted` it is the list of the original's flags. */
+ * as wide as the terminal. With `original_wanted` it is the list of the original's flags. With
+ * `json_wanted` it is one JSON object with the parts of the page, from which man pages and
+ * completions are made (tools/manual). */
 void wf_options_print_help(const struct wf_options *options, FILE *out);
 /* "ports_num=2 (PADDLE_INIT_PORTS_NUM) dense lanes per pserver", a line for each option that has
  * `means` and was not left at its default, and for each other flag of the original, with a newline

@@ -10,13 +10,15 @@
 #define TEXT_BYTES 512
 #define VALUE_COLUMNS 48 /* columns of --print_options before the origin of a value */
 
-struct page {
-	FILE *out;
-	unsigned columns;
-};
+const char wf_option_notation[] =
+	"SIZE is a number of bytes, such as 4096, 64KiB, 8M or 1GiB. TIME is a number of seconds, "
+	"a number with a unit: 50us, 20ms, 1.5s, 2m, or hours, minutes and seconds: 00:30:00, "
+	"2-12:00:00 with days. An option that is not given is looked up in the environment as "
+	"WEFT_NAME and PADDLE_INIT_NAME, in upper case, and then in the file of --config; an empty "
+	"variable counts as not set.";
 
-static const char *
-metavar(const struct wf_option *option)
+const char *
+wf_option_metavar(const struct wf_option *option)
 {
 	if (option->metavar != NULL) {
 		return option->metavar;
@@ -51,15 +53,15 @@ has_metavar_of_choices(const struct wf_option *option)
 
 /* Prints "--port=N"; a list of choices that does not fit is left to the text. */
 static void
-print_name(const struct page *page, const struct wf_option *option, bool *choices_fit)
+print_name(struct wf_option_page *page, const struct wf_option *option, bool *choices_fit)
 {
-	size_t columns = strlen("  --=") + strlen(option->name) + strlen(metavar(option));
+	size_t columns = strlen("  --=") + strlen(option->name) + strlen(wf_option_metavar(option));
 	*choices_fit = !has_metavar_of_choices(option) || columns <= page->columns;
 	if (option->type == WF_OPTION_BOOL) {
 		(void)fprintf(page->out, "  --[no-]%s\n", option->name);
 	} else {
 		(void)fprintf(page->out, "  --%s=%s\n", option->name,
-			      *choices_fit ? metavar(option) : "NAME");
+			      *choices_fit ? wf_option_metavar(option) : "NAME");
 	}
 }
 
@@ -80,27 +82,45 @@ append_choices(const char *choices, char *out, size_t bytes)
 	(void)snprintf(out + used, bytes - used, ".\n");
 }
 
-static void
-print_option(const struct page *page, const struct wf_option *option)
+void
+wf_option_describe(const struct wf_option *option, bool choices_shown, char *out, size_t bytes)
 {
-	char text[4 * TEXT_BYTES];
 	char range[WF_OPTION_ALLOWED_BYTES];
-	bool choices_fit = true;
-	print_name(page, option, &choices_fit);
-	(void)snprintf(text, sizeof(text), "%s\n", option->help == NULL ? "" : option->help);
-	if (!choices_fit) {
-		append_choices(option->choices, text, sizeof(text));
+	(void)snprintf(out, bytes, "%s\n", option->help == NULL ? "" : option->help);
+	if (!choices_shown) {
+		append_choices(option->choices, out, bytes);
 	}
 	wf_option_range(option, range, sizeof(range));
-	size_t used = strlen(text);
+	size_t used = strlen(out);
 	if (range[0] != '\0') {
-		(void)snprintf(text + used, sizeof(text) - used, "%c%s.\n", toupper(range[0]),
-			       range + 1);
+		(void)snprintf(out + used, bytes - used, "%c%s.\n", toupper(range[0]), range + 1);
 	}
-	used = strlen(text);
+	used = strlen(out);
 	if (option->initial != NULL && option->initial[0] != '\0') {
-		(void)snprintf(text + used, sizeof(text) - used, "Default: %s.", option->initial);
+		(void)snprintf(out + used, bytes - used, "Default: %s.", option->initial);
 	}
+}
+
+static void
+print_option(struct wf_option_page *page, const struct wf_option *option)
+{
+	char text[WF_OPTION_DESCRIBED_BYTES];
+	bool choices_fit = true;
+	print_name(page, option, &choices_fit);
+	wf_option_describe(option, choices_fit, text, sizeof(text));
+	wf_help_print_text(page->out, page->columns, INDENT, text);
+}
+
+static void
+print_title(struct wf_option_page *page, const char *title)
+{
+	(void)fprintf(page->out, "\n%s:\n", title);
+}
+
+static void
+print_flag(struct wf_option_page *page, const char *flag, const char *text)
+{
+	(void)fprintf(page->out, "  %s\n", flag);
 	wf_help_print_text(page->out, page->columns, INDENT, text);
 }
 
@@ -138,38 +158,39 @@ group_of(const struct wf_help *help, const struct wf_option *option)
 }
 
 static void
-print_named(const struct page *page, const struct wf_options *options,
-	    const struct wf_help_group *group)
+walk_named(struct wf_option_page *page, const struct wf_options *options,
+	   const struct wf_help_group *group)
 {
 	const char *at = group->options != NULL ? group->options : "";
 	for (at += strspn(at, " "); *at != '\0'; at += strspn(at, " ")) {
 		size_t bytes = strcspn(at, " ");
 		const struct wf_option *option = wf_option_find(options, at, bytes);
 		if (option != NULL) {
-			print_option(page, option);
+			page->print_option(page, option);
 		}
 		at += bytes;
 	}
 }
 
 static void
-print_group(const struct page *page, const struct wf_options *options, const struct wf_help *help,
-	    unsigned idx)
+walk_group(struct wf_option_page *page, const struct wf_options *options,
+	   const struct wf_help *help, unsigned idx)
 {
 	const struct wf_help_group *group = &help->group[idx];
-	(void)fprintf(page->out, "\n%s:\n", group->title);
-	print_named(page, options, group);
+	page->print_title(page, group->title);
+	walk_named(page, options, group);
 	for (unsigned i = 0; i < options->option_count; i++) {
 		const struct wf_option *option = &options->table[i];
 		if (group_of(help, option) == idx && !is_named(group, option)) {
-			print_option(page, option);
+			page->print_option(page, option);
 		}
 	}
 }
 
-/* Prints options that belong to no group. */
+/* Options that belong to no group. */
 static void
-print_others(const struct page *page, const struct wf_options *options, const struct wf_help *help)
+walk_others(struct wf_option_page *page, const struct wf_options *options,
+	    const struct wf_help *help)
 {
 	bool titled = false;
 	for (unsigned i = 0; i < options->option_count; i++) {
@@ -177,55 +198,51 @@ print_others(const struct page *page, const struct wf_options *options, const st
 			continue;
 		}
 		if (!titled) {
-			(void)fprintf(page->out, "\n%s:\n",
-				      help->group_count == 0 ? "Options" : "Other options");
+			page->print_title(page,
+					  help->group_count == 0 ? "Options" : "Other options");
 			titled = true;
 		}
-		print_option(page, &options->table[i]);
+		page->print_option(page, &options->table[i]);
 	}
 }
 
+/* What every command has. */
 static void
-print_general(const struct page *page, const struct wf_options *options)
+walk_general(struct wf_option_page *page, const struct wf_options *options)
 {
-	static const struct wf_option config = {
-		.name = "config",
-		.type = WF_OPTION_STRING,
-		.metavar = "FILE",
-		.help = "Read options from a file with lines of name = value, where # begins a "
-			"comment. Lines under [train] are for weft train alone, lines under "
-			"[pserver train] for these two."};
-	static const char *const print[] = {
-		"  --print_options\n",
-		"Print every option with its value and where that came from, and end. The output "
-		"can be used as such a file."};
-
-	(void)fputs("\nGeneral:\n", page->out);
+	page->print_title(page, "General");
 	if (options->file != NULL) {
-		print_option(page, &config);
-		(void)fputs(print[0], page->out);
-		wf_help_print_text(page->out, page->columns, INDENT, print[1]);
+		page->print_flag(page, "--config=FILE",
+				 "Read options from a file with lines of name = value, where # "
+				 "begins a comment. Lines under [train] are for weft train alone, "
+				 "lines under [pserver train] for these two.");
+		page->print_flag(page, "--print_options",
+				 "Print every option with its value and where that came from, and "
+				 "end. The output can be used as such a file.");
 	}
-	(void)fputs("  -h, --help\n      Print this page and end.\n", page->out);
+	page->print_flag(page, "-h, --help", "Print this page and end.");
 	if (options->originals != NULL) {
-		(void)fputs("  --help=original\n", page->out);
-		wf_help_print_text(page->out, page->columns, INDENT,
-				   "Print every flag of the original, and what happens if it is "
-				   "given, and end.");
+		page->print_flag(page, "--help=original",
+				 "Print every flag of the original, and what happens if it is "
+				 "given, and end.");
 	}
-	(void)fputc('\n', page->out);
-	wf_help_print_text(
-		page->out, page->columns, 0,
-		"SIZE is a number of bytes, such as 4096, 64KiB, 8M or 1GiB. TIME is a number of "
-		"seconds, a number with a unit: 50us, 20ms, 1.5s, 2m, or hours, minutes and "
-		"seconds: "
-		"00:30:00, 2-12:00:00 with days. An option that is not given is looked up in the "
-		"environment as WEFT_NAME and PADDLE_INIT_NAME, in upper "
-		"case, and then in the file of --config; an empty variable counts as not set.");
+}
+
+void
+wf_option_walk(const struct wf_options *options, struct wf_option_page *page)
+{
+	static const struct wf_help no_help;
+	const struct wf_help *help = options->help != NULL ? options->help : &no_help;
+
+	for (unsigned i = 0; i < help->group_count; i++) {
+		walk_group(page, options, help, i);
+	}
+	walk_others(page, options, help);
+	walk_general(page, options);
 }
 
 static void
-print_opening(const struct page *page, const struct wf_help *help)
+print_opening(struct wf_option_page *page, const struct wf_help *help)
 {
 	if (help->usage != NULL) {
 		(void)fprintf(page->out, "Usage: %s\n", help->usage);
@@ -249,14 +266,20 @@ wf_option_print_page(const struct wf_options *options, FILE *out, unsigned colum
 {
 	static const struct wf_help no_help;
 	const struct wf_help *help = options->help != NULL ? options->help : &no_help;
-	const struct page page = {.out = out, .columns = columns};
+	struct wf_option_page page = {
+		.out = out,
+		.columns = columns,
+		.print_title = print_title,
+		.print_option = print_option,
+		.print_flag = print_flag,
+	};
 
 	print_opening(&page, help);
-	for (unsigned i = 0; i < help->group_count; i++) {
-		print_group(&page, options, help, i);
+	wf_option_walk(options, &page);
+	if (options->option_count > 0) {
+		(void)fputc('\n', out);
+		wf_help_print_text(out, columns, 0, wf_option_notation);
 	}
-	print_others(&page, options, help);
-	print_general(&page, options);
 	if (help->exit_codes != NULL) {
 		(void)fputs("\nExit codes:\n", out);
 		wf_help_print_text(out, columns, 0, help->exit_codes);
@@ -268,6 +291,10 @@ wf_options_print_help(const struct wf_options *options, FILE *out)
 {
 	if (options->original_wanted) {
 		wf_originals_print(options, out);
+		return;
+	}
+	if (options->json_wanted) {
+		wf_option_print_json(options, out);
 		return;
 	}
 	wf_option_print_page(options, out, wf_help_columns(out));

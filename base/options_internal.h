@@ -26,6 +26,33 @@ void wf_option_allowed(const struct wf_option *option, char *out, size_t bytes);
  * "any number" is left out. */
 void wf_option_range(const struct wf_option *option, char *out, size_t bytes);
 
+/* options_help.c: what the page has about options, in its order; each form of the page prints the
+ * parts in its own way. */
+
+#define WF_OPTION_DESCRIBED_BYTES 2048
+
+struct wf_option_page {
+	FILE *out;
+	unsigned columns;
+	unsigned title_count, count; /* titles so far, and what stands under the last one */
+	void (*print_title)(struct wf_option_page *page, const char *title);
+	void (*print_option)(struct wf_option_page *page, const struct wf_option *option);
+	/* A flag that every command has, as it is written: "-h, --help". */
+	void (*print_flag)(struct wf_option_page *page, const char *flag, const char *text);
+};
+
+void wf_option_walk(const struct wf_options *options, struct wf_option_page *page);
+/* What stands for the value: "N", "FILE", "tcp|shm"; "" for a bool. */
+const char *wf_option_metavar(const struct wf_option *option);
+/* Writes the help with range and default, and the choices unless they are shown elsewhere. */
+void wf_option_describe(const struct wf_option *option, bool choices_shown, char *out,
+			size_t bytes);
+/* How SIZE and TIME are written, and where an option is looked up. */
+extern const char wf_option_notation[];
+
+/* options_json.c: the parts of the page as one JSON object. */
+void wf_option_print_json(const struct wf_options *options, FILE *out);
+
 /* options_help.c: the page in lines of at most `columns`. */
 void wf_option_print_page(const struct wf_options *options, FILE *out, unsigned columns);
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/overview.h"
 #include "saved/manifest.h"
 #include "saved/saved.h"
 #include "saved/snapshot.h"
@@ -27,6 +28,7 @@
 
 struct verb {
 	const char *name;
+	const char *summary; /* a line of the overview */
 	const char *program;
 	struct wf_help help;
 	enum weft_status (*work)(struct wf_env *env, const char *path);
@@ -387,6 +389,7 @@ verify(struct wf_env *env, const char *path)
 
 static const struct verb verbs[] = {
 	{"list",
+	 "list the snapshots and saved passes of a folder",
 	 "weft ckpt list",
 	 {.usage = "weft ckpt list DIR",
 	  .about =
@@ -397,6 +400,7 @@ static const struct verb verbs[] = {
 	  .exit_codes = "   0  the list is complete\n" EXIT_CODES},
 	 list},
 	{"show",
+	 "print what the manifest of one of them has",
 	 "weft ckpt show",
 	 {.usage = "weft ckpt show DIR[/NAME]",
 	  .about = "Prints what the manifest has, one line each: settings, tensors, tables; of a "
@@ -406,6 +410,7 @@ static const struct verb verbs[] = {
 	  .exit_codes = "   0  it is printed\n" EXIT_CODES},
 	 show},
 	{"verify",
+	 "read every byte of one, and compare it with its checksums",
 	 "weft ckpt verify",
 	 {.usage = "weft ckpt verify DIR[/NAME]",
 	  .about =
@@ -418,19 +423,24 @@ static const struct verb verbs[] = {
 	 verify},
 };
 
-static void
-print_overview(FILE *out)
+static struct wf_overview_row
+overview_row(unsigned idx)
 {
-	fputs("Usage: weft ckpt list|show|verify DIR\n"
-	      "\n"
-	      "Looks at snapshots that pservers made, and at passes that weft train saved.\n"
-	      "\n"
-	      "  weft ckpt list out\n"
-	      "  weft ckpt verify out/pass-00004\n"
-	      "\n"
-	      "Each has --help: weft ckpt verify --help\n",
-	      out);
+	return idx < WF_ARRAY_COUNT(verbs)
+		       ? (struct wf_overview_row){verbs[idx].name, verbs[idx].summary}
+		       : (struct wf_overview_row){0};
 }
+
+static const struct wf_overview overview = {
+	.program = "weft ckpt",
+	.usage = "weft ckpt list|show|verify DIR",
+	.about = "Looks at snapshots that pservers made, and at passes that weft train saved.",
+	.examples = "  weft ckpt list out\n"
+		    "  weft ckpt verify out/pass-00004",
+	.list_title = "Verbs",
+	.row = overview_row,
+	.closing = "Each has --help: weft ckpt verify --help",
+};
 
 static enum weft_status
 work(const struct wf_options *options)
@@ -469,11 +479,10 @@ int
 wf_cmd_ckpt(int argc, char **argv)
 {
 	if (argc < 2) {
-		print_overview(stderr);
+		wf_overview_print(&overview, stderr);
 		return WF_EXIT_USAGE;
 	}
-	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-		print_overview(stdout);
+	if (wf_overview_answers(&overview, argv[1])) {
 		return WF_EXIT_OK;
 	}
 	for (size_t i = 0; i < WF_ARRAY_COUNT(verbs); i++) {

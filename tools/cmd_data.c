@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/overview.h"
 #include "tools/command.h"
 #include "tools/data/verb.h"
 
@@ -16,23 +17,24 @@ static const struct wf_data_verb *const verbs[] = {
 	&wf_data_cat,     &wf_data_verify, &wf_data_words,
 };
 
-static void
-print_overview(FILE *out)
+static struct wf_overview_row
+overview_row(unsigned idx)
 {
-	fputs("Usage: weft data convert|split|ls|cat|verify|words IN... [options]\n"
-	      "\n"
-	      "Prepares files of data for training: plain text, gzip, zstd, and RecordIO.\n"
-	      "\n"
-	      "  weft data split train.txt --files=8 parts/train\n"
-	      "  weft data ls parts --trainers=4\n"
-	      "\n"
-	      "Verbs:\n",
-	      out);
-	for (size_t i = 0; i < WF_ARRAY_COUNT(verbs); i++) {
-		fprintf(out, "  %-10s %s\n", verbs[i]->name, verbs[i]->summary);
-	}
-	fputs("\nEach has --help: weft data split --help\n", out);
+	return idx < WF_ARRAY_COUNT(verbs)
+		       ? (struct wf_overview_row){verbs[idx]->name, verbs[idx]->summary}
+		       : (struct wf_overview_row){0};
 }
+
+static const struct wf_overview overview = {
+	.program = "weft data",
+	.usage = "weft data convert|split|ls|cat|verify|words IN... [options]",
+	.about = "Prepares files of data for training: plain text, gzip, zstd, and RecordIO.",
+	.examples = "  weft data split train.txt --files=8 parts/train\n"
+		    "  weft data ls parts --trainers=4",
+	.list_title = "Verbs",
+	.row = overview_row,
+	.closing = "Each has --help: weft data split --help",
+};
 
 /* "a,b" of {"a", "b"}, as wf_files_list expects its items. The caller frees it. */
 static char *
@@ -145,11 +147,10 @@ int
 wf_cmd_data(int argc, char **argv)
 {
 	if (argc < 2) {
-		print_overview(stderr);
+		wf_overview_print(&overview, stderr);
 		return WF_EXIT_USAGE;
 	}
-	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-		print_overview(stdout);
+	if (wf_overview_answers(&overview, argv[1])) {
 		return WF_EXIT_OK;
 	}
 	for (size_t i = 0; i < WF_ARRAY_COUNT(verbs); i++) {

@@ -9,20 +9,15 @@
 #include "tools/command.h"
 #include "transport/transport.h"
 
-static int
-print_help(void)
-{
-	fputs("Usage: weft version\n\n", stdout);
-	wf_help_print_text(
-		stdout, wf_help_columns(stdout), 0,
-		"Prints the version and what is compiled in: the features as ON or OFF, "
-		"the transports, whether the RDMA libraries are installed here, and which "
-		"form of the arithmetic kernels this processor uses.");
-	return WF_EXIT_OK;
-}
+static const struct wf_help help = {
+	.usage = "weft version",
+	.about = "Prints the version and what is compiled in: the features as ON or OFF, the "
+		 "transports, whether the RDMA libraries are installed here, and which form of the "
+		 "arithmetic kernels this processor uses.",
+};
 
-int
-wf_cmd_version(int argc, char **argv)
+static enum weft_status
+work(const struct wf_options *options)
 {
 	static const struct {
 		const char *key;
@@ -40,13 +35,7 @@ wf_cmd_version(int argc, char **argv)
 		{"transports", WEFT_TRANSPORTS},
 	};
 
-	if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-		return print_help();
-	}
-	if (argc > 1) {
-		fprintf(stderr, "weft version: unexpected '%s'; it takes no arguments\n", argv[1]);
-		return WF_EXIT_USAGE;
-	}
+	(void)options;
 	printf("weft %s, compiled with\n", WEFT_PROJECT_VERSION);
 	for (size_t i = 0; i < WF_ARRAY_COUNT(rows); i++) {
 		printf("    %s: %s\n", rows[i].key, rows[i].value);
@@ -54,5 +43,14 @@ wf_cmd_version(int argc, char **argv)
 	printf("    rdma_libraries: %s\n",
 	       wf_rdma_probe() == WEFT_OK ? "found" : weft_last_error());
 	printf("    kernels: %s\n", wf_kernels_best()->name);
-	return fflush(stdout) == 0 ? WF_EXIT_OK : WF_EXIT_IO;
+	return fflush(stdout) == 0 ? WEFT_OK
+				   : wf_fail(WEFT_IO, "standard output: cannot be written");
+}
+
+int
+wf_cmd_version(int argc, char **argv)
+{
+	struct wf_options options = {.program = "weft version", .help = &help};
+
+	return wf_command_run(work, &options, argc, argv);
 }

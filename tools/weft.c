@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/outlet.h"
+#include "base/overview.h"
 #include "tools/command.h"
 
 #define NAME_BYTES_MAX 64
@@ -28,30 +29,31 @@ static const struct wf_command commands[] = {
 	{"version", "print the version and what is compiled in", wf_cmd_version},
 };
 
-static void
-print_overview(FILE *out)
+static struct wf_overview_row
+overview_row(unsigned idx)
 {
-	fputs("weft: parameter exchange between pservers and trainers\n"
-	      "\n"
-	      "  weft demo                                    two pservers, two trainers, real "
-	      "data\n"
-	      "  weft launch --local --pservers=2 --trainers=2 -- train linear\n"
-	      "  weft pserver --port=7164 --num_gradient_servers=1\n"
-	      "  weft train linear --pservers=127.0.0.1:7164\n"
-	      "\n"
-	      "Commands:\n",
-	      out);
-	for (size_t i = 0; i < WF_ARRAY_COUNT(commands); i++) {
-		if (commands[i].summary != NULL) {
-			fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].summary);
-		}
+	static const struct wf_overview_row last = {
+		"help", "print this text, or the help of a command: weft help pserver"};
+
+	if (idx < WF_ARRAY_COUNT(commands)) {
+		return (struct wf_overview_row){commands[idx].name, commands[idx].summary};
 	}
-	fputs("  help       print this text, or the help of a command: weft help pserver\n"
-	      "\n"
-	      "Every command has --help. Options can also be given as WEFT_<NAME> or\n"
-	      "PADDLE_INIT_<NAME> in the environment, or in a file with --config.\n",
-	      out);
+	return idx == WF_ARRAY_COUNT(commands) ? last : (struct wf_overview_row){0};
 }
+
+static const struct wf_overview overview = {
+	.program = "weft",
+	.about = "weft: parameter exchange between pservers and trainers",
+	.examples = "  weft demo                                    two pservers, two trainers, "
+		    "real data\n"
+		    "  weft launch --local --pservers=2 --trainers=2 -- train linear\n"
+		    "  weft pserver --port=7164 --num_gradient_servers=1\n"
+		    "  weft train linear --pservers=127.0.0.1:7164",
+	.list_title = "Commands",
+	.row = overview_row,
+	.closing = "Every command has --help. Options can also be given as WEFT_<NAME> or "
+		   "PADDLE_INIT_<NAME> in the environment, or in a file with --config.",
+};
 
 /* Levenshtein distance of two names; long ones are infinitely far apart. */
 static unsigned
@@ -119,7 +121,7 @@ help_command(int argc, char **argv)
 	static char help[] = "--help";
 
 	if (argc < 2) {
-		print_overview(stdout);
+		wf_overview_print(&overview, stdout);
 		return WF_EXIT_OK;
 	}
 	const struct wf_command *command = find_command(argv[1]);
@@ -140,8 +142,11 @@ static int
 run(int argc, char **argv)
 {
 	if (argc < 2) {
-		print_overview(stderr);
+		wf_overview_print(&overview, stderr);
 		return WF_EXIT_USAGE;
+	}
+	if (argc == 2 && wf_overview_answers(&overview, argv[1])) {
+		return WF_EXIT_OK;
 	}
 	if (is_one_of(argv[1], "--help", "-h") || strcmp(argv[1], "help") == 0) {
 		return help_command(argc - 1, argv + 1);

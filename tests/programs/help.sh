@@ -14,6 +14,9 @@ for command in pserver train launch ckpt data demo drill export gen import topo 
 	expect 0 "$WEFT" help "$command"
 	cmp -s last.out asked.out || fail "help $command is not $command --help"
 	awk 'length > 80 { exit 1 }' last.out || fail "$command --help: a line above 80 columns"
+	expect 0 "$WEFT" "$command" --help=json
+	python3 -c 'import json, sys; json.load(sys.stdin)' <last.out || fail "$command --help=json: no JSON"
+	[ ! -s last.err ] || fail "$command --help=json wrote on stderr"
 done
 for option in port ports_num ports_num_for_sparse num_gradient_servers listen pin once transport \
 	slot_count max_shard_bytes reconnect_timeout peer_timeout stall_timeout connect_timeout spin stats_period log_level; do

@@ -19,4 +19,4 @@ fi
 expect 0 "$WEFT" --version
 grep -q 'compiled with' last.out || fail "--version is not version"
 expect 64 "$WEFT" version extra
-says last.err "weft version: unexpected 'extra'"
+says last.err 'weft version: unexpected argument "extra"'

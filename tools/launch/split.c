@@ -21,12 +21,6 @@ is_option(const char *argument)
 	return argument[0] == '-' && argument[1] != '\0';
 }
 
-static bool
-is_help(const char *argument)
-{
-	return strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0;
-}
-
 /* Whether an argument is this option, whatever the spelling ("--trainer-id 3"). */
 static bool
 same_name(const char *argument, const char *name)
@@ -109,7 +103,7 @@ split_option(const struct wf_split_tables *tables, const struct wf_options *trai
 	bool next = false;
 	bool pserver_next = false;
 	bool trainer_next = false;
-	bool own = is_help(argv[0]) || wf_options_knows(&tables->own, argv[0], &next);
+	bool own = wf_options_is_help(argv[0]) || wf_options_knows(&tables->own, argv[0], &next);
 	bool pserver = !own && wf_options_knows(&tables->pserver, argv[0], &pserver_next);
 	bool trainer = !own && wf_options_knows(trainer_table, argv[0], &trainer_next);
 

@@ -5,32 +5,12 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/overview.h"
 #include "tools/command.h"
 #include "tools/rdma_bench/peer_command.h"
 #include "tools/rdma_bench/report.h"
 
 #define PROGRAM "rdma_bench self"
-
-static void
-print_overview(FILE *out)
-{
-	fputs("rdma_bench: measures weft, and beside it the limits of the machine\n"
-	      "\n"
-	      "  rdma_bench self                         everything, on two cores of this host\n"
-	      "  rdma_bench lat -d mlx5_0                on one host, and\n"
-	      "  rdma_bench lat -d mlx5_0 node7          on another: over RDMA between them\n"
-	      "  rdma_bench self --help\n"
-	      "\n"
-	      "Commands:\n"
-	      "  self       measure this host: kernels, exchange over tcp and shm, scaling, "
-	      "idling\n"
-	      "  lat        measure latency between two processes or hosts, over verbs, tcp or "
-	      "shm\n"
-	      "  bw         measure bandwidth between them\n"
-	      "  rate       measure small updates a second, plain and coalesced\n"
-	      "  help       print this text\n",
-	      out);
-}
 
 static const struct wf_help_group groups[] = {
 	{"What is measured", "only transport quick"},
@@ -107,33 +87,77 @@ self(int argc, char **argv)
 }
 
 static int
+lat(int argc, char **argv)
+{
+	return wf_peer_command(WF_PEER_LAT, argc, argv);
+}
+
+static int
+bw(int argc, char **argv)
+{
+	return wf_peer_command(WF_PEER_BW, argc, argv);
+}
+
+static int
+rate(int argc, char **argv)
+{
+	return wf_peer_command(WF_PEER_RATE, argc, argv);
+}
+
+static const struct wf_command commands[] = {
+	{"self", "measure this host: kernels, exchange over tcp and shm, scaling, idling", self},
+	{"lat", "measure latency between two processes or hosts, over verbs, tcp or shm", lat},
+	{"bw", "measure bandwidth between them", bw},
+	{"rate", "measure small updates a second, plain and coalesced", rate},
+};
+
+static struct wf_overview_row
+overview_row(unsigned idx)
+{
+	static const struct wf_overview_row last = {"help", "print this text"};
+
+	if (idx < WF_ARRAY_COUNT(commands)) {
+		return (struct wf_overview_row){commands[idx].name, commands[idx].summary};
+	}
+	return idx == WF_ARRAY_COUNT(commands) ? last : (struct wf_overview_row){0};
+}
+
+static const struct wf_overview overview = {
+	.program = "rdma_bench",
+	.about = "rdma_bench: measures weft, and beside it the limits of the machine",
+	.examples =
+		"  rdma_bench self                         everything, on two cores of this host\n"
+		"  rdma_bench lat -d mlx5_0                on one host, and\n"
+		"  rdma_bench lat -d mlx5_0 node7          on another: over RDMA between them\n"
+		"  rdma_bench self --help",
+	.list_title = "Commands",
+	.row = overview_row,
+	.closing = "Every command has --help.",
+};
+
+static int
 run(int argc, char **argv)
 {
 	if (argc < 2) {
-		print_overview(stderr);
+		wf_overview_print(&overview, stderr);
 		return WF_EXIT_USAGE;
 	}
 	const char *command = argv[1];
-	if (strcmp(command, "self") == 0) {
-		return self(argc - 1, argv + 1);
+	if (wf_overview_answers(&overview, command)) {
+		return WF_EXIT_OK;
 	}
-	if (strcmp(command, "lat") == 0) {
-		return wf_peer_command(WF_PEER_LAT, argc - 1, argv + 1);
-	}
-	if (strcmp(command, "bw") == 0) {
-		return wf_peer_command(WF_PEER_BW, argc - 1, argv + 1);
-	}
-	if (strcmp(command, "rate") == 0) {
-		return wf_peer_command(WF_PEER_RATE, argc - 1, argv + 1);
-	}
-	if (strcmp(command, "help") == 0 || strcmp(command, "--help") == 0 ||
-	    strcmp(command, "-h") == 0) {
-		print_overview(stdout);
+	if (strcmp(command, "help") == 0) {
+		wf_overview_print(&overview, stdout);
 		return WF_EXIT_OK;
 	}
 	if (strcmp(command, "--version") == 0) {
 		printf("rdma_bench %s\n", WEFT_PROJECT_VERSION);
 		return WF_EXIT_OK;
+	}
+	for (size_t i = 0; i < WF_ARRAY_COUNT(commands); i++) {
+		if (strcmp(command, commands[i].name) == 0) {
+			return commands[i].run(argc - 1, argv + 1);
+		}
 	}
 	fprintf(stderr, "rdma_bench: there is no command '%s'; see: rdma_bench help\n", command);
 	return WF_EXIT_USAGE;
