@@ -54,6 +54,8 @@ for r in results:
     assert r["better"] == ("higher" if r["unit"] in ("GB/s", "M/s") else "lower"), r
     assert 0 < r["target"] <= (5 if "absl" in r["limited_by"] else 1)
     assert r["met"] == (r["fraction"] >= r["target"] - 0.005), r
+    in_pairs = r["name"] not in ("idle_cpu", "table_pause", "table_memory")
+    assert len(r["values"]) == len(r["fractions"]) == (r["kept"] if in_pairs else 0), r
     assert r["kept"] >= 1 and r["kept"] == r["pairs"][r["placement"]], r
 PYTHON
 

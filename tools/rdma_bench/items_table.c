@@ -243,6 +243,9 @@ measure_insert(struct tables *t)
 	r->limit = wf_median(limit, rounds);
 	r->fraction = wf_median(fraction, rounds);
 	r->target = INSERT_TARGET;
+	r->samples.count = rounds;
+	memcpy(r->samples.value, rate, rounds * sizeof(rate[0]));
+	memcpy(r->samples.fraction, fraction, rounds * sizeof(fraction[0]));
 	add_pause(t, &worst, rounds);
 	add_memory(t, product.number);
 	return WEFT_OK;

@@ -7,7 +7,9 @@
 #include "base/assert.h"
 #include "base/overview.h"
 #include "tools/command.h"
+#include "tools/rdma_bench/compare.h"
 #include "tools/rdma_bench/peer_command.h"
+#include "tools/rdma_bench/plot.h"
 #include "tools/rdma_bench/report.h"
 
 #define PROGRAM "rdma_bench self"
@@ -109,6 +111,8 @@ static const struct wf_command commands[] = {
 	{"lat", "measure latency between two processes or hosts, over verbs, tcp or shm", lat},
 	{"bw", "measure bandwidth between them", bw},
 	{"rate", "measure small updates a second, plain and coalesced", rate},
+	{"compare", "compare two results of --json, figure by figure", wf_compare_command},
+	{"plot", "draw a result of --json as a picture", wf_plot_command},
 };
 
 static struct wf_overview_row

@@ -10,7 +10,7 @@
 #include "tools/rdma_bench/cpu_use.h"
 #include "tools/rdma_bench/median.h"
 
-#define PAIRS_MAX (3u * 64u)
+#define PAIRS_MAX WF_SAMPLES_MAX
 #define TRIES_FACTOR 3u
 /* More use by others than this, and a pair is not kept if there are better ones. */
 #define FOREIGN_CORES_MAX 0.3
@@ -186,6 +186,19 @@ median(const struct table *table, enum wf_placement placement, enum column colum
 }
 
 static void
+copy_samples(const struct table *table, enum wf_placement placement, struct wf_samples *out)
+{
+	out->count = 0;
+	for (unsigned i = 0; i < table->count; i++) {
+		if (table->pair[i].placement == placement) {
+			out->value[out->count] = table->pair[i].of[VALUE];
+			out->fraction[out->count] = table->pair[i].of[FRACTION];
+			out->count++;
+		}
+	}
+}
+
+static void
 sum_up(const struct wf_pairs *pairs, const struct table *table, struct wf_result *out)
 {
 	enum wf_placement placement = foremost(table);
@@ -198,6 +211,7 @@ sum_up(const struct wf_pairs *pairs, const struct table *table, struct wf_result
 	out->value = median(table, placement, VALUE);
 	out->limit = median(table, placement, LIMIT);
 	out->fraction = median(table, placement, FRACTION);
+	copy_samples(table, placement, &out->samples);
 	out->probe_ns = median(table, placement, PROBE);
 	out->p50_us = median(table, placement, VALUE_P50);
 	out->p99_us = median(table, placement, VALUE_P99);

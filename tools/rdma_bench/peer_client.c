@@ -158,6 +158,9 @@ conclude(struct wf_peer_figure *figure, struct sides side[2], uint64_t pairs, bo
 	figure->fraction_min = fraction[0];
 	figure->fraction_max = fraction[pairs - 1];
 	figure->value = wf_median(side[0].value, pairs);
+	figure->samples.count = (unsigned)pairs;
+	memcpy(figure->samples.value, side[0].value, pairs * sizeof(side[0].value[0]));
+	memcpy(figure->samples.fraction, fraction, pairs * sizeof(fraction[0]));
 	figure->limit = wf_median(side[1].value, pairs);
 	if (ping) {
 		figure->p50_us = wf_median(side[0].p50, pairs);

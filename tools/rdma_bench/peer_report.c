@@ -74,8 +74,10 @@ print_json(const struct wf_peer_run *run, const struct wf_peer_figure *f, FILE *
 	wf_report_positive(out, "limit_p50_us", f->limit_p50_us);
 	wf_report_positive(out, "limit_p99_us", f->limit_p99_us);
 	wf_report_positive(out, "limit_p999_us", f->limit_p999_us);
-	fprintf(out, "\"fraction_min\": %.6g, \"fraction_max\": %.6g, \"kept\": %" PRIu64 "}",
+	fprintf(out, "\"fraction_min\": %.6g, \"fraction_max\": %.6g, \"kept\": %" PRIu64 ", ",
 		f->fraction_min, f->fraction_max, run->end->set->pairs);
+	wf_report_samples(out, &f->samples);
+	fputc('}', out);
 }
 
 void

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "tools/rdma_bench/peer.h"
+#include "tools/rdma_bench/result.h"
 
 #define WF_PEER_FIGURES_MAX 64u
 #define WF_PEER_PAIRS_MAX 64u
@@ -23,6 +24,7 @@ struct wf_peer_figure {
 	/* Latencies: of single operations, microseconds; 0: it has none. */
 	double p50_us, p99_us, p999_us;
 	double limit_p50_us, limit_p99_us, limit_p999_us;
+	struct wf_samples samples;
 };
 
 struct wf_peer_run {

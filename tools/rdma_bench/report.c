@@ -99,6 +99,24 @@ wf_report_positive(FILE *out, const char *key, double value)
 }
 
 static void
+print_numbers(FILE *out, const char *key, const double *number, unsigned count)
+{
+	fprintf(out, "\"%s\": [", key);
+	for (unsigned i = 0; i < count; i++) {
+		fprintf(out, "%s%.6g", i > 0 ? ", " : "", number[i]);
+	}
+	fputc(']', out);
+}
+
+void
+wf_report_samples(FILE *out, const struct wf_samples *samples)
+{
+	print_numbers(out, "values", samples->value, samples->count);
+	fputs(", ", out);
+	print_numbers(out, "fractions", samples->fraction, samples->count);
+}
+
+static void
 print_pairs(const struct wf_result *r, FILE *out)
 {
 	fprintf(out, "\"kept\": %u, \"pairs\": {", kept(r));
@@ -130,10 +148,12 @@ print_result(const struct wf_result *r, FILE *out)
 	wf_report_key(out, "placement", wf_placement_name(r->placement));
 	wf_report_positive(out, "probe_ns", r->probe_ns);
 	if (r->foreign_cores < 0) {
-		fputs("\"foreign_cores\": null}", out);
+		fputs("\"foreign_cores\": null, ", out);
 	} else {
-		fprintf(out, "\"foreign_cores\": %.3f}", r->foreign_cores);
+		fprintf(out, "\"foreign_cores\": %.3f, ", r->foreign_cores);
 	}
+	wf_report_samples(out, &r->samples);
+	fputc('}', out);
 }
 
 void

@@ -17,5 +17,7 @@ void wf_report_json(const struct wf_bench *bench, FILE *out);
 void wf_report_key(FILE *out, const char *key, const char *text);
 /* "key": value, of a number that has a meaning above 0 only; else null. */
 void wf_report_positive(FILE *out, const char *key, double value);
+/* The keys values and fractions, the last ones of a result. */
+void wf_report_samples(FILE *out, const struct wf_samples *samples);
 /* The keys machine and versions. */
 void wf_report_machine(FILE *out, const struct wf_machine *m);

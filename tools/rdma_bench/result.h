@@ -16,6 +16,14 @@ enum wf_placement {
 	WF_PLACEMENT_COUNT,
 };
 
+#define WF_SAMPLES_MAX 192u /* three times as many as --pairs can be */
+
+/* The pairs behind a figure, one by one, in no order. */
+struct wf_samples {
+	unsigned count; /* 0: it was not measured in pairs */
+	double value[WF_SAMPLES_MAX], fraction[WF_SAMPLES_MAX];
+};
+
 struct wf_result {
 	const char *name;       /* "exchange_latency" */
 	const char *transport;  /* "tcp", "shm"; "memory": none */
@@ -33,8 +41,9 @@ struct wf_result {
 
 	enum wf_placement placement; /* of the pairs that count */
 	unsigned pairs[WF_PLACEMENT_COUNT];
-	double probe_ns;      /* round trip of a cache line beside those pairs; 0: none */
-	double foreign_cores; /* CPU use of others meanwhile; below 0: not known */
+	double probe_ns;           /* round trip of a cache line beside those pairs; 0: none */
+	double foreign_cores;      /* CPU use of others meanwhile; below 0: not known */
+	struct wf_samples samples; /* the pairs that count */
 };
 
 const char *wf_placement_name(enum wf_placement placement);
