@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "pserver/snapshots.h"
 #include "pserver/view.h"
+#include "pserver/watch.h"
 #include "wire/job.h"
 
 /* For the job's description to arrive; less than a held trainer's attempt to connect may take. */
@@ -44,11 +45,11 @@ refuse(struct wf_lane *lane, struct wf_conn *conn, bool job_is_over)
 }
 
 void
-wf_admit_refuse_pserver(struct wf_lane *lane, struct wf_conn *conn)
+wf_admit_refuse_other(struct wf_lane *lane, struct wf_conn *conn, const char *who)
 {
 	bool is_early = wf_error_record()->status == WEFT_UNAVAILABLE; /* it tries again */
 	if (!is_early && wf_lane_may_warn(lane)) {
-		wf_log(lane->env, WF_LOG_WARN, "lane %u: refused a pserver: %.255s", lane->opts.idx,
+		wf_log(lane->env, WF_LOG_WARN, "lane %u: refused a %s: %.255s", lane->opts.idx, who,
 		       weft_last_error());
 	}
 	answer_no(conn, false);
@@ -61,7 +62,7 @@ wf_admit_refuse_other_port(struct wf_lane *lane, struct wf_conn *conn)
 		      "this is lane %u of a pserver, and the registrar is lane 0 of pserver 0; "
 		      "give --registrar the first port of pserver 0",
 		      lane->opts.idx);
-	wf_admit_refuse_pserver(lane, conn);
+	wf_admit_refuse_other(lane, conn, "pserver");
 }
 
 static const char *
@@ -455,6 +456,10 @@ wf_admit_up(struct wf_lane *lane, const struct wf_event *event)
 		refuse(lane, event->conn, false);
 		return;
 	}
+	if (hello.service == WF_SERVICE_WATCH) {
+		wf_watch_up(lane, event->conn);
+		return;
+	}
 	if (hello.service == WF_SERVICE_REGISTRY && lane->service->registry == NULL) {
 		wf_admit_refuse_other_port(lane, event->conn);
 		return;
@@ -574,7 +579,9 @@ wf_admit_down(struct wf_lane *lane, const struct wf_event *event)
 	}
 	struct wf_peer *peer = wf_admit_peer_of(lane, event->conn);
 	if (peer == NULL) {
-		wf_lane_registry(lane, event, NULL);
+		if (!wf_watch_event(lane, event)) {
+			wf_lane_registry(lane, event, NULL);
+		}
 		return;
 	}
 	bool was_loading = peer->loading.is_due;

@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "pserver/view.h"
+#include "pserver/watch.h"
 #include "transport/rdma.h"
 
 #define TICK_NS (WF_NS_PER_S / 10) /* deadlines of jobs are coarse */
@@ -24,7 +25,7 @@ conn_max(const struct wf_lane_opts *opts)
 {
 	uint32_t trainers = opts->num_gradient_servers;
 	trainers = trainers > 0 ? trainers : opts->max_trainers;
-	uint64_t most = 3 * (uint64_t)trainers + WF_HELD_MAX + WF_TURN_EVENTS;
+	uint64_t most = 3 * (uint64_t)trainers + WF_HELD_MAX + WF_TURN_EVENTS + WF_WATCHERS_MAX;
 	most += opts->snapshots != NULL ? WF_REGISTRY_CONNS_MAX : 0;
 	return most < WF_CONN_MAX_LIMIT ? (uint32_t)most : WF_CONN_MAX_LIMIT;
 }
@@ -105,6 +106,7 @@ wf_lane_destroy(struct wf_lane *lane)
 	}
 	wf_transport_close(lane->turn.transport);
 	lane->turn.transport = NULL;
+	wf_watch_close(lane);
 	wf_admit_release_job(lane);
 	wf_free(lane->env, lane->own, lane->service->own_bytes);
 	log_suppressed(lane, WF_NEVER);
@@ -210,7 +212,9 @@ handle_event(void *end, const struct wf_event *event)
 		return;
 	}
 	if (peer == NULL) {
-		wf_lane_registry(lane, event, NULL);
+		if (!wf_watch_event(lane, event)) {
+			wf_lane_registry(lane, event, NULL);
+		}
 		return;
 	}
 	if (peer->closing || lane->state == WF_LANE_FAILED) {
@@ -343,6 +347,7 @@ tick(void *end, uint64_t now)
 	log_suppressed(lane, now);
 	report_strangers(lane, now);
 	wf_view_look(lane, now);
+	wf_watch_look(lane, now);
 	if (lane->state == WF_LANE_IDLE || lane->end.complete) {
 		return;
 	}

@@ -259,7 +259,7 @@ wf_registry_event(struct wf_registry *self, const struct wf_event *event,
 		if (check_hello(self, hello) == WEFT_OK) {
 			welcome(self, event->conn, hello);
 		} else {
-			wf_admit_refuse_pserver(lane, event->conn);
+			wf_admit_refuse_other(lane, event->conn, "pserver");
 		}
 		return;
 	}

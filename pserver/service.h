@@ -17,6 +17,7 @@
  * reduce.c  the N-way reduce and the barrier (lane 0 of pserver 0)
  * report.c  counters that are gathered, and the lines about them
  * view.c    what is shown to whoever watches
+ * watch.c   who asks for that
  *
  * The service: descriptions of the job, messages of its number, PUTs, memory, and all that it
  * sends. Thread: the lane's. */
@@ -45,6 +46,7 @@
 
 struct wf_peer;
 struct wf_watch_record; /* wire/watch_messages.h */
+struct wf_watchers;     /* watch.h */
 struct wf_snapshot;     /* saved/snapshot.h */
 
 /* How much of what is due to one peer a service has sent. */
@@ -361,6 +363,7 @@ struct wf_lane {
 	struct wf_newcomers newcomers;
 	struct wf_lane_waits waits;
 
+	struct wf_watchers *watchers; /* watch.c's; NULL: none has come */
 	struct wf_stats stats;
 	struct wf_lane_report report;
 	struct wf_msg msg; /* scratch of one encode */
@@ -447,8 +450,8 @@ void wf_admit_down(struct wf_lane *lane, const struct wf_event *event);
 /* `peer` has sent the whole description, with the result `st`: the job runs, or ends. */
 void wf_admit_job_is_here(struct wf_lane *lane, struct wf_peer *peer, enum weft_status st);
 void wf_admit_release_job(struct wf_lane *lane);
-/* Refuses a connection between pservers with the recorded failure. */
-void wf_admit_refuse_pserver(struct wf_lane *lane, struct wf_conn *conn);
+/* Refuses a connection of one who is no trainer ("pserver") with the recorded failure. */
+void wf_admit_refuse_other(struct wf_lane *lane, struct wf_conn *conn, const char *who);
 /* The same for a connection to a lane that can be no registrar. */
 void wf_admit_refuse_other_port(struct wf_lane *lane, struct wf_conn *conn);
 /* Is it the hello of a trainer that is, or was, in the lane's job? For its transport. */

@@ -418,10 +418,10 @@ wf_snapshot_registry(struct wf_lane *lane, const struct wf_event *event,
 		(void)wf_fail(WEFT_MISMATCH,
 			      "the pserver at this address takes no snapshots; give all pservers "
 			      "of the job the same --snapshot_dir, or check --registrar");
-		wf_admit_refuse_pserver(lane, event->conn);
+		wf_admit_refuse_other(lane, event->conn, "pserver");
 	} else if (hello != NULL && lane->opts.idx == 0) {
 		(void)wf_fail(WEFT_UNAVAILABLE, "pserver 0 has no job yet; try again");
-		wf_admit_refuse_pserver(lane, event->conn);
+		wf_admit_refuse_other(lane, event->conn, "pserver");
 	} else if (hello != NULL) {
 		wf_admit_refuse_other_port(lane, event->conn);
 	}

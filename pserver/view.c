@@ -41,6 +41,7 @@ struct wf_view {
 	uint64_t news_count;
 	enum wf_watch_job job;
 	bool has_failed; /* to allocate */
+	bool has_looked; /* what is found at the first look is no news: nobody knows since when */
 	struct shown shown[WF_VIEW_MEMBERS_MAX];
 	struct wf_watch_record record; /* scratch */
 	struct wf_hist_view times;     /* scratch */
@@ -566,6 +567,9 @@ static void
 write_news(const struct wf_lane *lane, struct wf_view *view, struct details *details, uint64_t now,
 	   const struct wf_watch_record *about)
 {
+	if (!view->has_looked) {
+		return;
+	}
 	struct wf_watch_record *record = begin_record(lane, view, WF_WATCH_NEWS, 0);
 	uint64_t number = ++view->news_count;
 	memcpy(record->value, about->value, sizeof(record->value));
@@ -668,6 +672,7 @@ write_all(struct wf_lane *lane, struct wf_view *view, struct details *details, u
 		fill_member(lane, i, now, record);
 		write_slot(&details->member[i], record);
 	}
+	view->has_looked = true;
 	write_lane(lane, view, now, write_tables(lane, view, details));
 }
 

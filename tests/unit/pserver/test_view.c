@@ -88,6 +88,7 @@ show_steps(struct stage *stage)
 	run_steps(stage, 4, STEPS);
 	stage_run(stage, SHOWN_NS);
 	struct wf_watch_record lane = read_record(stage, WF_WATCH_LANE, 0);
+	CHECK(stage, lane.value[WF_WLANE_NEWS] == 0); /* they were here before */
 	CHECK(stage, lane.value[WF_WLANE_JOB] == WF_WATCH_JOB_RUNNING);
 	CHECK(stage, lane.value[WF_WLANE_TRAINERS] == TRAINERS);
 	CHECK(stage, lane.value[WF_WLANE_TRAINERS_UP] == TRAINERS);
@@ -156,8 +157,9 @@ a_wait_is_shown_with_whom_it_is_for(void **state)
 static void
 lose_one(struct stage *stage)
 {
-	puppets_begin(stage);
 	watch(stage);
+	puppets_begin(stage);
+	stage_run(stage, SHOWN_NS);
 	puppet_continue(&stage->puppet[0], 1);
 	stage_settle(stage);
 	wf_transport_disconnect(stage->puppet[LATE].peer.conn, WF_DISCONNECT_NOW);
