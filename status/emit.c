@@ -5,22 +5,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-static void
-put_quoted(FILE *out, const char *text)
-{
-	(void)fputc('"', out);
-	for (const unsigned char *at = (const unsigned char *)text; *at != '\0'; at++) {
-		if (*at == '"' || *at == '\\') {
-			(void)fputc('\\', out);
-			(void)fputc(*at, out);
-		} else if (*at < 0x20 || *at > 0x7e) {
-			(void)fprintf(out, "\\u%04x", *at);
-		} else {
-			(void)fputc(*at, out);
-		}
-	}
-	(void)fputc('"', out);
-}
+#include "base/json.h"
 
 static void
 begin_value(struct wf_emit *emit, const char *key)
@@ -29,7 +14,7 @@ begin_value(struct wf_emit *emit, const char *key)
 		(void)fputc(',', emit->out);
 	}
 	if (key != NULL) {
-		put_quoted(emit->out, key);
+		wf_json_print_text(emit->out, key);
 		(void)fputc(':', emit->out);
 	}
 	emit->has_value = true;
@@ -54,7 +39,7 @@ void
 wf_emit_text(struct wf_emit *emit, const char *key, const char *text)
 {
 	begin_value(emit, key);
-	put_quoted(emit->out, text);
+	wf_json_print_text(emit->out, text);
 }
 
 void
