@@ -15,6 +15,7 @@
 #include "saved/saved.h"
 #include "saved/snapshot.h"
 #include "tools/command.h"
+#include "tools/progress/progress.h"
 
 #define EXIT_CODES                                                                                 \
 	"  64  an option or argument is wrong\n"                                                   \
@@ -303,17 +304,19 @@ show(struct wf_env *env, const char *path)
 
 /* A line for each part, whatever the others are. */
 static enum weft_status
-verify_parts(const struct wf_snapshot *snapshot, const char *path)
+verify_parts(const struct wf_snapshot *snapshot, const char *path, struct wf_progress *progress)
 {
 	const struct wf_manifest_parts *parts = &wf_snapshot_manifest(snapshot)->parts;
 	uint32_t damaged = 0;
 
+	wf_progress_add_total(progress, bytes_of(wf_snapshot_manifest(snapshot)));
 	for (uint32_t i = 0; i < parts->part_count; i++) {
 		enum weft_status st = wf_snapshot_verify_part(snapshot, i);
 		if (st != WEFT_OK && st != WEFT_DATA) {
 			return st;
 		}
 		damaged += st != WEFT_OK;
+		wf_progress_hide(progress);
 		printf("%-12s %16" PRIu64 " %s%s\n", parts->part[i].name, parts->part[i].bytes,
 		       st == WEFT_OK ? "ok" : "damaged ", st == WEFT_OK ? "" : weft_last_error());
 	}
@@ -325,14 +328,14 @@ verify_parts(const struct wf_snapshot *snapshot, const char *path)
 
 /* Lines of the snapshots on which it builds follow their names. */
 static enum weft_status
-verify_links(const struct wf_snapshot *snapshot, const char *path)
+verify_links(const struct wf_snapshot *snapshot, const char *path, struct wf_progress *progress)
 {
 	struct wf_snapshot_id id;
 	char name[WF_SNAPSHOT_LEAF_BYTES];
 	struct wf_snapshot *open = NULL;
 	const struct wf_snapshot *at = snapshot;
 
-	enum weft_status st = verify_parts(at, path);
+	enum weft_status st = verify_parts(at, path, progress);
 	while (st == WEFT_OK && wf_snapshot_base(at, &id)) {
 		struct wf_snapshot *base = NULL;
 		st = wf_snapshot_open_base(at, &base);
@@ -342,7 +345,7 @@ verify_links(const struct wf_snapshot *snapshot, const char *path)
 			at = base;
 			wf_snapshot_name(id, name);
 			printf("builds on %s\n", name);
-			st = verify_parts(at, name);
+			st = verify_parts(at, name, progress);
 		}
 	}
 	wf_snapshot_close(open);
@@ -350,11 +353,13 @@ verify_links(const struct wf_snapshot *snapshot, const char *path)
 }
 
 static enum weft_status
-verify_pass(struct wf_env *env, const char *path)
+verify_pass(struct wf_env *env, const char *path, struct wf_progress *progress)
 {
 	struct wf_saved *saved = NULL;
 
+	wf_progress_add_total(progress, wf_progress_size(path));
 	enum weft_status st = wf_saved_open(env, wf_saved_posix(), path, &saved);
+	wf_progress_hide(progress);
 	if (st == WEFT_OK) {
 		printf("%s ok\n", strrchr(path, '/') + 1);
 	}
@@ -363,27 +368,39 @@ verify_pass(struct wf_env *env, const char *path)
 }
 
 static enum weft_status
-verify(struct wf_env *env, const char *path)
+verify_found(struct wf_env *env, char found[WF_SAVED_PATH_BYTES], struct wf_progress *progress)
 {
-	char found[WF_SAVED_PATH_BYTES];
 	struct wf_snapshot *snapshot = NULL;
 	struct wf_snapshot_id id;
 
-	enum weft_status st = find(env, path, found);
-	if (st != WEFT_OK) {
-		return st;
-	}
 	char *slash = strrchr(found, '/');
 	if (!wf_snapshot_of_name(slash + 1, &id)) {
-		return verify_pass(env, found);
+		return verify_pass(env, found, progress);
 	}
 	*slash = '\0';
-	st = wf_snapshot_open(env, wf_saved_posix(), found[0] == '\0' ? "/" : found, id, &snapshot);
+	enum weft_status st = wf_snapshot_open(env, wf_saved_posix(),
+					       found[0] == '\0' ? "/" : found, id, &snapshot);
 	*slash = '/';
 	if (st == WEFT_OK) {
-		st = verify_links(snapshot, found);
+		st = verify_links(snapshot, found, progress);
 	}
 	wf_snapshot_close(snapshot);
+	return st;
+}
+
+static enum weft_status
+verify(struct wf_env *env, const char *path)
+{
+	const struct wf_progress_opts shown = {
+		.env = env, .program = "weft ckpt verify", .what = "reading"};
+	char found[WF_SAVED_PATH_BYTES];
+
+	enum weft_status st = find(env, path, found);
+	if (st == WEFT_OK) {
+		struct wf_progress *progress = wf_progress_start(&shown);
+		st = verify_found(env, found, progress);
+		wf_progress_stop(progress);
+	}
 	return st;
 }
 

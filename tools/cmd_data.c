@@ -80,6 +80,18 @@ list_files(struct wf_data_job *job, const char *const *item, unsigned count)
 	return st;
 }
 
+static struct wf_progress *
+start_progress(const struct wf_data_verb *verb, const struct wf_data_job *job)
+{
+	struct wf_progress_opts shown = {
+		.env = job->env, .program = verb->program, .what = "reading"};
+
+	for (size_t i = 0; i < job->files.count; i++) {
+		shown.total += job->files.file[i].bytes;
+	}
+	return wf_progress_start(&shown);
+}
+
 static enum weft_status
 run_job(const struct wf_data_verb *verb, const struct wf_options *options)
 {
@@ -101,7 +113,9 @@ run_job(const struct wf_data_verb *verb, const struct wf_options *options)
 	}
 	st = list_files(&job, options->positional, count);
 	if (st == WEFT_OK) {
+		job.progress = verb == &wf_data_cat ? NULL : start_progress(verb, &job);
 		st = verb->work(&job);
+		wf_progress_stop(job.progress);
 		wf_files_fini(job.env, &job.files);
 	}
 	wf_env_system_destroy(job.env);

@@ -9,6 +9,7 @@
 #include "saved/saved.h"
 #include "saved/snapshot.h"
 #include "tools/command.h"
+#include "tools/progress/progress.h"
 
 #define PROGRAM "weft export"
 
@@ -131,10 +132,19 @@ export_pass(const char *dir, const struct export_opts *opts)
 	if (st != WEFT_OK) {
 		return st;
 	}
+	struct wf_progress_opts shown = {
+		.env = env, .program = PROGRAM, .what = "checking", .total = wf_progress_size(dir)};
+	struct wf_progress *progress = wf_progress_start(&shown);
 	st = wf_saved_open_newest(env, wf_saved_posix(), dir, &saved);
+	wf_progress_stop(progress);
 	if (st == WEFT_OK) {
 		log_snapshot(env, saved);
+		shown.what = "writing";
+		shown.total = 0; /* it depends on the format, and on --state */
+		shown.of_writes = true;
+		progress = wf_progress_start(&shown);
 		st = export_saved(saved, opts);
+		wf_progress_stop(progress);
 	}
 	wf_saved_close(saved);
 	wf_env_system_destroy(env);

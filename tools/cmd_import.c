@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "saved/import.h"
 #include "tools/command.h"
+#include "tools/progress/progress.h"
 
 #define PROGRAM "weft import"
 
@@ -100,7 +101,8 @@ check(const struct wf_options *options, const struct import_opts *opts)
 }
 
 static enum weft_status
-save(struct wf_import *import, struct wf_env *env, const struct import_opts *opts)
+save(struct wf_import *import, struct wf_env *env, const struct import_opts *opts,
+     struct wf_progress *progress)
 {
 	const struct wf_saved_place place = {
 		.env = env, .calls = wf_saved_posix(), .dir = opts->output};
@@ -116,6 +118,7 @@ save(struct wf_import *import, struct wf_env *env, const struct import_opts *opt
 	char path[WF_SAVED_PATH_BYTES];
 
 	enum weft_status st = wf_import_save(import, &place, &how, &saved);
+	wf_progress_hide(progress);
 	if (st == WEFT_OK) {
 		st = wf_saved_pass_path(opts->output, opts->pass, path);
 	}
@@ -156,10 +159,19 @@ import_file(const char *path, const struct import_opts *opts)
 	if (st != WEFT_OK) {
 		return st;
 	}
+	const struct wf_progress_opts shown = {
+		.env = env,
+		.program = PROGRAM,
+		.what = "writing",
+		.total = wf_progress_size(path),
+		.of_writes = true,
+	};
+	struct wf_progress *progress = wf_progress_start(&shown);
 	st = wf_import_open(env, wf_saved_posix(), path, format, &import);
 	if (st == WEFT_OK) {
-		st = save(import, env, opts);
+		st = save(import, env, opts, progress);
 	}
+	wf_progress_stop(progress);
 	wf_import_close(import);
 	wf_env_system_destroy(env);
 	return st;

@@ -90,13 +90,15 @@ ARROWS = {
         "sparse/server",
         "tools/data",
         "tools/launch",
+        "tools/progress",
         "saved",
     ],
     # The verbs of `weft data`.
-    "tools/data": ["include", "base", "trainer/readers", "saved"],
+    "tools/data": ["include", "base", "trainer/readers", "saved", "tools/progress"],
     # Hands options on to the training program, so it knows that one's table of them.
     "tools/launch": ["include", "base", "tools", "trainer/program"],
     # Measures whole pservers and trainers, these through the public library alone.
+    "tools/progress": ["include", "base"],
     "tools/rdma_bench": [
         "include",
         "base",

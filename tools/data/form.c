@@ -45,6 +45,7 @@ wf_data_first_kind(const struct wf_data_job *job, struct wf_source_kind *out)
 void
 wf_data_print_written(const struct wf_data_job *job, uint32_t files, uint64_t records)
 {
+	wf_progress_hide(job->progress);
 	printf("%" PRIu32 " file%s, %" PRIu64 " record%s: %s-00000-of-%05" PRIu32 "%s\n", files,
 	       wf_data_plural(files), records, wf_data_plural(records), job->prefix, files,
 	       files > 1 ? " and so on" : "");

@@ -57,6 +57,7 @@ list_file(const struct wf_data_job *job, const struct wf_file *file, const char 
 	if (st == WEFT_OK) {
 		const struct wf_source_kind kind = wf_source_kind(source);
 		const uint64_t unpacked = wf_source_unpacked_bytes(source);
+		wf_progress_hide(job->progress);
 		printf("%12" PRIu64 " %14" PRIu64 " %14" PRIu64 " %-8s %-10s %s%s\n", records,
 		       file->bytes, unpacked, kind.is_recordio ? "recordio" : "text",
 		       kind.compressor, trainer, file->path);

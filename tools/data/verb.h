@@ -6,6 +6,7 @@
 #include "base/options.h"
 #include "tools/data/source.h"
 #include "tools/data/target.h"
+#include "tools/progress/progress.h"
 #include "trainer/readers/files.h"
 
 /* The values of all verbs' options; each verb's table has some of them. */
@@ -44,8 +45,9 @@ struct wf_data_opts {
 struct wf_data_job {
 	struct wf_env *env;
 	const struct wf_data_opts *opts;
-	struct wf_files files; /* that it reads */
-	const char *prefix;    /* of those that it writes; NULL: it writes none */
+	struct wf_files files;        /* that it reads */
+	const char *prefix;           /* of those that it writes; NULL: it writes none */
+	struct wf_progress *progress; /* to hide before a line is printed; may be NULL */
 };
 
 struct wf_data_verb {

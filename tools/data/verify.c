@@ -36,6 +36,7 @@ report(void *arg, enum weft_status st)
 		return st;
 	}
 	verify->findings++;
+	wf_progress_hide(verify->job->progress);
 	printf("%s\n", weft_last_error());
 	return WEFT_OK;
 }
@@ -81,6 +82,7 @@ work(struct wf_data_job *job)
 	if (st != WEFT_OK) {
 		return st;
 	}
+	wf_progress_hide(job->progress);
 	printf("%zu file%s, %" PRIu64 " record%s, %" PRIu64 " finding%s\n", files->count,
 	       wf_data_plural(files->count), verify.records, wf_data_plural(verify.records),
 	       verify.findings, wf_data_plural(verify.findings));

@@ -86,6 +86,8 @@ work(struct wf_data_job *job)
 					  &dictionary);
 	}
 	wf_census_fini(job->env, &census);
+	wf_progress_stop(job->progress); /* all is read */
+	job->progress = NULL;
 	if (st == WEFT_OK) {
 		st = print_words(dictionary);
 	}

@@ -136,11 +136,17 @@ enum weft_status
 wf_bench_run(struct wf_bench *bench)
 {
 	enum weft_status st = WEFT_OK;
+	unsigned wanted = 0, begun = 0;
+	for (size_t i = 0; i < WF_ARRAY_COUNT(items); i++) {
+		wanted += wants_item(bench, items[i].name);
+	}
 	for (size_t i = 0; i < WF_ARRAY_COUNT(items) && st == WEFT_OK; i++) {
 		if (!wants_item(bench, items[i].name)) {
 			continue;
 		}
-		fprintf(stderr, "rdma_bench: measuring %s\n", items[i].name);
+		begun++;
+		fprintf(stderr, "rdma_bench: measuring %s (%u of %u)\n", items[i].name, begun,
+			wanted);
 		st = items[i].run(bench);
 	}
 	return st;

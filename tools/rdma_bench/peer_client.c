@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peer_client: the client: one leg over weft and one without alternate; then it prints the
  * results. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -290,6 +291,10 @@ figures(struct client *c)
 	enum weft_status st = WEFT_OK;
 	for (uint64_t bytes = SIZES_MIN; bytes <= WF_PEER_BYTES_MAX && st == WEFT_OK; bytes *= 2) {
 		bool none = strcmp(set->op, "send") == 0 && bytes > WF_PEER_MESSAGE_MAX;
+		if (!none) {
+			fprintf(stderr, "rdma_bench: measuring messages of %" PRIu64 " bytes\n",
+				bytes);
+		}
 		st = none ? WEFT_OK : figures_of_size(c, bytes);
 	}
 	return st;
