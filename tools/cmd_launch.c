@@ -690,10 +690,12 @@ run_again(struct command *command, struct wf_env *env, struct wf_supervise_end *
 		}
 		st = st == WEFT_OK ? run(command, env, end) : st;
 	}
-	if (st == WEFT_OK && end->is_done && end->exit_code != 0 && restarts->most > 0) {
+	if (st == WEFT_OK && end->is_done && restarts->most > 0) {
 		fprintf(stderr,
-			PROGRAM ": all trainers have ended with 0, so the job is not started "
-				"again\n");
+			PROGRAM ": %s\n" PROGRAM ": all trainers have ended with 0, so the job is "
+				"done, and is not started again\n",
+			end->cause);
+		*end = (struct wf_supervise_end){.restarts = end->restarts};
 	}
 	explicit_bzero(command->remote.secret, sizeof(command->remote.secret));
 	return st;

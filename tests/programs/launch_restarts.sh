@@ -63,6 +63,21 @@ starts "trainer 1" 2
 tail -n 1 job.err | grep -Eq "^weft launch: pserver 1 \(pid [0-9]*\) was killed by signal 9" ||
 	fail "the last line is not the last cause"
 
+# Work that is done is not done again, although its pserver has been killed.
+cat >kill_pserver <<'END'
+pid=""
+while [ -z "$pid" ]; do
+	pid=$(sed -n 's/^pserver 0 | pid \([0-9]*\):.*/\1/p' job.err)
+done
+kill -9 "$pid"
+END
+start job "$WEFT" launch --local --port="$port" --restarts=3 -- sh kill_pserver
+ends "$last_pid" 60 launch
+[ "$code" -eq 0 ] || fail "exit code $code after the work was done"
+says job.err "weft launch: pserver 0 (pid" \
+	"all trainers have ended with 0, so the job is done, and is not started again"
+says_not job.err "is started again ("
+
 # What would fail again is not tried again, and what would begin anew is refused.
 echo "no numbers here" >bad.csv
 expect 65 "$WEFT" launch --local --port="$port" --restarts=3 -- train linear --data="$PWD/bad.csv"

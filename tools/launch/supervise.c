@@ -661,12 +661,11 @@ have_workers_done(const struct job *job)
 static void
 describe_end(const struct job *job, struct wf_supervise_end *out)
 {
-	*out = (struct wf_supervise_end){.exit_code = WF_EXIT_OK,
-					 .restarts = job->restarts,
-					 .is_done = have_workers_done(job)};
+	*out = (struct wf_supervise_end){.exit_code = WF_EXIT_OK, .restarts = job->restarts};
 	if (job->cause != NULL) {
 		describe_cause(job->cause, out);
 		out->exit_code = wf_child_exit_code(job->cause);
+		out->is_done = have_workers_done(job);
 		out->may_recover = !out->is_done && may_recover(job->cause);
 	} else if (job->signal_number == SIGPIPE) {
 		out->exit_code = WF_EXIT_IO;

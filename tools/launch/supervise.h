@@ -104,9 +104,8 @@ struct wf_supervise_end {
 	int exit_code; /* 0, the first cause's, 128 + the signal that stopped the job */
 	char cause[WF_CAUSE_BYTES]; /* one line, "" if all went well */
 	uint64_t restarts;          /* made by then, with opts->restarts.made */
-	bool is_done;               /* all workers have ended with 0 */
-	/* A child has died or failed, and not because of its options or data, before that. */
-	bool may_recover;
+	bool is_done;     /* a child has died or failed, and all workers have ended with 0 */
+	bool may_recover; /* or not, and it was not because of its options or data */
 };
 
 /* Not OK: the job could not be started or watched; what had been started has ended. */
