@@ -609,7 +609,7 @@ look_at_task(struct wf_registrar *self, uint64_t now_ns)
 		self->last_border = 0;
 		self->schedule.lead =
 			self->schedule.lead < LEAD_MAX ? 2 * self->schedule.lead : LEAD_MAX;
-		wf_snapshot_log_failed(&self->log, self->env, last->border, why);
+		wf_snapshot_log_failed(&self->log, self->env, last->border, why->text);
 	}
 	self->schedule.due_ns = now_ns + self->set->period_ns;
 }
