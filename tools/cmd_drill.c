@@ -337,6 +337,9 @@ print_fault(const struct context *context, const char *name, const struct wf_dri
 	char lost[32];
 
 	*is_good = row->failure[0] == '\0' && strcmp(row->digest, context->digest) == 0;
+	if (row->is_skipped) {
+		return print_row("%-10s %12s  skipped: %s", name, "-", row->failure);
+	}
 	if (row->failure[0] != '\0') {
 		return print_row("%-10s %12s  FAILED: %s", name,
 				 format_time(row->detected_ns, detected), row->failure);
@@ -349,7 +352,7 @@ print_fault(const struct context *context, const char *name, const struct wf_dri
 }
 
 static enum weft_status
-drill(struct context *context, unsigned *good)
+drill(struct context *context, unsigned *good, unsigned *skipped)
 {
 	struct wf_drill_row row;
 	bool is_good = false;
@@ -364,11 +367,13 @@ drill(struct context *context, unsigned *good)
 		if (st == WEFT_OK) {
 			st = print_fault(context, name, &row, &is_good);
 			*good += is_good;
+			*skipped += row.is_skipped;
 		}
 	}
 	if (st == WEFT_OK) {
-		st = print_row("%u of %u faults ended with the digest of the undisturbed run",
-			       *good, context->fault_count);
+		st = print_row("%u of %u faults ended with the digest of the undisturbed run%s",
+			       *good, context->fault_count - *skipped,
+			       *skipped > 0 ? "; others were skipped" : "");
 	}
 	return st;
 }
@@ -418,15 +423,16 @@ static int
 drill_in_dir(struct context *context)
 {
 	unsigned good = 0;
+	unsigned skipped = 0;
 
 	enum weft_status st = wf_drill_run_open(context->env, &context->run);
 	if (st == WEFT_OK) {
 		st = open_dir(context);
 	}
 	if (st == WEFT_OK) {
-		st = drill(context, &good);
+		st = drill(context, &good, &skipped);
 	}
-	int code = good == context->fault_count ? WF_EXIT_OK : WF_EXIT_FAILED;
+	int code = good + skipped == context->fault_count ? WF_EXIT_OK : WF_EXIT_FAILED;
 	if (st != WEFT_OK) {
 		const int signal_number = context->run.signal_number;
 		code = wf_command_fail(PROGRAM, st);

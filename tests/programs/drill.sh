@@ -35,6 +35,18 @@ says drill/disk/log "File too large"
 no_process drill
 [ -z "$(ls -A tmp)" ] || fail "something is left in TMPDIR"
 
+# A link that is cut needs a right, without which the fault is skipped by name.
+expect 0 "$WEFT" drill --port="$port" --faults=link --limit=150s --dir=link
+if unshare --net true 2>/dev/null; then
+	grep -q "^link  *[0-9.]* s  *[0-9.]* s  *0  nothing  *same$" last.out || fail "no row of the link"
+	says last.out "1 of 1 faults ended"
+	says link/link/log "here over tcp"
+else
+	grep -q "^link  *-  skipped: no network namespace can be made, which needs root" last.out ||
+		fail "the link is not skipped"
+	says last.out "0 of 0 faults ended with the digest of the undisturbed run; others were skipped"
+fi
+
 # A job that is not started again does not recover. A folder of an earlier drill is not touched.
 expect 1 "$WEFT" drill --port="$port" --faults=trainer --restarts=0 --num_passes=100 --limit=150s
 grep -q "^trainer  *[0-9.]* s  FAILED: no recovery: weft launch: trainer 1 .* was killed" last.out ||

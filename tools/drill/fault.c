@@ -12,6 +12,7 @@
 
 #include "base/assert.h"
 #include "saved/snapshot.h"
+#include "tools/drill/space.h"
 
 #define STEPS_EACH "20" /* between two snapshots */
 #define SNAPSHOTS_BEFORE 2u
@@ -26,6 +27,7 @@ struct wf_drill_play {
 	uint64_t fault_ns;
 	uint64_t recovered_ns; /* set by the script, if it is not the first new step */
 	uint64_t damaged_step; /* of the snapshot that was damaged; 0: none was */
+	struct wf_drill_space space;
 };
 
 /* ---- waiting ---- */
@@ -175,6 +177,30 @@ play_pause(struct wf_drill_play *play)
 	return st == WEFT_OK ? await(play, is_beyond, "recovery") : st;
 }
 
+/* All links of the job at once: nothing arrives anywhere, and no connection ends. */
+static enum weft_status
+play_link(struct wf_drill_play *play)
+{
+	enum weft_status st = start_and_await_snapshots(play);
+	if (st == WEFT_OK) {
+		wf_drill_facts_watch(&play->run->facts, " W ", NULL);
+		mark_fault(play);
+		st = wf_drill_space_set_link(false);
+	}
+	if (st == WEFT_OK) {
+		st = await(play, is_noticed, "line of somebody who misses another one");
+	}
+	if (st == WEFT_OK) {
+		st = wf_drill_run_await(play->run, is_never, play->fault_ns + PAUSE_NS);
+		st = st == WEFT_TIMEOUT ? WEFT_OK : st;
+	}
+	if (st == WEFT_OK) {
+		wf_drill_facts_freeze(&play->run->facts);
+		st = wf_drill_space_set_link(true);
+	}
+	return st == WEFT_OK ? await(play, is_beyond, "recovery") : st;
+}
+
 static enum weft_status
 flip_a_byte(const char *path)
 {
@@ -294,17 +320,20 @@ play_stop(struct wf_drill_play *play)
 }
 
 static const struct wf_drill_fault faults[] = {
-	{"trainer", "kill -9 of the last trainer", play_trainer, WF_DRILL_BY_LAUNCH},
-	{"pserver", "kill -9 of the last pserver", play_pserver, WF_DRILL_BY_LAUNCH},
+	{"trainer", "kill -9 of the last trainer", play_trainer, WF_DRILL_BY_LAUNCH, false},
+	{"pserver", "kill -9 of the last pserver", play_pserver, WF_DRILL_BY_LAUNCH, false},
 	{"registrar", "kill -9 of pserver 0, which decides for all", play_registrar,
-	 WF_DRILL_BY_LAUNCH},
-	{"pause", "SIGSTOP of the last trainer, SIGCONT 3 s later", play_pause, WF_DRILL_BY_NOBODY},
+	 WF_DRILL_BY_LAUNCH, false},
+	{"pause", "SIGSTOP of the last trainer, SIGCONT 3 s later", play_pause, WF_DRILL_BY_NOBODY,
+	 false},
+	{"link", "no link for 3 s: network namespace, needs root; over TCP", play_link,
+	 WF_DRILL_BY_NOBODY, true},
 	{"corrupt", "a byte of the newest snapshot changes between two starts", play_corrupt,
-	 WF_DRILL_BY_DRILL},
+	 WF_DRILL_BY_DRILL, false},
 	{"disk", "no pserver can write to a file until a snapshot fails", play_disk,
-	 WF_DRILL_BY_NOBODY},
-	{"stop", "SIGTERM of weft launch, and the same command again", play_stop,
-	 WF_DRILL_BY_DRILL},
+	 WF_DRILL_BY_NOBODY, false},
+	{"stop", "SIGTERM of weft launch, and the same command again", play_stop, WF_DRILL_BY_DRILL,
+	 false},
 };
 
 const struct wf_drill_fault *
@@ -343,7 +372,8 @@ write_command(struct wf_drill_play *play, const struct wf_drill_fault *fault)
 	wf_args_add(args, "--ports_num=%u", WF_DRILL_LANES);
 	wf_args_add(args, "--ports_num_for_sparse=0");
 	wf_args_add(args, "--port=%" PRIu64, opts->port);
-	wf_args_add(args, "--transport=%s", opts->transport);
+	wf_args_add(args, "--transport=%s",
+		    fault != NULL && fault->cuts_link ? "tcp" : opts->transport);
 	wf_args_add(args, "--slice_bytes=256"); /* small enough for slices on every lane */
 	wf_args_add(args, "--color=never");
 	wf_args_add(args, "--log_level=info");
@@ -436,6 +466,7 @@ wf_drill_fault_play(const struct wf_drill_fault *fault, const struct wf_drill_op
 	if (play == NULL) {
 		return wf_fail(WEFT_NOMEM, "no memory for the arguments");
 	}
+	*out = (struct wf_drill_row){0};
 	play->opts = opts;
 	play->run = run;
 	snprintf(play->trainer, sizeof(play->trainer), "trainer %" PRIu64, opts->trainers - 1);
@@ -444,6 +475,10 @@ wf_drill_fault_play(const struct wf_drill_fault *fault, const struct wf_drill_op
 	enum weft_status st = write_command(play, fault);
 	if (st == WEFT_OK) {
 		st = wf_drill_run_reset(run, log);
+	}
+	if (st == WEFT_OK && fault != NULL && fault->cuts_link) {
+		st = wf_drill_space_enter(&play->space);
+		out->is_skipped = st == WEFT_UNSUPPORTED;
 	}
 	if (st == WEFT_OK) {
 		st = play_it(fault, play);
@@ -457,6 +492,11 @@ wf_drill_fault_play(const struct wf_drill_fault *fault, const struct wf_drill_op
 			     ? wf_fail(WEFT_ABORTED, "stopped by %s", strsignal(run->signal_number))
 			     : WEFT_OK;
 	}
+	if (out->is_skipped) {
+		snprintf(out->failure, sizeof(out->failure), "%.511s", weft_last_error());
+		st = WEFT_OK;
+	}
+	wf_drill_space_leave(&play->space);
 	wf_free(run->env, play, sizeof(*play));
 	return st;
 }

@@ -25,6 +25,7 @@ struct wf_drill_row {
 	uint64_t snapshots_lost;
 	uint64_t snapshots;
 	char digest[WF_DRILL_DIGEST_BYTES];
+	bool is_skipped; /* the fault cannot be played here, because of the failure */
 	char failure[WF_DRILL_FAILURE_BYTES]; /* "": the job recovered and ended well */
 };
 
@@ -43,6 +44,7 @@ struct wf_drill_fault {
 	/* From the start of the job up to the point from which it only has to end. */
 	enum weft_status (*play)(struct wf_drill_play *play);
 	enum wf_drill_restarted restarted;
+	bool cuts_link; /* in a network of the job's own, over TCP */
 };
 
 /* The fault of that name, of `bytes` bytes; NULL: there is none. */
