@@ -39,13 +39,21 @@ wf_history_check_empty(struct wf_env *env, const char *dir, const struct wf_epoc
 	return st;
 }
 
+struct choosing {
+	struct wf_env *env;
+	const char *dir;
+	struct wf_history_choice *out;
+};
+
 /* Reads a snapshot from end to end, and those on which it builds. */
 static enum weft_status
-try_snapshot(struct wf_env *env, const char *dir, struct wf_snapshot_id id,
-	     struct wf_history_choice *out)
+read_all(void *arg, struct wf_snapshot_id id)
 {
+	const struct choosing *choosing = arg;
+	struct wf_history_choice *out = choosing->out;
 	struct wf_snapshot *snapshot = NULL;
-	enum weft_status st = wf_snapshot_open(env, wf_saved_posix(), dir, id, &snapshot);
+	enum weft_status st =
+		wf_snapshot_open(choosing->env, wf_saved_posix(), choosing->dir, id, &snapshot);
 	st = st == WEFT_OK ? wf_snapshot_verify_chain(snapshot) : st;
 	st = st == WEFT_OK ? wf_snapshot_crc(snapshot, &out->crc) : st;
 	if (st == WEFT_OK) {
@@ -57,33 +65,23 @@ try_snapshot(struct wf_env *env, const char *dir, struct wf_snapshot_id id,
 }
 
 static enum weft_status
-choose_among(struct wf_env *env, const char *dir, const struct wf_snapshot_list *history,
-	     struct wf_history_choice *out)
+choose_among(struct choosing *choosing, const struct wf_snapshot_list *history)
 {
-	for (uint32_t i = 0; i < history->count; i++) {
-		const struct wf_snapshot_id *id = &history->id[i];
-		enum weft_status st = try_snapshot(env, dir, *id, out);
-		if (st == WEFT_NOMEM) {
-			return st; /* says nothing about the snapshot */
-		}
-		if (st == WEFT_OK) {
-			wf_log(env, WF_LOG_INFO,
-			       "the job goes on from the snapshot of step %" PRIu64
-			       " in epoch %" PRIu64 " in %s",
-			       id->step, id->epoch, dir);
-			return WEFT_OK;
-		}
-		wf_log(env, WF_LOG_WARN,
-		       "the snapshot of step %" PRIu64 " in epoch %" PRIu64
-		       " cannot be used, and the one before it is: %s",
-		       id->step, id->epoch, weft_last_error());
+	if (history->count == 0) {
+		return WEFT_OK;
 	}
-	return history->count == 0
-		       ? WEFT_OK
-		       : wf_fail(WEFT_DATA,
-				 "%s: none of its %u snapshots is whole; `weft ckpt verify` says "
-				 "why. To begin anew give --resume=never",
-				 dir, history->count);
+	enum weft_status st =
+		wf_snapshot_choose(choosing->env, choosing->dir, history, read_all, choosing);
+	if (st == WEFT_OK) {
+		wf_log(choosing->env, WF_LOG_INFO,
+		       "the job goes on from the snapshot of step %" PRIu64 " in epoch %" PRIu64
+		       " in %s",
+		       choosing->out->id.step, choosing->out->id.epoch, choosing->dir);
+	} else if (st == WEFT_DATA) {
+		const struct wf_error why = *wf_error_record();
+		st = wf_fail(st, "%.400s; to begin anew give --resume=never", why.text);
+	}
+	return st;
 }
 
 enum weft_status
@@ -93,7 +91,8 @@ wf_history_choose(struct wf_env *env, const char *dir, const struct wf_epochs *e
 	struct wf_snapshot_list history = {0};
 	*out = (struct wf_history_choice){0};
 	enum weft_status st = wf_history_read(env, dir, epochs, &history);
-	st = st == WEFT_OK ? choose_among(env, dir, &history, out) : st;
+	struct choosing choosing = {env, dir, out};
+	st = st == WEFT_OK ? choose_among(&choosing, &history) : st;
 	wf_snapshot_list_fini(env, &history);
 	return st;
 }

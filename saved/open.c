@@ -119,35 +119,25 @@ check_id(struct wf_saved *saved, struct wf_snapshot_id named)
 	return st;
 }
 
-/* The newest one that is whole. Those before it in the list are named in the log. */
+struct opening {
+	const struct wf_saved_place *place;
+	struct wf_saved **out;
+};
+
 static enum weft_status
-open_newest(const struct wf_saved_place *place, const struct wf_snapshot_list *list,
-	    struct wf_saved **out)
+open_one(void *arg, struct wf_snapshot_id id)
 {
+	const struct opening *opening = arg;
+	const struct wf_saved_place *place = opening->place;
 	char name[WF_SNAPSHOT_LEAF_BYTES];
 	char path[WF_SAVED_PATH_BYTES];
 
-	for (uint32_t i = 0; i < list->count; i++) {
-		wf_snapshot_name(list->id[i], name);
-		enum weft_status st = wf_saved_join(place->dir, name, path);
-		if (st == WEFT_OK) {
-			st = wf_saved_read_any(place->env, place->calls, path, out);
-		}
-		if (st == WEFT_OK) {
-			st = check_id(*out, list->id[i]);
-		}
-		if (st == WEFT_OK || st == WEFT_NOMEM) {
-			return st;
-		}
-		wf_log(place->env, WF_LOG_WARN,
-		       "the snapshot of step %" PRIu64 " in epoch %" PRIu64
-		       " cannot be used, and the one before it is: %s",
-		       list->id[i].step, list->id[i].epoch, weft_last_error());
+	wf_snapshot_name(id, name);
+	enum weft_status st = wf_saved_join(place->dir, name, path);
+	if (st == WEFT_OK) {
+		st = wf_saved_read_any(place->env, place->calls, path, opening->out);
 	}
-	return wf_fail(WEFT_DATA,
-		       "%s: none of the %" PRIu32 " snapshots of its history is whole; `weft ckpt "
-		       "verify` says why",
-		       place->dir, list->count);
+	return st == WEFT_OK ? check_id(*opening->out, id) : st;
 }
 
 static enum weft_status
@@ -163,7 +153,9 @@ open_of_folder(const struct wf_saved_place *place, struct wf_snapshot_list *list
 			       "remains; name the one that is meant",
 			       place->dir, count);
 	}
-	return st == WEFT_OK ? open_newest(place, list, out) : st;
+	struct opening opening = {place, out};
+	return st == WEFT_OK ? wf_snapshot_choose(place->env, place->dir, list, open_one, &opening)
+			     : st;
 }
 
 /* Whether the path has a manifest of its own. */

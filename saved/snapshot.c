@@ -322,6 +322,26 @@ wf_snapshot_list_fini(struct wf_env *env, struct wf_snapshot_list *list)
 	*list = (struct wf_snapshot_list){0};
 }
 
+enum weft_status
+wf_snapshot_choose(struct wf_env *env, const char *dir, const struct wf_snapshot_list *list,
+		   enum weft_status (*use)(void *arg, struct wf_snapshot_id id), void *arg)
+{
+	for (uint32_t i = 0; i < list->count; i++) {
+		enum weft_status st = use(arg, list->id[i]);
+		if (st == WEFT_OK || st == WEFT_NOMEM) {
+			return st;
+		}
+		wf_log(env, WF_LOG_WARN,
+		       "the snapshot of step %" PRIu64 " in epoch %" PRIu64
+		       " cannot be used, and the one before it is: %s",
+		       list->id[i].step, list->id[i].epoch, weft_last_error());
+	}
+	return wf_fail(WEFT_DATA,
+		       "%s: none of the %" PRIu32 " snapshots of its history is whole; `weft ckpt "
+		       "verify` says why",
+		       dir, list->count);
+}
+
 static enum weft_status
 check_id(const struct wf_snapshot *snapshot)
 {

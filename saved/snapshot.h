@@ -70,6 +70,13 @@ struct wf_snapshot_list {
 enum weft_status wf_snapshot_list(struct wf_env *env, const struct wf_saved_calls *calls,
 				  const char *dir, struct wf_snapshot_list *out) WEFT_MUST_CHECK;
 void wf_snapshot_list_fini(struct wf_env *env, struct wf_snapshot_list *list);
+/* Tries the snapshots of a list, the newest first, until `use` can use one; those that it cannot
+ * are named in the log. WEFT_DATA: none can be used; WEFT_NOMEM, which says nothing about a
+ * snapshot, ends the search. */
+enum weft_status wf_snapshot_choose(struct wf_env *env, const char *dir,
+				    const struct wf_snapshot_list *list,
+				    enum weft_status (*use)(void *arg, struct wf_snapshot_id id),
+				    void *arg) WEFT_MUST_CHECK;
 
 struct wf_snapshot;
 

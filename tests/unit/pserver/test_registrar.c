@@ -585,7 +585,8 @@ a_job_goes_on_from_the_newest_snapshot_that_is_whole(void **state)
 	damage(rig, (struct wf_snapshot_id){.epoch = 1, .step = 20}, "manifest");
 	damage(rig, (struct wf_snapshot_id){.epoch = 1, .step = 10}, "dense-0");
 	rig_open(rig, &opts);
-	REFUSED(rig_open_registrar(rig), WEFT_DATA, "none of its 2 snapshots is whole");
+	REFUSED(rig_open_registrar(rig), WEFT_DATA,
+		"none of the 2 snapshots of its history is whole");
 }
 
 /* What the others are told to load is what the first one has read. */
