@@ -121,6 +121,7 @@ wf_crc_fold(const struct wf_crc_factors *factors, uint32_t begin, const uint8_t 
 	if (is_wide) {
 		at = wf_crc_fold_wide(factors, begin, at, count, wide);
 	}
+#pragma GCC unroll 4
 	for (unsigned i = 0; i < WF_CRC_FOLD_LANES; i++) {
 		lane[i] = wf_crc_fold_load((is_wide ? wide : at) + i * sizeof(__m128i));
 	}
@@ -129,11 +130,13 @@ wf_crc_fold(const struct wf_crc_factors *factors, uint32_t begin, const uint8_t 
 		at += WF_CRC_FOLD_BYTES;
 	}
 	for (; (size_t)(end - at) >= WF_CRC_FOLD_BYTES; at += WF_CRC_FOLD_BYTES) {
+#pragma GCC unroll 4
 		for (unsigned i = 0; i < WF_CRC_FOLD_LANES; i++) {
 			lane[i] = wf_crc_fold_lane(lane[i], by_64,
 						   wf_crc_fold_load(at + i * sizeof(__m128i)));
 		}
 	}
+#pragma GCC unroll 4
 	for (unsigned i = 1; i < WF_CRC_FOLD_LANES; i++) {
 		lane[i] = wf_crc_fold_lane(lane[i - 1], by_16, lane[i]);
 	}
