@@ -3,77 +3,17 @@
  * first, because the kernel only reports ENOMEM. Thread: the transport's owner, or the helper for
  * big regions: only constant fields of a device are used here. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "base/locked.h"
 #include "transport/verbs/verbs_internal.h"
 
 /* Low bits of an address that are kept, as huge pages up to 1 GiB require. */
 #define IOVA_KEPT_BITS 30u
-#define CAP_IPC_LOCK_BIT 14u
-/* Inode of the initial user namespace, fixed in the kernel: PROC_USER_INIT_INO. */
-#define FIRST_USER_NAMESPACE 0xeffffffdu
 #define KIB 1024u
-
-/* Short: with the name of a peer it has to fit into WF_WHY_BYTES. */
-#define RAISE_IT                                                                                   \
-	"raise it: ulimit -l unlimited, limits.conf, LimitMEMLOCK=infinity (systemd), "            \
-	"--ulimit memlock=-1 (container)"
-
-struct locked {
-	uint64_t bytes;       /* locked by this process so far */
-	uint64_t limit_bytes; /* UINT64_MAX: no limit */
-	/* It has the host's CAP_IPC_LOCK: most devices do not check the limit then. */
-	bool privileged;
-};
-
-/* The number behind `key` in a text of lines; 0: the key is missing. */
-static uint64_t
-find_number(const char *text, const char *key, int base)
-{
-	const char *at = strstr(text, key);
-	return at == NULL ? 0 : strtoull(at + strlen(key), NULL, base);
-}
-
-/* A capability in a user namespace, such as that of a rootless container, does not count: the
- * kernel checks for the host's. */
-static bool
-is_of_the_host(void)
-{
-	struct stat space;
-	return stat("/proc/self/ns/user", &space) != 0 || space.st_ino == FIRST_USER_NAMESPACE;
-}
-
-static struct locked
-read_locked(void)
-{
-	struct locked locked = {.limit_bytes = UINT64_MAX};
-	struct rlimit limit;
-	char text[8192];
-	if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
-		locked.limit_bytes = limit.rlim_cur;
-	}
-	int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
-	if (fd < 0) {
-		return locked;
-	}
-	ssize_t n = read(fd, text, sizeof(text) - 1);
-	(void)close(fd);
-	if (n > 0) {
-		text[n] = '\0';
-		locked.bytes = find_number(text, "VmPin:", 10) * KIB;
-		locked.privileged =
-			(find_number(text, "CapEff:", 16) >> CAP_IPC_LOCK_BIT & 1) != 0 &&
-			is_of_the_host();
-	}
-	return locked;
-}
 
 enum weft_status
 wf_verbs_memlock_check(uint64_t bytes, uint64_t locked_bytes, uint64_t limit_bytes)
@@ -83,14 +23,14 @@ wf_verbs_memlock_check(uint64_t bytes, uint64_t locked_bytes, uint64_t limit_byt
 	}
 	return wf_fail(WEFT_NOMEM,
 		       "%llu KiB of memory cannot be locked for RDMA: the limit is %llu KiB, and "
-		       "%llu KiB are locked; " RAISE_IT,
+		       "%llu KiB are locked; " WF_LOCKED_RAISE,
 		       (unsigned long long)(bytes / KIB), (unsigned long long)(limit_bytes / KIB),
 		       (unsigned long long)(locked_bytes / KIB));
 }
 
 /* siw applies the limit to privileged processes too. */
 static bool
-is_limited(const struct wf_verbs_device *dev, const struct locked *locked)
+is_limited(const struct wf_verbs_device *dev, const struct wf_locked *locked)
 {
 	return locked->limit_bytes != UINT64_MAX && (!locked->privileged || dev->caps.iwarp);
 }
@@ -98,7 +38,7 @@ is_limited(const struct wf_verbs_device *dev, const struct locked *locked)
 enum weft_status
 wf_verbs_memlock_room(const struct wf_verbs_device *dev, uint64_t bytes)
 {
-	struct locked locked = read_locked();
+	struct wf_locked locked = wf_locked_read();
 	if (!is_limited(dev, &locked)) {
 		return WEFT_OK;
 	}
@@ -113,7 +53,7 @@ wf_verbs_fail_made(const struct wf_verbs_device *dev, int err, const char *forma
 	va_start(args, format);
 	(void)vsnprintf(what, sizeof(what), format, args);
 	va_end(args);
-	struct locked locked = read_locked();
+	struct wf_locked locked = wf_locked_read();
 	/* Providers pass on the kernel's error, or none. */
 	bool is_memory = err == ENOMEM || err == EAGAIN || err == 0;
 	if (!is_memory || !is_limited(dev, &locked)) {
@@ -122,7 +62,7 @@ wf_verbs_fail_made(const struct wf_verbs_device *dev, int err, const char *forma
 	}
 	return wf_fail(WEFT_NOMEM,
 		       "%s: %s cannot be locked for RDMA: the limit is %llu KiB, %llu KiB are "
-		       "locked; " RAISE_IT,
+		       "locked; " WF_LOCKED_RAISE,
 		       dev->name, what, (unsigned long long)(locked.limit_bytes / KIB),
 		       (unsigned long long)(locked.bytes / KIB));
 }

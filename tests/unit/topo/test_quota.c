@@ -101,6 +101,24 @@ what_says_nothing_limits_nothing(void **state)
 	assert_int_equal(wf_quota_cpus_at(root, "0::"), 0);
 }
 
+static void
+a_number_is_the_least_on_the_way_up(void **state)
+{
+	const struct wf_quota_file file = {.key = ":memory:", .name = "cpu.max"};
+	limit("/job", "4096\n");
+	limit("/job/lane", "8192\n");
+	assert_int_equal(wf_quota_least_at(root, &file, "7:memory:/job/lane\n0::/\n"), 4096);
+	limit("/job/lane", "100\n");
+	assert_int_equal(wf_quota_least_at(root, &file, "7:memory:/job/lane\n"), 100);
+	assert_int_equal(wf_quota_least_at(root, &file, "0::/job\n"), 0);
+	limit("/job", "max\n");
+	assert_int_equal(wf_quota_least_at(root, &file, "7:memory:/job\n"), 0);
+	limit("/job", "-7\n");
+	assert_int_equal(wf_quota_least_at(root, &file, "7:memory:/job\n"), 0);
+	limit("/job", "7 8\n");
+	assert_int_equal(wf_quota_least_at(root, &file, "7:memory:/job\n"), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int
@@ -110,6 +128,7 @@ main(void)
 		TEST(a_limit_is_rounded_up_to_cpus),
 		TEST(the_least_on_the_way_up_counts),
 		TEST(what_says_nothing_limits_nothing),
+		TEST(a_number_is_the_least_on_the_way_up),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
