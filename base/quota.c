@@ -15,7 +15,7 @@
 static bool
 read_file(const char *path, char *out, size_t bytes)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0) {
 		return false;
 	}

@@ -21,7 +21,7 @@ is_node_of(const char *root, const char *node, const char *device)
 	char path[PATH_BYTES];
 	char name[128];
 	(void)snprintf(path, sizeof(path), "%s/sys/class/infiniband_verbs/%s/ibdev", root, node);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	ssize_t n = fd < 0 ? -1 : read(fd, name, sizeof(name) - 1);
 	if (fd >= 0) {
 		(void)close(fd);
@@ -58,7 +58,7 @@ check_file(const char *root, const char *device, const char *file, const char *m
 {
 	char path[PATH_BYTES];
 	(void)snprintf(path, sizeof(path), "%s/dev/infiniband/%s", root, file);
-	int fd = open(path, O_RDWR | O_CLOEXEC);
+	int fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (fd >= 0) {
 		(void)close(fd);
 		return WEFT_OK;

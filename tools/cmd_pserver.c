@@ -20,6 +20,7 @@
 #include "pserver/server.h"
 #include "sparse/server/service.h"
 #include "tools/command.h"
+#include "tools/doctor/start.h"
 #include "tools/observe.h"
 #include "tools/pserver_options.h"
 #include "tools/ready.h"
@@ -364,6 +365,24 @@ name_source(const struct command *command, enum weft_status st)
 		       error.text, said->text);
 }
 
+/* Findings of weft doctor that matter for this pserver. */
+static void
+warn_at_start(const struct command *command, const struct wf_server_opts *opts)
+{
+	const struct weft_session_opts *session = &command->set.session;
+	const struct wf_doctor_ask ask = {
+		.root = "",
+		.transport = session->transport != NULL ? session->transport : "auto",
+		.tcp_congestion = session->tcp_congestion,
+		.listen = opts->listen.name,
+		.lanes = session->ports_num + session->ports_num_for_sparse,
+		.trainers = session->num_gradient_servers,
+		.memory_bytes = WF_DOCTOR_START_BYTES,
+	};
+
+	wf_doctor_warn_at_start(PROGRAM, &ask);
+}
+
 static enum weft_status
 serve(const struct command *command, struct wf_env *env, struct stopper *stopper)
 {
@@ -374,6 +393,7 @@ serve(const struct command *command, struct wf_env *env, struct stopper *stopper
 	if (st != WEFT_OK) {
 		return st;
 	}
+	warn_at_start(command, &opts);
 	st = wf_server_create(&opts, &server);
 	if (st != WEFT_OK) {
 		return name_source(command, st);

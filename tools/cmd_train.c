@@ -10,7 +10,10 @@
 
 #include "base/assert.h"
 #include "base/own_path.h"
+#include "base/url.h"
 #include "tools/command.h"
+#include "tools/doctor/start.h"
+#include "tools/launch/train_options.h"
 
 /* The directory of this executable, without a slash at its end. */
 static enum weft_status
@@ -68,6 +71,31 @@ only_prints(int argc, char **argv)
 	return false;
 }
 
+/* Findings of weft doctor that matter for this trainer. What is wrong with the options the training
+ * program says. */
+static void
+warn_at_start(int argc, char **argv)
+{
+	static struct wf_train_command command; /* large */
+	struct wf_host first = {0};
+
+	if (wf_train_options_check(&command, argc, argv) != WEFT_OK || command.opts.sequential) {
+		return;
+	}
+	const struct weft_session_opts *session = &command.opts.session;
+	unsigned count = 0;
+	enum weft_status st = wf_host_list_parse(session->pservers, 0, &first, 1, &count);
+	const struct wf_doctor_ask ask = {
+		.root = "",
+		.transport = session->transport != NULL ? session->transport : "auto",
+		.tcp_congestion = session->tcp_congestion,
+		.listen = st == WEFT_OK ? first.name : "0.0.0.0",
+		.trainers = 1,
+		.memory_bytes = WF_DOCTOR_START_BYTES,
+	};
+	wf_doctor_warn_at_start("weft train", &ask);
+}
+
 int
 wf_cmd_train(int argc, char **argv)
 {
@@ -80,6 +108,7 @@ wf_cmd_train(int argc, char **argv)
 	}
 	if (!only_prints(argc, argv)) {
 		wf_cmd_env_warn("weft train", WF_ROLE_TRAINER);
+		warn_at_start(argc, argv);
 	}
 	signal(SIGPIPE, SIG_DFL);
 	argv[0] = path;

@@ -17,6 +17,7 @@ struct wf_command {
 int wf_cmd_ckpt(int argc, char **argv);
 int wf_cmd_data(int argc, char **argv);
 int wf_cmd_demo(int argc, char **argv);
+int wf_cmd_doctor(int argc, char **argv);
 int wf_cmd_drill(int argc, char **argv);
 int wf_cmd_env(int argc, char **argv);
 int wf_cmd_export(int argc, char **argv);

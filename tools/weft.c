@@ -18,6 +18,8 @@ static const struct wf_command commands[] = {
 	{"launch", "start pservers and trainers of one job together", wf_cmd_launch},
 	{"_node", NULL, wf_cmd_node}, /* what weft launch starts on other hosts */
 	{"demo", "train on real data and check the result", wf_cmd_demo},
+	{"doctor", "check what works on this machine, and say what to do about the rest",
+	 wf_cmd_doctor},
 	{"drill", "try what happens to a job when something of it fails", wf_cmd_drill},
 	{"ckpt", "list, show and verify snapshots and saved passes", wf_cmd_ckpt},
 	{"data", "split, convert, list, print and verify files of data", wf_cmd_data},

@@ -51,6 +51,8 @@ enum weft_status wf_rdma_addresses(const char *settings,
 				   struct wf_rdma_addresses *out) WEFT_MUST_CHECK;
 /* Whether the port of the device exists and is not down. */
 bool wf_rdma_is_up(const char *device, unsigned port);
+/* The largest payload, in bytes, of a packet that the port sends; 0: unknown. Opens the device. */
+unsigned wf_rdma_mtu(const char *device, unsigned port);
 /* Whether the address is in the network of one of this host's interfaces. */
 bool wf_rdma_is_on_link(const char *address);
 /* The device through which this end connects to rail `rail` of a peer: the settings' devices take

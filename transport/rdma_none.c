@@ -34,6 +34,14 @@ wf_rdma_is_up(const char *device, unsigned port)
 	return false;
 }
 
+unsigned
+wf_rdma_mtu(const char *device, unsigned port)
+{
+	(void)device;
+	(void)port;
+	return 0;
+}
+
 bool
 wf_rdma_is_on_link(const char *address)
 {

@@ -4,7 +4,7 @@
 # short and on stderr.
 . "${0%/*}/lib.sh"
 
-for command in pserver train launch ckpt data demo drill export gen import topo version; do
+for command in pserver train launch ckpt data demo doctor drill export gen import topo version; do
 	expect 0 "$WEFT" "$command" --help
 	[ ! -s last.err ] || fail "$command --help wrote on stderr"
 	head -n 1 last.out | grep -q "^Usage: weft $command" || fail "$command --help: no usage on top"
@@ -31,7 +31,7 @@ done
 
 expect 0 "$WEFT" help
 cp last.out asked.out
-for command in pserver train launch ckpt data demo drill export gen import version help; do
+for command in pserver train launch ckpt data demo doctor drill export gen import version help; do
 	grep -q "^  $command " last.out || fail "help does not list $command"
 done
 expect 64 "$WEFT"

@@ -89,12 +89,15 @@ ARROWS = {
         "status",
         "sparse/server",
         "tools/data",
+        "tools/doctor",
         "tools/launch",
         "tools/progress",
         "saved",
     ],
     # The verbs of `weft data`.
     "tools/data": ["include", "base", "trainer/readers", "saved", "tools/progress"],
+    # Looks at the machine, and at what the transports find there.
+    "tools/doctor": ["include", "base", "transport", "tools", "tools/launch"],
     # Hands options on to the training program, so it knows that one's table of them.
     "tools/launch": ["include", "base", "tools", "trainer/program"],
     # Measures whole pservers and trainers, these through the public library alone.

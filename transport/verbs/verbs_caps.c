@@ -237,3 +237,23 @@ wf_verbs_source_address(struct wf_verbs *t, const char *device, int family,
 	}
 	return address_of_interface(device, family, out);
 }
+
+unsigned
+wf_rdma_mtu(const char *device, unsigned port)
+{
+	const struct wf_verbs_lib *lib = NULL;
+	struct ibv_port_attr attr;
+	memset(&attr, 0, sizeof(attr));
+	if (wf_verbs_lib_get(&lib) != WEFT_OK || port == 0 || port > UINT8_MAX) {
+		return 0;
+	}
+	struct ibv_context *context = open_named(lib, device);
+	if (context == NULL) {
+		return 0;
+	}
+	int err = lib->query_port(context, (uint8_t)port, (struct _compat_ibv_port_attr *)&attr);
+	(void)lib->close_device(context);
+	bool is_known =
+		err == 0 && attr.active_mtu >= IBV_MTU_256 && attr.active_mtu <= IBV_MTU_4096;
+	return is_known ? 128u << attr.active_mtu : 0;
+}
