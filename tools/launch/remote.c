@@ -10,49 +10,25 @@
 #include <unistd.h>
 
 #include "base/assert.h"
-#include "tools/launch/link.h"
 #include "tools/launch/package.h"
-#include "tools/launch/reach.h"
+#include "tools/launch/remote_internal.h"
 
 #define ANSWER_NS (60 * WF_NS_PER_S) /* for one request, and for ssh to connect */
 #define COPY_NS (600 * WF_NS_PER_S)  /* for tar, which has received all by then */
 #define END_NS (10 * WF_NS_PER_S)    /* for the agents, after the job */
-#define NAME_BYTES (WF_HOST_BYTES + 8)
 #define ADDRESSES_BYTES (WF_LINK_TEXT_BYTES + 64)
 
 extern char **environ;
 
-struct node {
-	struct wf_link link;
-	char name[NAME_BYTES];
-	uint32_t pservers, processes; /* how many it has */
-	uint32_t threads;             /* that move bytes */
-};
-
-struct remote {
-	const struct wf_remote_opts *opts;
-	struct wf_plan_opts *plan;
-	struct wf_env *env;
-	const char *program; /* opens lines */
-	struct node *node;   /* [count] */
-	unsigned count;
-	struct wf_site **site;      /* [count] */
-	struct wf_host *pserver_at; /* [plan->pservers] */
-	struct wf_child_spec *spec; /* [spec_count] */
-	unsigned spec_count;
-	bool is_one_machine; /* one host, or addresses of loopback alone */
-	uint64_t stamp;      /* random, of the workspace's name */
-};
-
-static struct node *
-node_of(struct remote *remote, uint32_t idx)
+static struct wf_remote_node *
+node_of(struct wf_remote *remote, uint32_t idx)
 {
 	const struct wf_hosts *hosts = remote->opts->hosts;
 	return &remote->node[hosts->entry[idx % hosts->entry_count]];
 }
 
 static enum weft_status
-send_to(struct node *node)
+send_to(struct wf_remote_node *node)
 {
 	return wf_link_send(&node->link);
 }
@@ -61,7 +37,7 @@ send_to(struct node *node)
 static void
 pulse_all(void *arg)
 {
-	struct remote *remote = arg;
+	struct wf_remote *remote = arg;
 
 	for (unsigned i = 0; i < remote->count; i++) {
 		wf_link_pulse(&remote->node[i].link);
@@ -69,7 +45,7 @@ pulse_all(void *arg)
 }
 
 static enum weft_status
-await_all(struct remote *remote, uint64_t timeout_ns)
+await_all(struct wf_remote *remote, uint64_t timeout_ns)
 {
 	enum weft_status st = WEFT_OK;
 	uint64_t deadline_ns =
@@ -83,8 +59,9 @@ await_all(struct remote *remote, uint64_t timeout_ns)
 
 /* ---- connecting ---- */
 
-static enum weft_status
-plan_ssh(const struct remote *remote, const struct wf_launch_host *host, struct wf_args *out)
+enum weft_status
+wf_remote_plan_ssh(const struct wf_remote *remote, const struct wf_launch_host *host,
+		   struct wf_args *out)
 {
 	char words[WF_ARGS_TEXT_BYTES];
 	uint32_t port = host->at.port != 0 ? host->at.port : remote->opts->ssh_port;
@@ -110,14 +87,14 @@ plan_ssh(const struct remote *remote, const struct wf_launch_host *host, struct 
 }
 
 static enum weft_status
-connect_all(struct remote *remote)
+connect_all(struct wf_remote *remote)
 {
 	struct wf_args ssh;
 	enum weft_status st = WEFT_OK;
 	uint64_t deadline_ns = wf_now_ns(remote->env) + ANSWER_NS;
 
 	for (unsigned i = 0; i < remote->count && st == WEFT_OK; i++) {
-		st = plan_ssh(remote, &remote->opts->hosts->host[i], &ssh);
+		st = wf_remote_plan_ssh(remote, &remote->opts->hosts->host[i], &ssh);
 		if (st == WEFT_OK) {
 			st = wf_link_open(&remote->node[i].link, &ssh);
 		}
@@ -132,7 +109,7 @@ connect_all(struct remote *remote)
 
 /* "JOB20261123173055-1a2b3c4d", as the original named it; nobody can know it beforehand. */
 static void
-name_workspace(const struct remote *remote, char *out, size_t bytes)
+name_workspace(const struct wf_remote *remote, char *out, size_t bytes)
 {
 	char when[32] = "";
 	struct tm now;
@@ -146,7 +123,7 @@ name_workspace(const struct remote *remote, char *out, size_t bytes)
 }
 
 static enum weft_status
-open_workspaces(struct remote *remote)
+open_workspaces(struct wf_remote *remote)
 {
 	const struct wf_remote_opts *opts = remote->opts;
 	enum wf_workspace kind = WF_WORKSPACE_NONE;
@@ -182,7 +159,7 @@ open_workspaces(struct remote *remote)
 static enum weft_status
 send_piece(void *arg, const void *bytes, size_t count)
 {
-	struct remote *remote = arg;
+	struct wf_remote *remote = arg;
 	enum weft_status st = WEFT_OK;
 
 	for (unsigned i = 0; i < remote->count && st == WEFT_OK; i++) {
@@ -195,7 +172,7 @@ send_piece(void *arg, const void *bytes, size_t count)
 
 /* Copies the content of a folder to a folder in every workspace. */
 static enum weft_status
-copy_folder(struct remote *remote, const char *from, const char *to)
+copy_folder(struct wf_remote *remote, const char *from, const char *to)
 {
 	enum weft_status st = WEFT_OK;
 
@@ -214,7 +191,7 @@ copy_folder(struct remote *remote, const char *from, const char *to)
 }
 
 static enum weft_status
-run_hooks(struct remote *remote)
+run_hooks(struct wf_remote *remote)
 {
 	enum weft_status st = WEFT_OK;
 
@@ -226,7 +203,7 @@ run_hooks(struct remote *remote)
 }
 
 static enum weft_status
-prepare_workspaces(struct remote *remote)
+prepare_workspaces(struct wf_remote *remote)
 {
 	enum weft_status st = open_workspaces(remote);
 
@@ -247,10 +224,10 @@ prepare_workspaces(struct remote *remote)
 /* The addresses by which other hosts may reach this one: those that its name has for another host,
  * and the one that ssh has used. */
 static enum weft_status
-find_addresses(struct remote *remote, unsigned idx, char *out, size_t bytes)
+find_addresses(struct wf_remote *remote, unsigned idx, char *out, size_t bytes)
 {
-	struct node *node = &remote->node[idx];
-	struct node *other = &remote->node[idx == 0 ? 1 : 0];
+	struct wf_remote_node *node = &remote->node[idx];
+	struct wf_remote_node *other = &remote->node[idx == 0 ? 1 : 0];
 	const char *name = remote->opts->hosts->host[idx].at.name;
 
 	if (remote->is_one_machine) {
@@ -273,9 +250,9 @@ find_addresses(struct remote *remote, unsigned idx, char *out, size_t bytes)
 
 /* All ports of all pservers of one host. */
 static enum weft_status
-request_ports(struct remote *remote, unsigned idx)
+request_ports(struct wf_remote *remote, unsigned idx)
 {
-	struct node *node = &remote->node[idx];
+	struct wf_remote_node *node = &remote->node[idx];
 	char addresses[ADDRESSES_BYTES];
 	unsigned lanes = remote->plan->ports_num + remote->plan->ports_num_for_sparse;
 	uint32_t lowest = remote->plan->listen.port;
@@ -301,7 +278,7 @@ request_ports(struct remote *remote, unsigned idx)
 
 /* "10.0.0.7 7164": what the agent says about itself. */
 static enum weft_status
-parse_address(const struct node *node, struct wf_host *out)
+parse_address(const struct wf_remote_node *node, struct wf_host *out)
 {
 	const char *text = node->link.reply.text;
 	size_t bytes = strcspn(text, " ");
@@ -319,11 +296,11 @@ parse_address(const struct node *node, struct wf_host *out)
 }
 
 /* The pservers of one host have its ports in their order. */
-static enum weft_status
-place_pservers(struct remote *remote, unsigned idx)
+enum weft_status
+wf_remote_place(struct wf_remote *remote, unsigned idx)
 {
 	unsigned lanes = remote->plan->ports_num + remote->plan->ports_num_for_sparse;
-	struct node *node = &remote->node[idx];
+	struct wf_remote_node *node = &remote->node[idx];
 	struct wf_host at = {0};
 	unsigned placed = 0;
 
@@ -335,24 +312,20 @@ place_pservers(struct remote *remote, unsigned idx)
 		if (node_of(remote, i) != node) {
 			continue;
 		}
-		char text[NAME_BYTES];
 		remote->pserver_at[i] = at;
 		remote->pserver_at[i].port = (uint16_t)(at.port + placed++ * lanes);
-		wf_host_format(&remote->pserver_at[i], text, sizeof(text));
-		fprintf(stderr, "%s: pserver %u listens on %s, on host %s\n", remote->program, i,
-			text, node->name);
 	}
 	return st;
 }
 
 /* "2 Connection refused": the first port that a host does not reach; "": it reaches all. */
 static enum weft_status
-refuse_unreached(struct remote *remote, const struct node *from)
+refuse_unreached(struct wf_remote *remote, const struct wf_remote_node *from)
 {
 	unsigned lanes = remote->plan->ports_num + remote->plan->ports_num_for_sparse;
 	const char *text = from->link.reply.text;
 	char *why = NULL;
-	char at[NAME_BYTES];
+	char at[WF_REMOTE_NAME_BYTES];
 
 	if (text[0] == '\0') {
 		return WEFT_OK;
@@ -372,7 +345,7 @@ refuse_unreached(struct remote *remote, const struct node *from)
 }
 
 static enum weft_status
-check_reach(struct remote *remote)
+check_reach(struct wf_remote *remote)
 {
 	unsigned lanes = remote->plan->ports_num + remote->plan->ports_num_for_sparse;
 	enum weft_status st = WEFT_OK;
@@ -397,14 +370,31 @@ check_reach(struct remote *remote)
 	return st;
 }
 
+static void
+report_places(struct wf_remote *remote, const struct wf_remote_node *node)
+{
+	char text[WF_REMOTE_NAME_BYTES];
+
+	for (uint32_t i = 0; i < remote->plan->pservers; i++) {
+		if (node_of(remote, i) == node) {
+			wf_host_format(&remote->pserver_at[i], text, sizeof(text));
+			fprintf(stderr, "%s: pserver %u listens on %s, on host %s\n",
+				remote->program, i, text, node->name);
+		}
+	}
+}
+
 static enum weft_status
-place_all(struct remote *remote)
+place_all(struct wf_remote *remote)
 {
 	enum weft_status st = WEFT_OK;
 
 	for (unsigned i = 0; i < remote->count && st == WEFT_OK; i++) {
 		if (remote->node[i].pservers > 0) {
-			st = place_pservers(remote, i);
+			st = wf_remote_place(remote, i);
+			if (st == WEFT_OK) {
+				report_places(remote, &remote->node[i]);
+			}
 		}
 	}
 	return st == WEFT_OK ? check_reach(remote) : st;
@@ -431,7 +421,8 @@ borrow_environment(struct wf_args *out)
 
 /* What follows from the number of processes on its host. */
 static enum weft_status
-settle(const struct remote *remote, uint32_t idx, struct node *node, struct wf_child_spec *spec)
+settle(const struct wf_remote *remote, uint32_t idx, struct wf_remote_node *node,
+       struct wf_child_spec *spec)
 {
 	const struct wf_remote_auto *set =
 		idx < remote->plan->pservers ? &remote->opts->pserver : &remote->opts->trainer;
@@ -450,7 +441,7 @@ settle(const struct remote *remote, uint32_t idx, struct node *node, struct wf_c
 
 /* The original's names; a second one on the same host has its number behind it. */
 static void
-name_log(const struct remote *remote, uint32_t idx, const struct node *node, char *out,
+name_log(const struct wf_remote *remote, uint32_t idx, const struct wf_remote_node *node, char *out,
 	 size_t bytes)
 {
 	bool is_pserver = idx < remote->plan->pservers;
@@ -467,7 +458,7 @@ name_log(const struct remote *remote, uint32_t idx, const struct node *node, cha
 }
 
 static enum weft_status
-send_process(struct remote *remote, struct node *node, uint32_t idx)
+send_process(struct wf_remote *remote, struct wf_remote_node *node, uint32_t idx)
 {
 	const struct wf_child_spec *spec = &remote->spec[idx];
 	struct wf_frame_writer *writer = &node->link.writer;
@@ -493,7 +484,7 @@ send_process(struct remote *remote, struct node *node, uint32_t idx)
 }
 
 static enum weft_status
-plan_processes(struct remote *remote)
+plan_processes(struct wf_remote *remote)
 {
 	enum weft_status st = wf_plan_job(remote->plan, remote->spec);
 
@@ -502,13 +493,13 @@ plan_processes(struct remote *remote)
 	}
 	for (uint32_t i = 0; i < remote->spec_count && st == WEFT_OK; i++) {
 		uint32_t role_idx = i < remote->plan->pservers ? i : i - remote->plan->pservers;
-		struct node *node = node_of(remote, role_idx);
+		struct wf_remote_node *node = node_of(remote, role_idx);
 		remote->spec[i].site = &node->link.site;
 		remote->spec[i].number = node->processes++;
 	}
 	for (uint32_t i = 0; i < remote->spec_count && st == WEFT_OK; i++) {
 		uint32_t role_idx = i < remote->plan->pservers ? i : i - remote->plan->pservers;
-		struct node *node = node_of(remote, role_idx);
+		struct wf_remote_node *node = node_of(remote, role_idx);
 		st = settle(remote, i, node, &remote->spec[i]);
 		if (st == WEFT_OK) {
 			st = send_process(remote, node, i);
@@ -518,7 +509,7 @@ plan_processes(struct remote *remote)
 }
 
 static enum weft_status
-send_secret(struct remote *remote)
+send_secret(struct wf_remote *remote)
 {
 	enum weft_status st = WEFT_OK;
 
@@ -534,8 +525,8 @@ send_secret(struct remote *remote)
 
 /* ---- the job ---- */
 
-static enum weft_status
-open_remote(struct remote *remote)
+enum weft_status
+wf_remote_open(struct wf_remote *remote)
 {
 	const struct wf_hosts *hosts = remote->opts->hosts;
 	unsigned lanes = remote->plan->ports_num + remote->plan->ports_num_for_sparse;
@@ -551,7 +542,7 @@ open_remote(struct remote *remote)
 	}
 	remote->is_one_machine = true;
 	for (unsigned i = 0; i < remote->count; i++) {
-		struct node *node = &remote->node[i];
+		struct wf_remote_node *node = &remote->node[i];
 		const struct wf_host *at = &hosts->host[i].at;
 		remote->is_one_machine &= remote->count == 1 || wf_reach_is_loopback(at->name);
 		snprintf(node->name, sizeof(node->name), "%s", at->name);
@@ -565,7 +556,8 @@ open_remote(struct remote *remote)
 	}
 	for (uint32_t i = 0; i < remote->spec_count; i++) {
 		bool is_pserver = i < remote->plan->pservers;
-		struct node *node = node_of(remote, is_pserver ? i : i - remote->plan->pservers);
+		struct wf_remote_node *node =
+			node_of(remote, is_pserver ? i : i - remote->plan->pservers);
 		node->processes++;
 		node->pservers += is_pserver;
 		node->threads += is_pserver ? lanes : 1;
@@ -582,8 +574,8 @@ open_remote(struct remote *remote)
 	return WEFT_OK;
 }
 
-static void
-close_remote(struct remote *remote)
+void
+wf_remote_close(struct wf_remote *remote)
 {
 	uint64_t deadline_ns = wf_now_ns(remote->env) + END_NS;
 
@@ -607,7 +599,7 @@ enum weft_status
 wf_remote_run(const struct wf_remote_opts *opts, struct wf_plan_opts *plan,
 	      struct wf_supervise_opts *supervise, struct wf_supervise_end *out)
 {
-	struct remote remote = {
+	struct wf_remote remote = {
 		.opts = opts,
 		.plan = plan,
 		.env = supervise->env,
@@ -617,7 +609,7 @@ wf_remote_run(const struct wf_remote_opts *opts, struct wf_plan_opts *plan,
 		.stamp = wf_random(supervise->env),
 	};
 
-	enum weft_status st = open_remote(&remote);
+	enum weft_status st = wf_remote_open(&remote);
 	if (st == WEFT_OK) {
 		st = connect_all(&remote);
 	}
@@ -644,6 +636,6 @@ wf_remote_run(const struct wf_remote_opts *opts, struct wf_plan_opts *plan,
 			wf_link_detach(&remote.node[i].link);
 		}
 	}
-	close_remote(&remote);
+	wf_remote_close(&remote);
 	return st;
 }
