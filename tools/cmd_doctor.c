@@ -8,7 +8,9 @@
 #include "base/assert.h"
 #include "base/settings.h"
 #include "tools/command.h"
+#include "tools/doctor/hosts.h"
 #include "tools/doctor/report.h"
+#include "tools/launch/remote_options.h"
 
 #define PROGRAM "weft doctor"
 
@@ -25,7 +27,12 @@ struct settings {
 	uint32_t ports_num_for_sparse;
 	uint64_t trainers;
 	uint64_t memory;
+	struct wf_remote_set remote;
 };
+
+/* Of the options of weft launch for several hosts, those that lead to them. */
+static const char *const remote_names[] = {"hosts", "hostfile", "ssh", "ssh_port", "remote_weft"};
+#define REMOTE_COUNT WF_ARRAY_COUNT(remote_names)
 
 #define FIELD(name) offsetof(struct settings, name)
 #define SETTING(field)                                                                             \
@@ -81,9 +88,12 @@ static const struct wf_option table[] = {
 	 .help = "Print what works, too; --no-all prints only what there is to do."},
 };
 
+#define OPTION_COUNT (WF_ARRAY_COUNT(table) + REMOTE_COUNT)
+
 static const struct wf_help_group groups[] = {
 	{"The job", "transport verbs tcp_congestion listen port ports_num ports_num_for_sparse "
 		    "trainers memory secret_file"},
+	{"Several hosts", "hosts hostfile ssh ssh_port remote_weft"},
 	{"Output", "json all"},
 };
 
@@ -101,12 +111,16 @@ static const struct wf_help help = {
 		 "do about it. It changes nothing. Each line is one of: ok; note, which needs no "
 		 "action; finding, which works and could work better; fails, which was asked for "
 		 "and cannot work. weft pserver and weft train print some of the findings when "
-		 "they start. docs/doctor.md explains each check.",
+		 "they start. docs/doctor.md explains each check.\n\n"
+		 "With --hosts or --hostfile it examines those hosts instead, over ssh as weft "
+		 "launch does, and what is between them: who reaches whose ports, the size of "
+		 "packets that arrive, clocks, versions and processors.",
 	.list_title = "Checks",
 	.print_list = print_checks,
 	.examples = "  weft doctor\n"
 		    "  weft doctor --transport=verbs --memory=8G\n"
-		    "  weft doctor --json --ports_num=4 --trainers=64",
+		    "  weft doctor --json --ports_num=4 --trainers=64\n"
+		    "  weft doctor --no-all --hosts=gpu1,gpu2",
 	.group = groups,
 	.group_count = (unsigned)WF_ARRAY_COUNT(groups),
 	.exit_codes = "  0   all works\n"
@@ -115,10 +129,10 @@ static const struct wf_help help = {
 		      "  69  something that was asked for cannot work",
 };
 
-static int
-examine(const struct settings *set)
+static struct wf_doctor_ask
+ask_of(const struct settings *set)
 {
-	const struct wf_doctor_ask ask = {
+	return (struct wf_doctor_ask){
 		.root = "",
 		.transport = set->transport,
 		.verbs = set->verbs,
@@ -130,24 +144,93 @@ examine(const struct settings *set)
 		.trainers = (uint32_t)set->trainers,
 		.memory_bytes = set->memory,
 	};
+}
+
+/* Each host once, with one pserver, however many slots it has. */
+static void
+drop_slots(struct wf_hosts *hosts)
+{
+	for (unsigned i = 0; i < hosts->count; i++) {
+		hosts->entry[i] = (uint16_t)i;
+	}
+	hosts->entry_count = hosts->count;
+}
+
+static enum weft_status
+examine_hosts(const struct settings *set, struct wf_remote_job *job,
+	      const struct wf_doctor_ask *ask, struct wf_doctor_report *report)
+{
+	struct wf_env *env = NULL;
+	enum weft_status st = wf_remote_set_check(&set->remote, false);
+	if (st == WEFT_OK) {
+		st = wf_remote_set_read(&set->remote, job);
+	}
+	if (st == WEFT_OK) {
+		st = wf_env_system_create(WF_LOG_INFO, STDERR_FILENO, &env);
+	}
+	if (st == WEFT_OK) {
+		drop_slots(&job->hosts);
+		job->opts.version = WEFT_PROJECT_VERSION;
+		wf_doctor_report_begin(report, set->transport);
+		st = wf_doctor_hosts_run(&(struct wf_doctor_hosts){
+			.env = env,
+			.ask = ask,
+			.remote = &job->opts,
+			.ports_num = set->ports_num,
+			.ports_num_for_sparse = set->ports_num_for_sparse,
+			.report = report,
+		});
+	}
+	wf_env_system_destroy(env);
+	return st;
+}
+
+static int
+examine(const struct settings *set)
+{
+	static struct wf_remote_job job; /* large */
+	const struct wf_doctor_ask ask = ask_of(set);
 	struct wf_doctor_report report = {
 		.out = stdout, .json = set->json, .all = set->all, .host = ""};
-	wf_doctor_report_begin(&report, set->transport);
-	wf_doctor_run(&ask, wf_doctor_report_add, &report);
+	if (wf_remote_set_is_used(&set->remote)) {
+		enum weft_status st = examine_hosts(set, &job, &ask, &report);
+		if (st != WEFT_OK) {
+			return wf_command_fail(PROGRAM, st);
+		}
+	} else {
+		wf_doctor_report_begin(&report, set->transport);
+		wf_doctor_run(&ask, wf_doctor_report_add, &report);
+	}
 	int code = wf_doctor_report_end(&report);
 	return fflush(stdout) == 0 ? code : WF_EXIT_IO;
+}
+
+/* Appends the rows of weft launch to those of `rows`, [count + REMOTE_COUNT]. */
+static void
+add_remote_rows(struct wf_option *rows, unsigned count, struct settings *set)
+{
+	struct wf_option all[WF_REMOTE_OPTIONS];
+	wf_remote_options(all, FIELD(remote));
+	wf_option_defaults(all, WF_REMOTE_OPTIONS, set);
+	for (unsigned i = 0; i < WF_REMOTE_OPTIONS; i++) {
+		for (size_t name = 0; name < REMOTE_COUNT; name++) {
+			if (strcmp(all[i].name, remote_names[name]) == 0) {
+				rows[count++] = all[i];
+			}
+		}
+	}
 }
 
 int
 wf_cmd_doctor(int argc, char **argv)
 {
 	struct settings set;
-	struct wf_option rows[WF_ARRAY_COUNT(table)];
-	enum wf_option_origin origin[WF_ARRAY_COUNT(table)];
-	const char *env_name[WF_ARRAY_COUNT(table)];
+	struct wf_option rows[OPTION_COUNT];
+	enum wf_option_origin origin[OPTION_COUNT];
+	const char *env_name[OPTION_COUNT];
 	struct wf_option_file file;
 	struct wf_options options = {.table = rows,
-				     .option_count = (unsigned)WF_ARRAY_COUNT(table),
+				     .option_count = (unsigned)OPTION_COUNT,
 				     .program = PROGRAM,
 				     .help = &help,
 				     .target = &set,
@@ -156,6 +239,7 @@ wf_cmd_doctor(int argc, char **argv)
 				     .file = &file};
 
 	memcpy(rows, table, sizeof(table));
+	add_remote_rows(rows, (unsigned)WF_ARRAY_COUNT(table), &set);
 	wf_settings_complete(rows, WF_ARRAY_COUNT(rows));
 	enum weft_status st = wf_options_parse(&options, argc, argv);
 	if (st == WEFT_OK && options.help_wanted) {

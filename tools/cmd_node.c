@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "tools/command.h"
+#include "tools/doctor/hosts.h"
 #include "tools/launch/agent.h"
 
 #define PROGRAM "weft _node"
@@ -55,7 +56,7 @@ wf_cmd_node(int argc, char **argv)
 	if (st != WEFT_OK) {
 		return wf_command_fail(PROGRAM, st);
 	}
-	int code = wf_agent_run(env, WEFT_PROJECT_VERSION);
+	int code = wf_agent_run(env, WEFT_PROJECT_VERSION, wf_doctor_examine);
 	wf_env_system_destroy(env);
 	return code;
 }

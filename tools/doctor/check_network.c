@@ -345,7 +345,7 @@ wf_doctor_check_secret(const struct wf_doctor *doctor)
 {
 	const struct wf_doctor_ask *ask = doctor->ask;
 	struct wf_secret *secret = NULL;
-	if (!wf_doctor_is_here(doctor)) {
+	if (!wf_doctor_is_here(doctor) || ask->has_secret) {
 		return;
 	}
 	if (ask->secret_file != NULL && ask->secret_file[0] != '\0') {

@@ -39,6 +39,7 @@ struct wf_doctor_ask {
 	const char *tcp_congestion; /* NULL or "": the system's choice */
 	const char *listen;         /* a numeric address, "": loopback */
 	const char *secret_file;    /* NULL or "": none */
+	bool has_secret;            /* weft launch will give the job one */
 	uint16_t port;              /* of the first lane */
 	uint32_t lanes;             /* of one pserver; 0: there is no pserver here */
 	uint32_t trainers;          /* of the job */

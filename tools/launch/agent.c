@@ -293,7 +293,7 @@ close_all(struct wf_agent *agent)
 }
 
 int
-wf_agent_run(struct wf_env *env, const char *version)
+wf_agent_run(struct wf_env *env, const char *version, wf_agent_examine *examine)
 {
 	struct wf_agent *agent = wf_zalloc(env, sizeof(*agent));
 
@@ -302,6 +302,7 @@ wf_agent_run(struct wf_env *env, const char *version)
 		return WF_EXIT_INTERNAL;
 	}
 	agent->env = env;
+	agent->examine = examine;
 	agent->loop = (struct wf_agent_loop){
 		.epoll_fd = -1, .pipes_fd = -1, .signal_fd = -1, .wake_fd = -1};
 	agent->end.deadline_ns = WF_NEVER;

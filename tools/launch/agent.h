@@ -8,5 +8,11 @@
 
 #include "base/env.h"
 
-/* Serves until the end of the input. Returns the exit code. */
-int wf_agent_run(struct wf_env *env, const char *version);
+/* How an agent examines its host for weft doctor: the finding `idx` as a line of text without
+ * control characters; "": there are no more. Those of index 0 are found anew. */
+typedef void wf_agent_examine(uint32_t idx, const char *transport, uint32_t memory_mib, char *out,
+			      size_t bytes);
+
+/* Serves until the end of the input. `examine`: NULL: it does not examine. Returns the
+ * exit code. */
+int wf_agent_run(struct wf_env *env, const char *version, wf_agent_examine *examine);

@@ -3,6 +3,7 @@
  * agent_requests.c, which serves the launcher, and both on agent_processes.c. Thread: main. */
 #pragma once
 
+#include "tools/launch/agent.h"
 #include "tools/launch/agent_files.h"
 #include "tools/launch/child.h"
 #include "tools/launch/frame.h"
@@ -64,6 +65,7 @@ struct wf_agent_end {
 
 struct wf_agent {
 	struct wf_env *env;
+	wf_agent_examine *examine; /* NULL: it does not */
 	struct wf_agent_files files;
 	struct wf_frame_stream stream;               /* the input */
 	struct wf_reach reach;                       /* until the processes are started */

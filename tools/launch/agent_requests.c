@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/assert.h"
@@ -14,6 +15,7 @@
 
 #define PROCESSES_MAX 1024u /* on one host */
 #define REACH_NS (5 * WF_NS_PER_S)
+#define PATH_NS (3 * WF_NS_PER_S) /* a lost packet is sent again after 1 s */
 
 static enum weft_status
 on_workspace(struct wf_agent *agent, struct wf_frame *frame)
@@ -202,6 +204,58 @@ on_reach(struct wf_agent *agent, struct wf_frame *frame)
 }
 
 static enum weft_status
+on_examine(struct wf_agent *agent, struct wf_frame *frame)
+{
+	char text[WF_AGENT_REPLY_BYTES] = "";
+	uint32_t idx = wf_frame_read_number(frame);
+	const char *transport = wf_frame_read_text(frame);
+	uint32_t memory_mib = wf_frame_read_number(frame);
+
+	enum weft_status st = wf_frame_check(frame);
+	if (st == WEFT_OK && agent->examine != NULL) {
+		agent->examine(idx, transport, memory_mib, text, sizeof(text));
+	}
+	if (st == WEFT_OK) {
+		wf_agent_reply(agent, WEFT_OK, text);
+	}
+	return st;
+}
+
+static enum weft_status
+on_path(struct wf_agent *agent, struct wf_frame *frame)
+{
+	struct wf_host at = {0};
+	struct wf_reach_path path;
+	char text[64] = "";
+
+	snprintf(at.name, sizeof(at.name), "%s", wf_frame_read_text(frame));
+	at.port = (uint16_t)wf_frame_read_number(frame);
+	enum weft_status st = wf_frame_check(frame);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	st = wf_reach_measure(agent->env, &at, wf_now_ns(agent->env) + PATH_NS, &path);
+	snprintf(text, sizeof(text), "%u %u %u", path.mtu, path.segment, path.acknowledged);
+	wf_agent_reply(agent, st, text);
+	return WEFT_OK;
+}
+
+static enum weft_status
+on_clock(struct wf_agent *agent, struct wf_frame *frame)
+{
+	struct timespec now = {0};
+	char text[32];
+
+	enum weft_status st = wf_frame_check(frame);
+	if (st == WEFT_OK) {
+		(void)clock_gettime(CLOCK_REALTIME, &now);
+		snprintf(text, sizeof(text), "%lld", now.tv_sec * 1000000000ll + now.tv_nsec);
+		wf_agent_reply(agent, WEFT_OK, text);
+	}
+	return st;
+}
+
+static enum weft_status
 on_secret(struct wf_agent *agent, struct wf_frame *frame)
 {
 	enum weft_status st = wf_agent_secret(&agent->files, frame->body, frame->left);
@@ -338,8 +392,10 @@ wf_agent_on_frame(struct wf_agent *agent, struct wf_frame *frame)
 		[WF_FRAME_DATA] = on_data,           [WF_FRAME_HOOK] = on_hook,
 		[WF_FRAME_RESOLVE] = on_resolve,     [WF_FRAME_LISTEN] = on_listen,
 		[WF_FRAME_REACH] = on_reach,         [WF_FRAME_PROCESS] = on_process,
-		[WF_FRAME_SECRET] = on_secret,       [WF_FRAME_START] = on_start,
-		[WF_FRAME_SIGNAL] = on_signal,       [WF_FRAME_ALIVE] = on_alive,
+		[WF_FRAME_EXAMINE] = on_examine,     [WF_FRAME_PATH] = on_path,
+		[WF_FRAME_CLOCK] = on_clock,         [WF_FRAME_SECRET] = on_secret,
+		[WF_FRAME_START] = on_start,         [WF_FRAME_SIGNAL] = on_signal,
+		[WF_FRAME_ALIVE] = on_alive,
 	};
 
 	bool fits = frame->type == WF_FRAME_ALIVE ||

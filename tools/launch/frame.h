@@ -12,7 +12,7 @@
 #include "base/env.h"
 #include "tools/launch/args.h"
 
-#define WF_FRAME_VERSION 2u
+#define WF_FRAME_VERSION 3u
 #define WF_FRAME_HEAD_BYTES 8u
 #define WF_FRAME_BODY_BYTES 262144u /* the longest body */
 
@@ -37,6 +37,10 @@ enum wf_frame_type {
 	WF_FRAME_START,  /* process */
 	WF_FRAME_SIGNAL, /* process, signal */
 	WF_FRAME_ALIVE,  /* nothing; the agent sends one back */
+	/* Requests of weft doctor. */
+	WF_FRAME_EXAMINE, /* index, transport, MiB; the reply: a finding of weft doctor there */
+	WF_FRAME_PATH,    /* address and port of a listener; the reply: "MTU segment ACKED" */
+	WF_FRAME_CLOCK,   /* nothing; the reply: nanoseconds since 1970 */
 	WF_FRAME_TYPE_END,
 };
 

@@ -4,9 +4,13 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/sockios.h>
 #include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,6 +18,7 @@
 #include "tools/launch/ports.h"
 
 #define STEP_NS (WF_NS_PER_S / 100)
+#define PACKET_BYTES_MAX 65536
 
 static bool
 is_loopback(const struct sockaddr *address)
@@ -241,4 +246,78 @@ wf_reach_connect(struct wf_env *env, const struct wf_host *host, unsigned count,
 		}
 	}
 	return st;
+}
+
+static unsigned
+read_option(int fd, int level, int name)
+{
+	int value = 0;
+	socklen_t bytes = sizeof(value);
+
+	return getsockopt(fd, level, name, &value, &bytes) == 0 && value > 0 ? (unsigned)value : 0;
+}
+
+static unsigned
+read_mtu(int fd)
+{
+	struct sockaddr_storage peer;
+	socklen_t bytes = sizeof(peer);
+
+	if (getpeername(fd, (struct sockaddr *)&peer, &bytes) != 0) {
+		return 0;
+	}
+	return peer.ss_family == AF_INET6 ? read_option(fd, IPPROTO_IPV6, IPV6_MTU)
+					  : read_option(fd, IPPROTO_IP, IP_MTU);
+}
+
+static bool
+is_acknowledged(int fd)
+{
+	int left = 1;
+
+	return ioctl(fd, SIOCOUTQ, &left) == 0 && left == 0;
+}
+
+/* The first packet, before the kernel gathers several of them. */
+static void
+send_packet(struct wf_env *env, int fd, uint64_t deadline_ns, struct wf_reach_path *out)
+{
+	static const char data[PACKET_BYTES_MAX];
+
+	out->mtu = read_mtu(fd);
+	out->segment = read_option(fd, IPPROTO_TCP, TCP_MAXSEG);
+	size_t bytes = out->segment < sizeof(data) ? out->segment : sizeof(data);
+	out->acknowledged = false;
+	if (bytes == 0 || send(fd, data, bytes, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)bytes) {
+		return;
+	}
+	while (!is_acknowledged(fd) && wf_now_ns(env) < deadline_ns) {
+		wf_wait(env, -1, wf_now_ns(env) + STEP_NS);
+	}
+	out->acknowledged = is_acknowledged(fd);
+	/* A router may have said meanwhile that its next link is smaller. */
+	unsigned mtu = read_mtu(fd);
+	if (mtu < out->mtu) {
+		out->segment = read_option(fd, IPPROTO_TCP, TCP_MAXSEG);
+	}
+}
+
+enum weft_status
+wf_reach_measure(struct wf_env *env, const struct wf_host *host, uint64_t deadline_ns,
+		 struct wf_reach_path *out)
+{
+	int fd = -1;
+	int err = begin(host, &fd);
+
+	*out = (struct wf_reach_path){0};
+	err = finish(env, fd, err, deadline_ns);
+	if (err == 0) {
+		send_packet(env, fd, deadline_ns, out);
+	}
+	if (fd >= 0) {
+		close(fd);
+	}
+	return err == 0 ? WEFT_OK
+			: wf_fail(WEFT_UNAVAILABLE, "%.200s port %u: %s", host->name, host->port,
+				  strerror(err));
 }

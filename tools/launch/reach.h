@@ -35,4 +35,15 @@ struct wf_reach_result {
 enum weft_status wf_reach_connect(struct wf_env *env, const struct wf_host *host, unsigned count,
 				  uint64_t deadline_ns,
 				  struct wf_reach_result *out) WEFT_MUST_CHECK;
+/* The way to a listener: what this end may put into a packet, what TCP puts there, and whether a
+ * packet of that size has arrived. */
+struct wf_reach_path {
+	unsigned mtu;     /* of the interface, or of the route if it is smaller; 0: unknown */
+	unsigned segment; /* bytes of data in a packet of TCP */
+	bool acknowledged;
+};
+/* Connects, sends one packet of the largest size, and waits until it is acknowledged, at most until
+ * `deadline_ns`. Nobody has to accept the connection. WEFT_UNAVAILABLE: it cannot be reached. */
+enum weft_status wf_reach_measure(struct wf_env *env, const struct wf_host *host,
+				  uint64_t deadline_ns, struct wf_reach_path *out) WEFT_MUST_CHECK;
 void wf_reach_close(struct wf_reach *reach);

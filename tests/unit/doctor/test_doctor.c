@@ -16,6 +16,7 @@
 
 #include "base/rng.h"
 #include "tools/doctor/doctor.h"
+#include "tools/doctor/hosts.h"
 #include "tools/doctor/report.h"
 
 #define FINDINGS_MAX 512u
@@ -512,6 +513,46 @@ the_report_counts_and_has_the_exit_code(void **state)
 	}
 }
 
+/* ---- findings of other hosts ---- */
+
+static void
+a_finding_of_another_host_is_read_as_it_was_written(void **state)
+{
+	static const char *const lies[] = {
+		"",
+		"2",
+		"2 memlock",
+		"2 memlock 0 0",
+		"9 memlock 0 0 text",
+		"4 memlock 0 1 t",
+		"2 memlock 80 0 ................................................................"
+		"................................",
+		"2 memlock 0 5 text",
+		"2 memlock 3 9999 text",
+		"-1 memlock 0 1 t",
+		"2 memlock 0 4294967295 t",
+		"2 memlock -1 4 text",
+	};
+	char line[1024];
+	struct wf_doctor_finding finding;
+	assert_true(wf_doctor_parse_line("2 memlock 4 4 rxe0textdo 5 6 it", &finding));
+	assert_string_equal(finding.check, "memlock");
+	assert_int_equal(finding.level, WF_DOCTOR_FINDING);
+	assert_string_equal(finding.subject, "rxe0");
+	assert_string_equal(finding.text, "text");
+	assert_string_equal(finding.remedy, "do 5 6 it");
+	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
+		assert_false(wf_doctor_parse_line(lies[i], &finding));
+	}
+	unsigned count = 0;
+	do {
+		wf_doctor_examine(count, "auto", 64, line, sizeof(line));
+		assert_true(line[0] == '\0' || wf_doctor_parse_line(line, &finding));
+		count += line[0] != '\0';
+	} while (line[0] != '\0' && count < FINDINGS_MAX);
+	assert_true(count > 20);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int
@@ -530,6 +571,7 @@ main(void)
 		TEST(no_file_that_lies_ends_or_delays_a_check),
 		TEST(no_random_bytes_end_a_check),
 		TEST(the_report_counts_and_has_the_exit_code),
+		TEST(a_finding_of_another_host_is_read_as_it_was_written),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

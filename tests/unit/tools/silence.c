@@ -139,7 +139,7 @@ be_agent(unsigned signs)
 	if (dup2(input[0], STDIN_FILENO) < 0 || dup2(output[1], STDOUT_FILENO) < 0) {
 		return 97;
 	}
-	int code = wf_agent_run(&clock_.env, "1");
+	int code = wf_agent_run(&clock_.env, "1", NULL);
 	return clock_.now_ns == 1 + signs * STEP_NS + WF_FRAME_SILENCE_NS ? code : 98;
 }
 
@@ -537,7 +537,7 @@ be_agent_of_stuck(void)
 	if (!good || dup2(input[0], STDIN_FILENO) < 0 || dup2(output[1], STDOUT_FILENO) < 0) {
 		return 97;
 	}
-	int code = wf_agent_run(&clock_.env, "1");
+	int code = wf_agent_run(&clock_.env, "1", NULL);
 	return clock_.now_ns == 1 + GRACE_NS + WF_PROCESS_STUCK_NS ? code : 98;
 }
 
