@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -194,6 +195,7 @@ static _Noreturn void
 run_child(const struct wf_doctor_ask *ask, unsigned first, int fd)
 {
 	struct wf_doctor_finding end;
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody would read its findings */
 	memset(&end, 0, sizeof(end));
 	for (unsigned i = first; i < WF_ARRAY_COUNT(checks); i++) {
 		run_one(ask, i, send_finding, &fd);
