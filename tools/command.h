@@ -26,6 +26,8 @@ int wf_cmd_import(int argc, char **argv);
 int wf_cmd_launch(int argc, char **argv);
 int wf_cmd_node(int argc, char **argv);
 int wf_cmd_pserver(int argc, char **argv);
+int wf_cmd_status(int argc, char **argv);
+int wf_cmd_top(int argc, char **argv);
 int wf_cmd_topo(int argc, char **argv);
 int wf_cmd_train(int argc, char **argv);
 int wf_cmd_version(int argc, char **argv);

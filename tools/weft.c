@@ -22,6 +22,8 @@ static const struct wf_command commands[] = {
 	 wf_cmd_doctor},
 	{"drill", "try what happens to a job when something of it fails", wf_cmd_drill},
 	{"ckpt", "list, show and verify snapshots and saved passes", wf_cmd_ckpt},
+	{"status", "ask a running pserver how its job is", wf_cmd_status},
+	{"top", "show how a job is, again and again", wf_cmd_top},
 	{"data", "split, convert, list, print and verify files of data", wf_cmd_data},
 	{"env", "show what the environment says about a process's place in a job", wf_cmd_env},
 	{"gen", "write a script or manifest that starts a job on a cluster", wf_cmd_gen},

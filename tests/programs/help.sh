@@ -4,7 +4,8 @@
 # short and on stderr.
 . "${0%/*}/lib.sh"
 
-for command in pserver train launch ckpt data demo doctor drill export gen import topo version; do
+for command in pserver train launch ckpt data demo doctor drill export gen import status top topo \
+	version; do
 	expect 0 "$WEFT" "$command" --help
 	[ ! -s last.err ] || fail "$command --help wrote on stderr"
 	head -n 1 last.out | grep -q "^Usage: weft $command" || fail "$command --help: no usage on top"

@@ -92,8 +92,11 @@ ARROWS = {
         "tools/doctor",
         "tools/launch",
         "tools/progress",
+        "tools/watch",
         "saved",
     ],
+    # Asks a pserver over its port, and shows the answer.
+    "tools/watch": ["include", "base", "wire", "transport", "exchange", "status"],
     # The verbs of `weft data`.
     "tools/data": ["include", "base", "trainer/readers", "saved", "tools/progress"],
     # Looks at the machine, and at what the transports find there.
