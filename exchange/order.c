@@ -167,6 +167,27 @@ wf_order_on_step(struct wf_order *order, struct wf_member *member, const struct 
 	return WEFT_OK;
 }
 
+void
+wf_order_drop(struct wf_order *order, struct wf_member *member)
+{
+	struct wf_step_sum *sum = &order->sum;
+	const bool in_step = !order->own_steps && member->step_next > sum->step;
+	const bool counted = !in_step && wf_order_is_out(order, member);
+	if (in_step) {
+		sum->heard--;
+		sum->samples -= member->samples;
+	}
+	if (sum->heard == 0) {
+		sum->out = 0; /* counted again when a member begins the step */
+	} else if (!counted) {
+		sum->out++;
+	}
+	order->out_count += member->out ? 0 : 1;
+	member->out = true;
+	member->out_pass = UINT32_MAX;
+	member->held_since_ns = 0;
+}
+
 bool
 wf_order_others_need(const struct wf_order *order, const struct wf_member *member)
 {

@@ -60,8 +60,11 @@ struct wf_step_sum {
 	uint64_t step;           /* from 1 */
 	uint64_t samples;        /* announced by members for this step */
 	uint64_t samples_before; /* applied in earlier steps */
-	uint32_t heard;          /* members that announced the step */
-	uint32_t out; /* members out of data in `pass`; counted from the first announcement on */
+	/* Of members that were dropped in the midst of the step, after parts of it had been applied
+	 * with them: they count in samples_before of the next step. */
+	uint64_t gone_samples;
+	uint32_t heard; /* members that announced the step */
+	uint32_t out;   /* members out of data in `pass`; counted from the first announcement on */
 	uint32_t pass;
 	uint64_t since_ns; /* time of the first announcement; 0 without stats */
 	/* Since when a member that has done its part waits for others; 0: none does. */
@@ -175,9 +178,10 @@ static inline void
 wf_order_step_is_applied(struct wf_order *order)
 {
 	struct wf_step_sum *sum = &order->sum;
-	sum->samples_before += sum->samples;
+	sum->samples_before += sum->samples + sum->gone_samples;
 	sum->step++;
 	sum->samples = 0;
+	sum->gone_samples = 0;
 	sum->heard = 0;
 	sum->out = 0;
 	sum->since_ns = 0;
@@ -255,6 +259,9 @@ enum weft_status wf_order_check(const struct wf_order *order, const struct wf_me
 enum weft_status wf_order_on_step(struct wf_order *order, struct wf_member *member,
 				  const struct wf_step_said *said,
 				  enum wf_step_news *out) WEFT_MUST_CHECK;
+/* The member takes part in nothing any more, from the step under way on: as one that is out of data
+ * for ever. The payload drops what it has pushed for that step. */
+void wf_order_drop(struct wf_order *order, struct wf_member *member);
 /* Whether another member has begun the step, and the step cannot end without what `member` has not
  * pushed yet. */
 bool wf_order_others_need(const struct wf_order *order, const struct wf_member *member);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "pserver/members.h"
 #include "pserver/snapshots.h"
 #include "pserver/view.h"
 #include "pserver/watch.h"
@@ -232,6 +233,18 @@ check_failed(const struct wf_lane *lane, const struct wf_hello *hello)
 		       lane->opts.idx);
 }
 
+/* May it come, if a trainer may be dropped from the job? */
+static enum weft_status
+check_dropped(const struct wf_lane *lane, const struct wf_peer *peer, const struct wf_hello *hello)
+{
+	char who[WF_REASON_BYTES];
+	if (lane->opts.members == NULL || !(peer->leaving.asked || peer->leaving.ordered)) {
+		return WEFT_OK;
+	}
+	wf_peer_describe(peer, who, sizeof(who));
+	return wf_members_check(lane, peer, hello->incarnation, who);
+}
+
 static enum weft_status
 check_hello(struct wf_lane *lane, const struct wf_hello *hello)
 {
@@ -247,15 +260,13 @@ check_hello(struct wf_lane *lane, const struct wf_hello *hello)
 	}
 	struct wf_peer *peer =
 		hello->trainer_id < lane->peers.count ? &lane->peers.all[hello->trainer_id] : NULL;
-	if (peer != NULL && peer->state != WF_PEER_ABSENT) {
+	st = peer != NULL ? check_dropped(lane, peer, hello) : WEFT_OK;
+	if (st == WEFT_OK && peer != NULL && peer->state != WF_PEER_ABSENT) {
 		st = check_identity(lane, peer,
 				    hello); /* more specific than a difference of the job
 						   * would be */
-		if (st != WEFT_OK) {
-			return st;
-		}
 	}
-	return match(lane, hello);
+	return st == WEFT_OK ? match(lane, hello) : st;
 }
 
 static enum weft_status
@@ -551,6 +562,9 @@ note_loss(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event *eve
 		return;
 	}
 	peer->state = WF_PEER_LOST;
+	if (peer->leaving.ordered) {
+		return;
+	}
 	peer->lost.deadline_ns = wf_now_ns(lane->env) + lane->opts.reconnect_timeout_ns;
 	/* A lane that refused it, if one did, has the reason. */
 	if (!peer->lost.offended && !wf_lane_has_run(lane)) {
@@ -629,4 +643,5 @@ wf_admit_release_job(struct wf_lane *lane)
 	lane->newcomers.held_count = 0;
 	wf_absent_release(lane);
 	lane->reduction = (struct wf_reduction){0};
+	lane->members = (struct wf_lane_members){0};
 }

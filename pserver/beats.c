@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "pserver/members.h"
 #include "pserver/service.h"
 
 /* Whether the lane waits in each way. */
@@ -78,13 +79,18 @@ wf_lane_beats_look(struct wf_lane *lane, uint64_t now_ns)
 		if (waits && limit_ns != 0 &&
 		    wf_beat_silent_ns(&peer->beat, &lane->waits.beats) >= limit_ns) {
 			char who[WF_REASON_BYTES];
+			char reason[WF_REASON_BYTES];
 			wf_peer_describe(peer, who, sizeof(who));
-			wf_lane_fail(lane, WEFT_TIMEOUT, lane->order.sum.step,
-				     "%.120s %s for %.1f s in step %" PRIu64
-				     ": is it stopped? stall_timeout is the limit",
-				     who, wf_beat_lacks(&peer->beat), (double)limit_ns / 1e9,
-				     lane->order.sum.step);
-			return;
+			(void)snprintf(reason, sizeof(reason),
+				       "%.120s %s for %.1f s in step %" PRIu64
+				       ": is it stopped? stall_timeout is the limit",
+				       who, wf_beat_lacks(&peer->beat), (double)limit_ns / 1e9,
+				       lane->order.sum.step);
+			if (!wf_members_lose(lane, peer, reason)) {
+				wf_lane_fail(lane, WEFT_TIMEOUT, lane->order.sum.step, "%s",
+					     reason);
+				return;
+			}
 		}
 	}
 	const struct wf_peer *silent = find_silent(lane, &waiting);

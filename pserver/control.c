@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* control: GOODBYE, ABORT and REDUCE, sent and received (BEAT: beats.c), and when the service may
  * send. Nothing is queued as bytes: what is due is kept as flags. Thread: the lane's. */
+#include "pserver/members.h"
 #include "pserver/service.h"
 
 #include <inttypes.h>
@@ -9,11 +10,12 @@
 #include "base/assert.h"
 
 static enum weft_status
-handle_abort(struct wf_lane *lane, const struct wf_event *event)
+handle_abort(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event *event)
 {
 	struct wf_msg_abort msg;
 	enum weft_status st = wf_msg_abort_decode(event->msg.head, event->msg.body, &msg);
-	if (st != WEFT_OK) {
+	if (st != WEFT_OK || wf_members_lose_aborted(lane, peer, (enum weft_status)msg.status,
+						     msg.who, msg.reason)) {
 		return st;
 	}
 	struct wf_lane_cause cause = {.status = (enum weft_status)msg.status, .step = msg.step};
@@ -34,6 +36,14 @@ finish(struct wf_lane *lane)
 		if (lane->peers.all[i].conn != NULL) {
 			wf_peer_due(&lane->peers.all[i]);
 		}
+	}
+}
+
+void
+wf_control_finish_if_left(struct wf_lane *lane)
+{
+	if (lane->peers.gone_count == lane->peers.count && lane->state == WF_LANE_RUNNING) {
+		finish(lane);
 	}
 }
 
@@ -70,8 +80,8 @@ handle_goodbye(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event
 			lane, WEFT_LOST, lane->order.sum.step,
 			"trainer %u left in good order while others wait for it in step %" PRIu64,
 			peer->trainer, lane->order.sum.step);
-	} else if (lane->peers.gone_count == lane->peers.count && lane->state == WF_LANE_RUNNING) {
-		finish(lane);
+	} else {
+		wf_control_finish_if_left(lane);
 	}
 	return WEFT_OK;
 }
@@ -90,7 +100,7 @@ wf_control_on_message(struct wf_lane *lane, struct wf_peer *peer, const struct w
 	case WF_MSG_GOODBYE:
 		return handle_goodbye(lane, peer, event);
 	case WF_MSG_ABORT:
-		return handle_abort(lane, event);
+		return handle_abort(lane, peer, event);
 	case WF_MSG_BEAT:
 		return wf_peer_on_beat(lane, peer, event);
 	case WF_MSG_REDUCE:

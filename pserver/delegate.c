@@ -10,6 +10,7 @@
 #include "base/assert.h"
 #include "base/url.h"
 #include "exchange/send.h"
+#include "pserver/members.h"
 #include "saved/epochs.h"
 #include "wire/registry_messages.h"
 
@@ -57,25 +58,42 @@ struct ending {
 	bool is_over;      /* the end is recorded */
 };
 
+/* The change of members under way. */
+struct leaving {
+	uint64_t change; /* 0: none */
+	bool has_border;
+	bool answer_due;
+};
+
 struct wf_delegate {
 	struct wf_lane *lane;
-	struct wf_snapshots *snapshots;
+	struct wf_snapshots *snapshots; /* NULL: none are taken */
 	struct wf_host to;
 	struct link link;
 	struct beginning beginning;
 	struct reporting reporting;
 	struct ending ending;
+	struct leaving leaving;
 };
+
+/* As --registrar has it. */
+static const char *
+registrar_of(const struct wf_lane *lane)
+{
+	return lane->opts.snapshots != NULL ? wf_snapshots_opts(lane->opts.snapshots)->registrar
+					    : lane->opts.registrar;
+}
 
 enum weft_status
 wf_delegate_open(struct wf_lane *lane, struct wf_delegate **out)
 {
 	struct wf_snapshots *all = lane->opts.snapshots;
-	const char *registrar = wf_snapshots_opts(all)->registrar;
+	const char *registrar = registrar_of(lane);
 	if (registrar[0] == '\0') {
 		return wf_fail(WEFT_INVALID,
-			       "snapshots of a job with %u pservers need --registrar=HOST:PORT at "
+			       "%s of a job with %u pservers need --registrar=HOST:PORT at "
 			       "each of them, which is where pserver 0 listens; this is pserver %u",
+			       all != NULL ? "snapshots" : "changes of the members",
 			       lane->admission.first.pserver_count,
 			       lane->admission.first.pserver_idx);
 	}
@@ -90,7 +108,10 @@ wf_delegate_open(struct wf_lane *lane, struct wf_delegate **out)
 		wf_free(lane->env, self, sizeof(*self));
 		return st;
 	}
-	wf_snapshots_set_wait(all, "pserver 0 at %.100s, which is the registrar", registrar);
+	if (all != NULL) {
+		wf_snapshots_set_wait(all, "pserver 0 at %.100s, which is the registrar",
+				      registrar);
+	}
 	*out = self;
 	return WEFT_OK;
 }
@@ -159,6 +180,18 @@ is_refused(struct wf_delegate *self, const struct wf_event *event)
 	return no.refusal != WEFT_UNAVAILABLE;
 }
 
+/* The job cannot go on, with the recorded failure. */
+static void
+refuse(struct wf_delegate *self)
+{
+	if (self->snapshots != NULL) {
+		wf_snapshots_refuse(self->snapshots);
+	} else {
+		wf_lane_fail(self->lane, wf_error_record()->status, self->lane->order.sum.step,
+			     "%.200s", weft_last_error());
+	}
+}
+
 static void
 on_down(struct wf_delegate *self, const struct wf_event *event)
 {
@@ -167,13 +200,15 @@ on_down(struct wf_delegate *self, const struct wf_event *event)
 	self->link.conn = NULL;
 	self->link.is_up = false;
 	self->reporting.border = 0; /* it is ordered again */
-	if (self->beginning.serves && was_up) {
+	self->leaving.answer_due = false;
+	bool serves = self->beginning.serves || self->snapshots == NULL;
+	if (serves && was_up) {
 		self->link.lost_ns = wf_now_ns(self->lane->env);
 	} else if (is_final && !self->beginning.serves) {
 		(void)wf_fail(WEFT_REFUSED, "pserver %u is refused at --registrar=%.60s: %.160s",
-			      self->lane->admission.first.pserver_idx,
-			      wf_snapshots_opts(self->snapshots)->registrar, self->link.why);
-		wf_snapshots_refuse(self->snapshots);
+			      self->lane->admission.first.pserver_idx, registrar_of(self->lane),
+			      self->link.why);
+		refuse(self);
 	}
 }
 
@@ -274,19 +309,33 @@ on_snapshot(struct wf_delegate *self, const struct wf_registry_snapshot *msg)
 }
 
 static enum weft_status
-on_message(struct wf_delegate *self, const struct wf_event *event)
+on_leave(struct wf_delegate *self, const struct wf_registry_leave *msg)
 {
-	const struct wf_head *head = event->msg.head;
-	const uint8_t *body = event->msg.body;
+	struct leaving *leaving = &self->leaving;
+	bool has_border = msg->border != 0;
+	bool is_next = msg->change > leaving->change && !has_border;
+	bool is_same = msg->change == leaving->change && has_border >= leaving->has_border;
+	if (msg->trainer >= self->lane->peers.count || !(is_next || is_same)) {
+		return wf_fail(WEFT_PROTOCOL,
+			       "LEAVE: change %" PRIu64 " of trainer %u, after %" PRIu64,
+			       msg->change, msg->trainer, leaving->change);
+	}
+	*leaving = (struct leaving){
+		.change = msg->change, .has_border = has_border, .answer_due = true};
+	wf_members_order(self->lane->opts.members, msg);
+	return WEFT_OK;
+}
+
+/* About snapshots. */
+static enum weft_status
+on_snapshot_message(struct wf_delegate *self, const struct wf_head *head, const uint8_t *body)
+{
 	union {
 		struct wf_registry_load load;
 		struct wf_registry_run run;
 		struct wf_registry_snapshot snapshot;
 	} msg;
 	enum weft_status st = WEFT_OK;
-	if (head->service != WF_SERVICE_REGISTRY) {
-		return wf_fail(WEFT_PROTOCOL, "message for service %u", head->service);
-	}
 	switch (head->type) {
 	case WF_REGISTRY_LOAD:
 		st = wf_registry_load_decode(head, body, &msg.load);
@@ -294,13 +343,31 @@ on_message(struct wf_delegate *self, const struct wf_event *event)
 	case WF_REGISTRY_RUN:
 		st = wf_registry_run_decode(head, body, &msg.run);
 		return st != WEFT_OK ? st : on_run(self, &msg.run);
-	case WF_REGISTRY_SNAPSHOT:
+	default:
 		st = wf_registry_snapshot_decode(head, body, &msg.snapshot);
 		return st != WEFT_OK ? st : on_snapshot(self, &msg.snapshot);
-	default:
-		return wf_fail(WEFT_PROTOCOL, "message of type %u, which only a registrar takes",
-			       head->type);
 	}
+}
+
+static enum weft_status
+on_message(struct wf_delegate *self, const struct wf_event *event)
+{
+	const struct wf_head *head = event->msg.head;
+	struct wf_registry_leave leave;
+	bool of_snapshots = head->type == WF_REGISTRY_LOAD || head->type == WF_REGISTRY_RUN ||
+			    head->type == WF_REGISTRY_SNAPSHOT;
+	if (head->service != WF_SERVICE_REGISTRY) {
+		return wf_fail(WEFT_PROTOCOL, "message for service %u", head->service);
+	}
+	if (of_snapshots && self->snapshots != NULL) {
+		return on_snapshot_message(self, head, event->msg.body);
+	}
+	if (head->type == WF_REGISTRY_LEAVE && self->lane->opts.members != NULL) {
+		enum weft_status st = wf_registry_leave_decode(head, event->msg.body, &leave);
+		return st == WEFT_OK ? on_leave(self, &leave) : st;
+	}
+	return wf_fail(WEFT_PROTOCOL, "message of type %u, which this pserver does not take",
+		       head->type);
 }
 
 void
@@ -338,6 +405,13 @@ wf_delegate_event(struct wf_delegate *self, const struct wf_event *event)
 
 /* ---- what is due ---- */
 
+static uint32_t
+lane_count(const struct wf_delegate *self)
+{
+	return self->snapshots != NULL ? wf_snapshots_lane_count(self->snapshots)
+				       : wf_members_lane_count(self->lane->opts.members);
+}
+
 static bool
 send_join(struct wf_delegate *self)
 {
@@ -346,7 +420,7 @@ send_join(struct wf_delegate *self)
 	struct wf_registry_join msg = {
 		.serves = beginning->serves ? beginning->base.epoch : 0,
 		.dense_lanes = lane->opts.lane_count,
-		.sparse_lanes = wf_snapshots_lane_count(self->snapshots) - lane->opts.lane_count,
+		.sparse_lanes = lane_count(self) - lane->opts.lane_count,
 	};
 	if (beginning->has_loaded) {
 		msg.loaded_epoch = beginning->base.epoch;
@@ -418,7 +492,7 @@ bool
 wf_delegate_is_over(struct wf_delegate *self, uint64_t now_ns, uint64_t *next_ns)
 {
 	struct ending *ending = &self->ending;
-	if (!wf_snapshots_opts(self->snapshots)->goes_back) {
+	if (self->snapshots == NULL || !wf_snapshots_opts(self->snapshots)->goes_back) {
 		return true;
 	}
 	ending->since_ns = ending->since_ns == 0 ? now_ns : ending->since_ns;
@@ -454,7 +528,7 @@ check_deadline(struct wf_delegate *self, uint64_t now_ns)
 		(void)wf_fail(WEFT_TIMEOUT,
 			      "the registrar at %.60s did not begin the job in time: "
 			      "%.150s",
-			      wf_snapshots_opts(self->snapshots)->registrar,
+			      registrar_of(self->lane),
 			      self->link.why[0] != '\0' ? self->link.why
 							: "it waits for another pserver");
 	}
@@ -577,10 +651,64 @@ warn_lost(struct wf_delegate *self, uint64_t now_ns)
 	if (link->lost_ns != 0 && now_ns >= link->lost_ns + WF_REGISTRY_LOST_NS) {
 		link->lost_ns = 0;
 		wf_log(self->lane->env, WF_LOG_WARN,
-		       "the registrar cannot be reached, and no snapshot ends before it is back: "
-		       "%s",
+		       "the registrar cannot be reached, and %s before it is back: %s",
+		       self->snapshots != NULL ? "no snapshot ends" : "no trainer is dropped",
 		       link->why);
 	}
+}
+
+/* ---- members ---- */
+
+/* The answer to LEAVE, when all lanes have it. False: the transport accepts no more. */
+static bool
+send_leave_answer(struct wf_delegate *self)
+{
+	struct leaving *leaving = &self->leaving;
+	struct wf_registry_stands stands;
+	struct wf_msg *msg = &self->lane->msg;
+	if (!leaving->answer_due || !wf_members_answered(self->lane->opts.members, &stands)) {
+		return true;
+	}
+	if (leaving->has_border) {
+		wf_registry_left_encode(&(struct wf_registry_left){.change = leaving->change}, msg);
+	} else {
+		wf_registry_stands_encode(&stands, msg);
+	}
+	leaving->answer_due = !wf_send(self->link.conn, msg, 0);
+	return !leaving->answer_due;
+}
+
+/* Those whom lanes here have lost, once on each connection, and answers. */
+static uint64_t
+look_at_members(struct wf_delegate *self, uint64_t now_ns)
+{
+	struct wf_members *members = self->lane->opts.members;
+	struct wf_registry_lost lost;
+	while (members != NULL && wf_members_next_asked(members, self->link.path, &lost)) {
+		wf_registry_lost_encode(&lost, &self->lane->msg);
+		if (!wf_send(self->link.conn, &self->lane->msg, 0)) {
+			wf_members_ask_again(members, lost.trainer);
+			return now_ns + WF_REGISTRY_RETRY_NS;
+		}
+	}
+	if (members == NULL || !self->leaving.answer_due) {
+		return WF_NEVER;
+	}
+	return send_leave_answer(self) && !self->leaving.answer_due ? WF_NEVER : now_ns + LOOK_NS;
+}
+
+static uint64_t
+look_at_snapshots(struct wf_delegate *self, uint64_t now_ns)
+{
+	struct beginning *beginning = &self->beginning;
+	if ((beginning->loaded_due || beginning->bad_due) && !send_answer(self)) {
+		return now_ns + WF_REGISTRY_RETRY_NS;
+	}
+	if (beginning->run_due && now_ns >= beginning->record_ns) {
+		look_for_record(self, now_ns);
+		return beginning->run_due ? beginning->record_ns : 0;
+	}
+	return beginning->serves && self->reporting.border != 0 ? report(self, now_ns) : WF_NEVER;
 }
 
 uint64_t
@@ -588,8 +716,8 @@ wf_delegate_look(struct wf_delegate *self, uint64_t now_ns)
 {
 	struct link *link = &self->link;
 	warn_lost(self, now_ns);
-	struct beginning *beginning = &self->beginning;
-	if (!beginning->serves) {
+	const struct beginning *beginning = &self->beginning;
+	if (!beginning->serves && self->snapshots != NULL) {
 		check_deadline(self, now_ns);
 	}
 	if (link->conn == NULL && now_ns >= link->retry_ns) {
@@ -601,16 +729,11 @@ wf_delegate_look(struct wf_delegate *self, uint64_t now_ns)
 	if (link->join_due) {
 		link->join_due = !send_join(self);
 	}
-	if (!link->join_due && (beginning->loaded_due || beginning->bad_due) &&
-	    !send_answer(self)) {
+	if (link->join_due) {
 		return now_ns + WF_REGISTRY_RETRY_NS;
 	}
-	if (beginning->run_due && now_ns >= beginning->record_ns) {
-		look_for_record(self, now_ns);
-		return beginning->run_due ? beginning->record_ns : 0;
-	}
-	if (beginning->serves && self->reporting.border != 0 && !link->join_due) {
-		return report(self, now_ns);
-	}
-	return link->join_due ? now_ns + WF_REGISTRY_RETRY_NS : WF_NEVER;
+	uint64_t members_ns = look_at_members(self, now_ns);
+	uint64_t snapshots_ns =
+		self->snapshots != NULL ? look_at_snapshots(self, now_ns) : WF_NEVER;
+	return members_ns < snapshots_ns ? members_ns : snapshots_ns;
 }

@@ -4,6 +4,7 @@
  * dense.c   the service: the job description, its memory, messages
  * round.c   steps and gradients, and the apply of what is summed
  * async.c   the same for the asynchronous modes
+ * leave.c   a trainer that is dropped while the job goes on
  * pieces.c  pieces of arrays that are reduced outside of steps
  * apply.c   what kernels need of a slice, and values that are not finite
  * answer.c  everything it sends
@@ -137,6 +138,7 @@ struct wf_dense {
 	struct wf_async async;
 	struct wf_pieces pieces;
 	struct wf_features features;
+	struct wf_registry *registry; /* lane 0 of a job whose pservers talk; NULL: none */
 };
 
 /* dense.c */
@@ -187,6 +189,8 @@ wf_push_consume(struct wf_lane *lane, struct wf_peer *peer, struct wf_push *push
 }
 
 /* round.c */
+/* All slices of the step are applied. */
+void wf_round_step_ends(struct wf_lane *lane, uint64_t applied_ns);
 /* Apply what can be applied of the step. */
 void wf_round_try_all(struct wf_lane *lane);
 enum weft_status wf_round_init(struct wf_lane *lane, struct wf_peer *peer,
@@ -202,6 +206,10 @@ enum weft_status wf_round_put(struct wf_lane *lane, struct wf_peer *peer,
 uint64_t wf_round_next(const struct wf_lane *lane, const struct wf_peer *peer, uint32_t ordinal);
 enum weft_status wf_round_has(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal,
 			      uint64_t next, uint64_t begun) WEFT_MUST_CHECK;
+/* The service's stands, drop and go_on. */
+void wf_round_stands(const struct wf_lane *lane, const struct wf_peer *peer, uint64_t *applied,
+		     uint64_t *received);
+void wf_round_drop(struct wf_lane *lane, struct wf_peer *peer);
 /* A PUT out of the store is DONE. */
 void wf_round_done(struct wf_lane *lane, uint64_t cookie);
 /* Copy the gradient of a slice aside, so that its slot is free again. Returns bytes. */

@@ -2,7 +2,9 @@
 /* end: how a path and the job end. What a peer sent costs it its connection (offence); what makes
  * going on pointless for everybody ends the job (fail, abort, stop), and its first cause is sent to
  * all. A job has ended when no connection of it is left. This file calls no other one of the lane
- * but peers.c, so all of them may call it. Thread: the lane's. */
+ * but peers.c, and what the lanes share (members.c), so all of them may call it. Thread: the
+ * lane's. */
+#include "pserver/members.h"
 #include "pserver/service.h"
 
 #include <stdarg.h>
@@ -40,6 +42,15 @@ wf_lane_offence(struct wf_lane *lane, struct wf_peer *peer)
 	wf_peer_end_path(peer);
 }
 
+/* The lane has nothing to say any more of members that change. */
+static void
+leave_members(const struct wf_lane *lane)
+{
+	if (lane->opts.members != NULL) {
+		wf_members_seat(lane->opts.members, lane->opts.idx, false);
+	}
+}
+
 void
 wf_lane_abort(struct wf_lane *lane, const struct wf_lane_cause *cause)
 {
@@ -54,6 +65,7 @@ wf_lane_abort(struct wf_lane *lane, const struct wf_lane_cause *cause)
 		lane->end.cause.status = WEFT_LOST;
 	}
 	lane->state = WF_LANE_FAILED;
+	leave_members(lane);
 	lane->end.deadline_ns = wf_now_ns(lane->env) + END_TIMEOUT_NS;
 	lane->turn.tick_ns = 0;
 	wf_log(lane->env, goes_back ? WF_LOG_WARN : WF_LOG_ERROR,
@@ -107,6 +119,7 @@ void
 wf_end_finish(struct wf_lane *lane)
 {
 	lane->state = WF_LANE_FINISHED;
+	leave_members(lane);
 	lane->end.deadline_ns = wf_now_ns(lane->env) + lane->opts.reconnect_timeout_ns;
 	lane->turn.tick_ns = 0;
 }
@@ -116,6 +129,7 @@ wf_end_at_once(struct wf_lane *lane, enum weft_status st)
 {
 	lane->turn.tick_ns = 0;
 	lane->state = WF_LANE_FAILED;
+	leave_members(lane);
 	lane->end.complete = true;
 	if (lane->end.cause.status == WEFT_OK) {
 		struct wf_lane_cause cause = {.status = st};

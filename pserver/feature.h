@@ -161,6 +161,7 @@ extern const struct wf_feature_hooks wf_averages_hooks; /* averages.c */
 extern const struct wf_feature_hooks wf_change_hooks;   /* change.c */
 extern const struct wf_feature_hooks wf_halves_hooks;   /* halves.c */
 extern const struct wf_feature_hooks wf_inquiry_hooks;  /* inquiry.c */
+extern const struct wf_feature_hooks wf_leave_hooks;    /* leave.c */
 extern const struct wf_feature_hooks wf_norm_hooks;     /* norm.c */
 extern const struct wf_feature_hooks wf_position_hooks; /* position.c */
 extern const struct wf_feature_hooks wf_snapshot_hooks; /* snapshot_dense.c */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "pserver/members.h"
 #include "pserver/view.h"
 #include "pserver/watch.h"
 #include "transport/rdma.h"
@@ -26,7 +27,8 @@ conn_max(const struct wf_lane_opts *opts)
 	uint32_t trainers = opts->num_gradient_servers;
 	trainers = trainers > 0 ? trainers : opts->max_trainers;
 	uint64_t most = 3 * (uint64_t)trainers + WF_HELD_MAX + WF_TURN_EVENTS + WF_WATCHERS_MAX;
-	most += opts->snapshots != NULL ? WF_REGISTRY_CONNS_MAX : 0;
+	bool has_registry = opts->snapshots != NULL || opts->members != NULL;
+	most += has_registry ? WF_REGISTRY_CONNS_MAX : 0;
 	return most < WF_CONN_MAX_LIMIT ? (uint32_t)most : WF_CONN_MAX_LIMIT;
 }
 
@@ -286,12 +288,17 @@ check_running(struct wf_lane *lane, uint64_t now)
 		check_loading(lane, peer, now);
 		if (peer->state == WF_PEER_LOST && now >= peer->lost.deadline_ns) {
 			char who[WF_REASON_BYTES];
+			char reason[WF_REASON_BYTES];
 			wf_peer_describe(peer, who, sizeof(who));
-			wf_lane_fail(lane, wf_lane_loss(lane), lane->order.sum.step,
-				     "%.80s was lost in step %" PRIu64
-				     ": %.100s; not back within %.1f s",
-				     who, lane->order.sum.step, peer->lost.why,
-				     (double)lane->opts.reconnect_timeout_ns / 1e9);
+			(void)snprintf(reason, sizeof(reason),
+				       "%.80s was lost in step %" PRIu64
+				       ": %.100s; not back within %.1f s",
+				       who, lane->order.sum.step, peer->lost.why,
+				       (double)lane->opts.reconnect_timeout_ns / 1e9);
+			if (wf_members_lose(lane, peer, reason)) {
+				continue;
+			}
+			wf_lane_fail(lane, wf_lane_loss(lane), lane->order.sum.step, "%s", reason);
 			return;
 		}
 		if (peer->state == WF_PEER_ABSENT && now >= lane->admission.deadline_ns) {
@@ -356,6 +363,9 @@ tick(void *end, uint64_t now)
 	}
 	if (lane->state == WF_LANE_RUNNING) {
 		wf_start_look(lane);
+	}
+	if (lane->state == WF_LANE_RUNNING && lane->opts.members != NULL) {
+		wf_members_look(lane, now);
 	}
 	if (lane->state == WF_LANE_RUNNING && lane->service->tick != NULL) {
 		lane->service->tick(lane, now);

@@ -37,6 +37,7 @@ struct wf_lane_source {
 };
 struct wf_snapshots; /* snapshots.h */
 struct wf_views;     /* view.h */
+struct wf_members;   /* members.h */
 
 struct wf_lane_opts {
 	struct wf_env *env;
@@ -59,6 +60,8 @@ struct wf_lane_opts {
 	const struct wf_lane_source *source; /* lent until destroy; NULL: none */
 	struct wf_snapshots *snapshots;      /* of the pserver; NULL: none are taken */
 	struct wf_views *views;              /* of the pserver; NULL: it shows nothing */
+	struct wf_members *members; /* of the pserver; NULL: a job that loses a trainer ends */
+	const char *registrar;      /* lane 0 of pserver 0, "HOST:PORT"; "": it is this pserver's */
 	uint64_t reconnect_timeout_ns;
 	uint64_t
 		stall_timeout_ns; /* limit of the wait for a trainer that takes no turns; 0: none */

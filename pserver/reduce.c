@@ -8,26 +8,44 @@
 
 #include "base/assert.h"
 
+/* Those that have done their part, in their order. A trainer that was dropped may have done it
+ * before. */
 static void
 complete(struct wf_lane *lane)
 {
 	struct wf_reduction *result = &lane->reduction;
+	bool is_first = true;
 	result->id++;
 	result->count = result->pending_count;
-	result->step = 0;
+	result->step = lane->members.applied;
 	result->since_ns = 0;
 	result->heard = 0;
-	for (uint32_t i = 0; i < result->count; i++) {
-		result->value[i] = lane->peers.all[0].reduce.value[i];
-	}
 	for (uint32_t t = 0; t < lane->peers.count; t++) {
 		struct wf_peer *peer = &lane->peers.all[t];
-		for (uint32_t i = 0; t > 0 && i < result->count; i++) {
-			result->value[i] += peer->reduce.value[i];
+		if (peer->reduce.id != result->id) {
+			continue; /* it was dropped */
 		}
+		for (uint32_t i = 0; i < result->count; i++) {
+			result->value[i] = is_first ? peer->reduce.value[i]
+						    : result->value[i] + peer->reduce.value[i];
+		}
+		is_first = false;
 		result->step = peer->reduce.step > result->step ? peer->reduce.step : result->step;
 		peer->reduce.answer_due = peer->conn != NULL;
 		wf_peer_due(peer);
+	}
+}
+
+void
+wf_reduce_try_complete(struct wf_lane *lane)
+{
+	bool is_whole = lane->reduction.since_ns != 0;
+	for (uint32_t t = 0; t < lane->peers.count && is_whole; t++) {
+		const struct wf_peer *peer = &lane->peers.all[t];
+		is_whole = peer->reduce.id > lane->reduction.id || peer->leaving.is_dropped;
+	}
+	if (is_whole) {
+		complete(lane);
 	}
 }
 
@@ -94,11 +112,11 @@ wf_reduce_on_message(struct wf_lane *lane, struct wf_peer *peer, const struct wf
 	for (uint32_t i = 0; i < msg->count; i++) {
 		peer->reduce.value[i] = msg->value[i];
 	}
-	if (result->heard < lane->peers.count) {
-		(void)wf_reduce_fail_if_left(lane);
-		return WEFT_OK;
+	if (result->heard == lane->peers.count) {
+		complete(lane);
+	} else if (!wf_reduce_fail_if_left(lane) && lane->opts.members != NULL) {
+		wf_reduce_try_complete(lane);
 	}
-	complete(lane);
 	return WEFT_OK;
 }
 

@@ -7,6 +7,7 @@
 
 #include "exchange/send.h"
 #include "pserver/delegate.h"
+#include "pserver/membership.h"
 #include "wire/registry_messages.h"
 
 /* The connection of one pserver. */
@@ -17,17 +18,29 @@ struct link {
 	/* What was sent on it. */
 	bool has_load, has_run;
 	uint64_t border;
+	uint64_t change;  /* LEAVE, */
+	bool has_border;  /* with a border */
 	uint64_t lost_ns; /* since when there is none, and it is to be logged; 0: it is not */
 };
 
 struct wf_registry {
 	struct wf_lane *lane;
-	struct wf_delegate *delegate; /* of a pserver that is not the first; else NULL, and: */
-	struct wf_registrar *registrar;
-	struct link *link; /* [pserver_count] by pserver; 0 is not used */
+	struct wf_delegate *delegate;     /* of a pserver that is not the first; else NULL, and: */
+	struct wf_registrar *registrar;   /* NULL without snapshots */
+	struct wf_membership *membership; /* NULL where a lost trainer ends the job */
+	struct link *link;                /* [pserver_count] by pserver; 0 is not used */
 	uint32_t pserver_count;
 };
 
+static void
+drop_manifest(struct wf_lane *lane, struct wf_manifest *about)
+{
+	if (about != NULL) {
+		wf_manifest_fini(lane->env, about);
+	}
+}
+
+/* `about`: NULL without snapshots. */
 static enum weft_status
 open_registrar(struct wf_registry *self, struct wf_manifest *about)
 {
@@ -40,12 +53,18 @@ open_registrar(struct wf_registry *self, struct wf_manifest *about)
 	};
 	self->pserver_count = lane->admission.first.pserver_count;
 	self->link = wf_zalloc_array(lane->env, self->pserver_count, sizeof(*self->link));
-	if (self->link == NULL) {
-		wf_manifest_fini(lane->env, about);
-		return wf_fail(WEFT_NOMEM, "no memory for connections of %u pservers",
-			       self->pserver_count);
+	enum weft_status st =
+		self->link != NULL ? WEFT_OK
+				   : wf_fail(WEFT_NOMEM, "no memory for connections of %u pservers",
+					     self->pserver_count);
+	if (st == WEFT_OK && lane->opts.members != NULL) {
+		st = wf_membership_open(lane, &self->membership);
 	}
-	return wf_registrar_open(&opts, about, &self->registrar);
+	if (st != WEFT_OK) {
+		drop_manifest(lane, about);
+	}
+	return st == WEFT_OK && about != NULL ? wf_registrar_open(&opts, about, &self->registrar)
+					      : st;
 }
 
 enum weft_status
@@ -54,15 +73,17 @@ wf_registry_open(struct wf_lane *lane, struct wf_manifest *about, struct wf_regi
 	struct wf_registry *self = wf_zalloc(lane->env, sizeof(*self));
 	enum weft_status st = WEFT_OK;
 	if (self == NULL) {
-		wf_manifest_fini(lane->env, about);
+		drop_manifest(lane, about);
 		return wf_fail(WEFT_NOMEM, "registry: %zu bytes", sizeof(*self));
 	}
 	self->lane = lane;
-	wf_snapshots_begin(lane->opts.snapshots);
+	if (lane->opts.snapshots != NULL) {
+		wf_snapshots_begin(lane->opts.snapshots);
+	}
 	if (lane->admission.first.pserver_idx == 0) {
 		st = open_registrar(self, about);
 	} else {
-		wf_manifest_fini(lane->env, about);
+		drop_manifest(lane, about);
 		st = wf_delegate_open(lane, &self->delegate);
 	}
 	if (st != WEFT_OK) {
@@ -94,8 +115,11 @@ wf_registry_close(struct wf_registry *self)
 		return;
 	}
 	struct wf_lane *lane = self->lane;
-	wf_snapshots_end(lane->opts.snapshots);
+	if (lane->opts.snapshots != NULL) {
+		wf_snapshots_end(lane->opts.snapshots);
+	}
 	wf_registrar_close(self->registrar);
+	wf_membership_close(self->membership);
 	wf_delegate_close(self->delegate);
 	for (uint32_t i = 0; lane->turn.transport != NULL && i < self->pserver_count; i++) {
 		if (self->link != NULL && self->link[i].conn != NULL) {
@@ -112,7 +136,7 @@ static enum weft_status
 check_hello(struct wf_registry *self, const struct wf_hello *hello)
 {
 	const struct wf_hello *first = &self->lane->admission.first;
-	if (self->registrar == NULL) {
+	if (self->delegate != NULL) {
 		return wf_fail(WEFT_MISMATCH,
 			       "pserver %u looks for pserver 0, and this is pserver %u; check "
 			       "--registrar and the order of --pservers",
@@ -169,7 +193,7 @@ on_join(struct wf_registry *self, uint32_t idx, const struct wf_event *event)
 			       idx);
 	}
 	enum weft_status st = wf_registry_join_decode(event->msg.head, event->msg.body, &join);
-	if (st == WEFT_OK) {
+	if (st == WEFT_OK && self->registrar != NULL) {
 		st = wf_registrar_join(self->registrar, idx, link->incarnation, &join);
 	}
 	if (st == WEFT_ROLLED_BACK) {
@@ -184,11 +208,11 @@ on_join(struct wf_registry *self, uint32_t idx, const struct wf_event *event)
 	return WEFT_OK;
 }
 
+/* About snapshots. */
 static enum weft_status
-on_message(struct wf_registry *self, uint32_t idx, const struct wf_event *event)
+on_snapshot_message(struct wf_registry *self, uint32_t idx, const struct wf_head *head,
+		    const uint8_t *body)
 {
-	const struct wf_head *head = event->msg.head;
-	const uint8_t *body = event->msg.body;
 	union {
 		struct wf_registry_loaded loaded;
 		struct wf_registry_bad bad;
@@ -196,14 +220,7 @@ on_message(struct wf_registry *self, uint32_t idx, const struct wf_event *event)
 		struct wf_registry_failed failed;
 	} msg;
 	enum weft_status st = WEFT_OK;
-	if (head->service != WF_SERVICE_REGISTRY ||
-	    (!self->link[idx].has_joined && head->type != WF_REGISTRY_JOIN)) {
-		return wf_fail(WEFT_PROTOCOL, "message of type %u of service %u before JOIN",
-			       head->type, head->service);
-	}
 	switch (head->type) {
-	case WF_REGISTRY_JOIN:
-		return on_join(self, idx, event);
 	case WF_REGISTRY_LOADED:
 		st = wf_registry_loaded_decode(head, body, &msg.loaded);
 		return st != WEFT_OK ? st
@@ -214,14 +231,63 @@ on_message(struct wf_registry *self, uint32_t idx, const struct wf_event *event)
 	case WF_REGISTRY_PART:
 		st = wf_registry_part_decode(head, body, &msg.part);
 		return st != WEFT_OK ? st : wf_registrar_on_part(self->registrar, idx, &msg.part);
-	case WF_REGISTRY_FAILED:
+	default:
 		st = wf_registry_failed_decode(head, body, &msg.failed);
 		return st != WEFT_OK ? st
 				     : wf_registrar_on_failed(self->registrar, idx, &msg.failed);
-	default:
-		return wf_fail(WEFT_PROTOCOL, "message of type %u, which a registrar does not take",
-			       head->type);
 	}
+}
+
+/* About trainers that are lost. */
+static enum weft_status
+on_member_message(struct wf_registry *self, uint32_t idx, const struct wf_head *head,
+		  const uint8_t *body)
+{
+	union {
+		struct wf_registry_lost lost;
+		struct wf_registry_stands stands;
+		struct wf_registry_left left;
+	} msg;
+	enum weft_status st = WEFT_OK;
+	switch (head->type) {
+	case WF_REGISTRY_LOST:
+		st = wf_registry_lost_decode(head, body, &msg.lost);
+		return st != WEFT_OK ? st : wf_membership_on_lost(self->membership, idx, &msg.lost);
+	case WF_REGISTRY_STANDS:
+		st = wf_registry_stands_decode(head, body, &msg.stands);
+		return st != WEFT_OK ? st
+				     : wf_membership_on_stands(self->membership, idx, &msg.stands);
+	default:
+		st = wf_registry_left_decode(head, body, &msg.left);
+		return st != WEFT_OK ? st : wf_membership_on_left(self->membership, idx, &msg.left);
+	}
+}
+
+static enum weft_status
+on_message(struct wf_registry *self, uint32_t idx, const struct wf_event *event)
+{
+	const struct wf_head *head = event->msg.head;
+	const uint8_t *body = event->msg.body;
+	if (head->service != WF_SERVICE_REGISTRY ||
+	    (!self->link[idx].has_joined && head->type != WF_REGISTRY_JOIN)) {
+		return wf_fail(WEFT_PROTOCOL, "message of type %u of service %u before JOIN",
+			       head->type, head->service);
+	}
+	bool of_snapshots = head->type == WF_REGISTRY_LOADED || head->type == WF_REGISTRY_BAD ||
+			    head->type == WF_REGISTRY_PART || head->type == WF_REGISTRY_FAILED;
+	bool of_members = head->type == WF_REGISTRY_LOST || head->type == WF_REGISTRY_STANDS ||
+			  head->type == WF_REGISTRY_LEFT;
+	if (head->type == WF_REGISTRY_JOIN) {
+		return on_join(self, idx, event);
+	}
+	if (of_snapshots && self->registrar != NULL) {
+		return on_snapshot_message(self, idx, head, body);
+	}
+	if (of_members && self->membership != NULL) {
+		return on_member_message(self, idx, head, body);
+	}
+	return wf_fail(WEFT_PROTOCOL, "message of type %u, which this registrar does not take",
+		       head->type);
 }
 
 static void
@@ -229,7 +295,9 @@ note_down(struct wf_registry *self, uint32_t idx)
 {
 	bool has_joined = self->link[idx].has_joined;
 	self->link[idx] = (struct link){.lost_ns = has_joined ? wf_now_ns(self->lane->env) : 0};
-	wf_registrar_lose(self->registrar, idx);
+	if (self->registrar != NULL) {
+		wf_registrar_lose(self->registrar, idx);
+	}
 }
 
 static void
@@ -307,6 +375,40 @@ send_orders(struct wf_lane *lane, struct link *link, const struct wf_registrar_o
 	return true;
 }
 
+/* Likewise; one without a border, then with one. */
+static bool
+send_leave(struct wf_lane *lane, struct link *link, const struct wf_registry_leave *leave)
+{
+	bool has_border = leave != NULL && leave->border != 0;
+	if (leave == NULL || (link->change == leave->change && link->has_border == has_border)) {
+		return true;
+	}
+	wf_registry_leave_encode(leave, &lane->msg);
+	if (!wf_send(link->conn, &lane->msg, 0)) {
+		return false;
+	}
+	link->change = leave->change;
+	link->has_border = has_border;
+	return true;
+}
+
+static bool
+send_to(struct wf_registry *self, uint32_t idx)
+{
+	struct link *link = &self->link[idx];
+	bool is_sent = true;
+	if (self->registrar != NULL) {
+		const struct wf_registrar_orders orders = wf_registrar_orders(self->registrar, idx);
+		is_sent = send_orders(self->lane, link, &orders);
+	}
+	if (self->membership != NULL) {
+		is_sent =
+			send_leave(self->lane, link, wf_membership_order(self->membership, idx)) &&
+			is_sent;
+	}
+	return is_sent;
+}
+
 /* At the end of a job one pserver is done a moment before the other. */
 static void
 warn_lost(struct wf_registry *self, uint32_t idx, uint64_t now_ns)
@@ -317,9 +419,8 @@ warn_lost(struct wf_registry *self, uint32_t idx, uint64_t now_ns)
 	}
 	link->lost_ns = 0;
 	wf_log(self->lane->env, WF_LOG_WARN,
-	       "pserver %u is not connected to the registrar, and no snapshot ends before it is "
-	       "back",
-	       idx);
+	       "pserver %u is not connected to the registrar, and %s before it is back", idx,
+	       self->registrar != NULL ? "no snapshot ends" : "no trainer is dropped");
 }
 
 static uint64_t
@@ -327,10 +428,9 @@ send_all_orders(struct wf_registry *self, uint64_t now_ns)
 {
 	uint64_t next_ns = WF_NEVER;
 	for (uint32_t i = 1; i < self->pserver_count; i++) {
-		struct link *link = &self->link[i];
-		const struct wf_registrar_orders orders = wf_registrar_orders(self->registrar, i);
+		const struct link *link = &self->link[i];
 		warn_lost(self, i, now_ns);
-		if (link->has_joined && !send_orders(self->lane, link, &orders)) {
+		if (link->has_joined && !send_to(self, i)) {
 			next_ns = now_ns + WF_REGISTRY_RETRY_NS;
 		}
 	}
@@ -346,23 +446,37 @@ is_trainer_here(const void *arg, uint32_t trainer, uint64_t incarnation)
 	       peer->hello.incarnation == incarnation;
 }
 
+/* Lets lanes of this pserver in; until all are, soon again. */
+static uint64_t
+match_lanes(const struct wf_registry *self, uint64_t now_ns)
+{
+	struct wf_snapshots *all = self->lane->opts.snapshots;
+	bool all_in = all == NULL || wf_snapshots_match(all, is_trainer_here, self->lane) ==
+					     wf_snapshots_lane_count(all);
+	bool is_early = now_ns < self->lane->admission.start_ns + WF_REGISTRY_EARLY_NS;
+	return !all_in && is_early ? now_ns + WF_REGISTRY_RETRY_NS : WF_NEVER;
+}
+
+static uint64_t
+earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
 uint64_t
 wf_registry_look(struct wf_registry *self, uint64_t now_ns)
 {
-	struct wf_snapshots *all = self->lane->opts.snapshots;
-	uint64_t next_ns = WF_NEVER;
-	if (wf_snapshots_match(all, is_trainer_here, self->lane) < wf_snapshots_lane_count(all) &&
-	    now_ns < self->lane->admission.start_ns + WF_REGISTRY_EARLY_NS) {
-		next_ns = now_ns + WF_REGISTRY_RETRY_NS;
-	}
+	uint64_t next_ns = match_lanes(self, now_ns);
 	if (self->delegate != NULL) {
-		uint64_t due_ns = wf_delegate_look(self->delegate, now_ns);
-		return due_ns < next_ns ? due_ns : next_ns;
+		return earlier(next_ns, wf_delegate_look(self->delegate, now_ns));
 	}
-	uint64_t due_ns = wf_registrar_look(self->registrar, now_ns);
-	uint64_t orders_ns = send_all_orders(self, now_ns);
-	due_ns = orders_ns < due_ns ? orders_ns : due_ns;
-	return due_ns < next_ns ? due_ns : next_ns;
+	if (self->registrar != NULL) {
+		next_ns = earlier(next_ns, wf_registrar_look(self->registrar, now_ns));
+	}
+	if (self->membership != NULL) {
+		next_ns = earlier(next_ns, wf_membership_look(self->membership, now_ns));
+	}
+	return earlier(next_ns, send_all_orders(self, now_ns));
 }
 
 void

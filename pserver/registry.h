@@ -13,8 +13,8 @@
 
 struct wf_registry;
 
-/* `about`: of the job, as for wf_registrar_open; owned from here on. WEFT_INVALID: this pserver
- * does not know the registrar; and as wf_registrar_open. */
+/* `about`: of the job, as for wf_registrar_open; owned from here on; NULL: no snapshots are taken.
+ * WEFT_INVALID: this pserver does not know the registrar; and as wf_registrar_open. */
 enum weft_status wf_registry_open(struct wf_lane *lane, struct wf_manifest *about,
 				  struct wf_registry **out) WEFT_MUST_CHECK;
 /* The job has ended well. */

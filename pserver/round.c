@@ -50,6 +50,18 @@ apply_sum(struct wf_lane *lane, uint32_t ordinal, const struct wf_apply *apply)
 	return wf_codec_apply(lane, ordinal, apply, dense->round[ordinal].next);
 }
 
+void
+wf_round_step_ends(struct wf_lane *lane, uint64_t applied_ns)
+{
+	struct wf_dense *dense = lane->own;
+	dense->applied = 0;
+	lane->turn.awaits_done = dense->async.count > 0; /* of copies */
+	if (wf_dense_has_hook(dense, WF_AT_STEP_DONE)) {
+		wf_features_step_done(lane, applied_ns);
+	}
+	wf_step_is_done(lane, applied_ns);
+}
+
 /* All pushes of the slice are here and nothing reads the store's copy: sum, update, answer. */
 static void
 apply_round(struct wf_lane *lane, uint32_t ordinal, double divisor)
@@ -93,12 +105,7 @@ apply_round(struct wf_lane *lane, uint32_t ordinal, double divisor)
 	}
 	wf_stats_add(&lane->stats, WF_LANE_SLICE_APPLIED_COUNT, 1);
 	if (++dense->applied == lane->order.summed_count) {
-		dense->applied = 0;
-		lane->turn.awaits_done = dense->async.count > 0; /* of copies */
-		if (wf_dense_has_hook(dense, WF_AT_STEP_DONE)) {
-			wf_features_step_done(lane, applied_ns);
-		}
-		wf_step_is_done(lane, applied_ns);
+		wf_round_step_ends(lane, applied_ns);
 	}
 }
 

@@ -16,6 +16,7 @@
 #include "base/signals.h"
 #include "base/spin.h"
 #include "pserver/lane.h"
+#include "pserver/members.h"
 #include "pserver/registrar.h"
 #include "pserver/snapshot.h"
 #include "pserver/view.h"
@@ -47,6 +48,7 @@ struct wf_server {
 	uint32_t lane_count;
 	struct wf_snapshots *snapshots; /* NULL: none are taken */
 	struct wf_views *views;
+	struct wf_members *members; /* NULL: a lost trainer ends the job */
 
 	/* Control. */
 	/* 1 + the signal, or 1. Any: store release; lanes: load acquire; S1. */
@@ -166,6 +168,8 @@ open_lane(struct wf_server *server, uint32_t idx)
 		.inbox_bytes = opts->inbox_bytes,
 		.snapshots = server->snapshots,
 		.views = server->views,
+		.members = server->members,
+		.registrar = opts->snapshots.registrar != NULL ? opts->snapshots.registrar : "",
 		.source = source_of(server, sparse),
 		.reconnect_timeout_ns = opts->session.reconnect_timeout_ns,
 		.stall_timeout_ns = opts->session.stall_timeout_ns,
@@ -197,6 +201,28 @@ open_snapshots(struct wf_server *server)
 	enum weft_status st =
 		wf_snapshots_open(server->env, opts, server->lane_count, &server->snapshots);
 	return st == WEFT_OK ? wf_registrar_check_start(server->env, server->snapshots) : st;
+}
+
+/* What lets a job go on that has lost a trainer. */
+static enum weft_status
+open_members(struct wf_server *server)
+{
+	const struct wf_server_opts *opts = &server->opts;
+	const uint32_t trainers = opts->session.num_gradient_servers;
+	if (opts->min_trainers == 0) {
+		return WEFT_OK;
+	}
+	if (opts->snapshots.goes_back) {
+		return wf_fail(WEFT_INVALID, "a job that has lost a trainer goes on or goes back, "
+					     "not both");
+	}
+	if (trainers != 0 && opts->min_trainers > trainers) {
+		return wf_fail(WEFT_INVALID,
+			       "--min_trainers=%u: the job has %u trainers (num_gradient_servers)",
+			       opts->min_trainers, trainers);
+	}
+	return wf_members_open(server->env, server->lane_count, opts->min_trainers,
+			       &server->members);
 }
 
 static enum weft_status
@@ -260,6 +286,7 @@ wf_server_create(const struct wf_server_opts *opts, struct wf_server **out)
 		goto fail;
 	}
 	st = open_snapshots(server);
+	st = st == WEFT_OK ? open_members(server) : st;
 	st = st == WEFT_OK ? plan_places(server) : st;
 	st = st == WEFT_OK ? wf_views_open(server->env, server->lane_count, &server->views) : st;
 	for (uint32_t i = 0; i < server->lane_count && st == WEFT_OK; i++) {
@@ -288,6 +315,7 @@ wf_server_destroy(struct wf_server *server)
 	}
 	wf_snapshots_close(server->snapshots);
 	wf_views_close(server->views);
+	wf_members_close(server->members);
 	wf_free(server->env, server->lane, server->lane_count * sizeof(*server->lane));
 	wf_pin_destroy(server->pin);
 	(void)pthread_mutex_destroy(&server->lock);

@@ -47,6 +47,9 @@ struct wf_server_opts {
 	struct wf_snapshots_opts snapshots;  /* dir NULL: none are taken */
 	bool is_watched;                     /* what the lanes show is read all the time (view.h) */
 	const char *version; /* of the program, as shown; lent for create; NULL: none */
+	/* A job that has lost a trainer goes on with the others, if they are so many; 0: it ends,
+	 * or goes back. */
+	uint32_t min_trainers;
 };
 
 /* Settings at their defaults, but for a number of trainers that is left to the first and a stall

@@ -8,6 +8,7 @@
  * admit.c   who may come in, coming back
  * start.c   with what a job begins, and when
  * peers.c   the trainers of the job: their memory, and who they are
+ * members_lane.c  a trainer that is dropped while the job goes on
  * absent.c  who has not come in, and why, and who is silent: told to the others
  * step.c    steps counted and measured
  * waits.c   who is waited for, and since when
@@ -122,6 +123,15 @@ struct wf_lane_service {
 	 * lane that is FINISHED, until it returns true; it says when it wants to be called again
 	 * (wf_turn_tick_before). NULL: it is. */
 	bool (*is_over)(struct wf_lane *lane, uint64_t now_ns);
+	/* Where the lane stands, which has steps of its order: the highest step that is applied, or
+	 * a part of it, and the lowest that is here whole of the peer. */
+	void (*stands)(const struct wf_lane *lane, const struct wf_peer *peer, uint64_t *applied,
+		       uint64_t *received);
+	/* The peer, whose path is down, was dropped from the order: drops what it has pushed and is
+	 * not applied, and applies what waited for that. */
+	void (*drop)(struct wf_lane *lane, struct wf_peer *peer);
+	/* Something may be applied again: wf_members_hold was true. */
+	void (*go_on)(struct wf_lane *lane);
 	/* The clock was looked at while the job runs; NULL: nothing depends on it. */
 	void (*tick)(struct wf_lane *lane, uint64_t now_ns);
 
@@ -179,6 +189,23 @@ struct wf_peer_farewell {
 	bool is_over;    /* GONE, and has received the acknowledgement: it will not reconnect */
 };
 
+/* A trainer that is dropped: members_lane.c's. */
+struct wf_peer_leaving {
+	uint64_t border; /* ordered: the first step without it */
+	bool asked;      /* it is lost here, as the registrar knows */
+	bool ordered;
+	bool alone; /* nobody else takes part in step `border`, which has parts of it */
+	bool is_dropped;
+};
+
+/* The members of a job that goes on when it has lost one: members_lane.c's. */
+struct wf_lane_members {
+	uint64_t seen;          /* number of the order that it has followed last */
+	uint64_t applied;       /* the highest step that was applied anywhere at the last change */
+	uint32_t leaving_count; /* peers that are ordered to leave, and not dropped */
+	bool holds;             /* from its report to the border */
+};
+
 /* One trainer's request to the reduce. */
 struct wf_reduce_part {
 	bool answer_due; /* the result is to be sent, on this path */
@@ -203,6 +230,7 @@ struct wf_peer {
 	bool has_joined;          /* it has sent something, on this path or an older one */
 	struct wf_beat beat;      /* of conn */
 	struct wf_peer_loss lost;
+	struct wf_peer_leaving leaving;
 
 	struct wf_slots slots; /* its window */
 	struct wf_opening opening;
@@ -362,6 +390,7 @@ struct wf_lane {
 
 	struct wf_newcomers newcomers;
 	struct wf_lane_waits waits;
+	struct wf_lane_members members;
 
 	struct wf_watchers *watchers; /* watch.c's; NULL: none has come */
 	struct wf_stats stats;
@@ -593,6 +622,8 @@ void wf_control_path_begins(struct wf_peer *peer);
 void wf_control_path_ends(struct wf_peer *peer);
 /* Send whatever is due, the service's too. Returns whether something is left. */
 bool wf_control_flush(struct wf_lane *lane, struct wf_peer *peer);
+/* Ends the job if all trainers have left. */
+void wf_control_finish_if_left(struct wf_lane *lane);
 /* False: the transport accepts no more. */
 static inline bool
 wf_control_send(struct wf_peer *peer, const struct wf_msg *msg)
@@ -626,6 +657,7 @@ wf_reduce_lacks(const struct wf_lane *lane, const struct wf_peer *peer)
 {
 	const struct wf_reduction *reduction = &lane->reduction;
 	bool reduces = reduction->since_ns != 0 || reduction->pieces_since_ns == 0;
+	reduces = reduces && !peer->leaving.is_dropped;
 	return (reduces && peer->reduce.id == reduction->id) ||
 	       peer->reduce.pieces < reduction->pieces;
 }
@@ -637,5 +669,7 @@ wf_reduce_since(const struct wf_lane *lane)
 	uint64_t a = reduction->since_ns, b = reduction->pieces_since_ns;
 	return a == 0 || (b != 0 && b < a) ? b : a;
 }
+/* A trainer was dropped, whose part the reduce may have waited for. */
+void wf_reduce_try_complete(struct wf_lane *lane);
 /* A trainer that has left cannot do its part any more: fails the lane. Returns whether one has. */
 bool wf_reduce_fail_if_left(struct wf_lane *lane);

@@ -20,14 +20,21 @@
 
 struct snapshot {
 	struct wf_snapshot_lane lane;
-	struct wf_registry *registry; /* lane 0's; NULL on the others */
-	uint32_t *item;               /* [tensor_count] numbers of tensors in the manifest */
+	uint32_t *item;   /* [tensor_count] numbers of tensors in the manifest */
 	uint64_t *copied; /* [stored_count] the border for which the slice was copied last */
 	uint32_t next;    /* slice that is looked at next; in a vector, then its versions */
 	bool is_vector;
 	uint64_t *noted; /* vector: [stored_count][noted_words], as the slice was copied */
 	uint64_t noted_words;
 };
+
+/* Lane 0's; NULL on the others. */
+static struct wf_registry *
+registry_of(const struct wf_lane *lane)
+{
+	const struct wf_dense *dense = lane->own;
+	return dense->registry;
+}
 
 static uint64_t
 snapshot_bytes(const struct wf_lane *lane)
@@ -111,15 +118,16 @@ open_lane(struct snapshot *self, struct wf_lane *lane)
 }
 
 static enum weft_status
-open_registry(struct snapshot *self, struct wf_lane *lane)
+open_registry(const struct snapshot *self, struct wf_lane *lane)
 {
+	struct wf_dense *dense = lane->own;
 	struct wf_manifest about;
 	enum weft_status st = wf_snapshot_describe(lane, self->item, &about);
 	if (st != WEFT_OK) {
 		wf_manifest_fini(lane->env, &about);
 		return st;
 	}
-	return wf_registry_open(lane, &about, &self->registry);
+	return wf_registry_open(lane, &about, &dense->registry);
 }
 
 static enum weft_status
@@ -139,12 +147,13 @@ open_snapshot(struct wf_feature *feature, struct wf_lane *lane)
 static void
 close_snapshot(struct wf_feature *feature, struct wf_lane *lane)
 {
-	const struct wf_dense *dense = lane->own;
+	struct wf_dense *dense = lane->own;
 	struct snapshot *self = feature->state;
 	if (self == NULL) {
 		return;
 	}
-	wf_registry_close(self->registry);
+	wf_registry_close(dense->registry);
+	dense->registry = NULL;
 	wf_snapshot_lane_close(&self->lane);
 	wf_free(lane->env, self->item, dense->job.tensor_count * sizeof(*self->item));
 	wf_free(lane->env, self->copied, (dense->store.stored_count + 1u) * sizeof(*self->copied));
@@ -252,7 +261,7 @@ note_border(struct snapshot *self, const struct wf_lane *lane)
 {
 	const struct wf_snapshot_moment moment = wf_snapshot_moment_of(lane);
 	struct wf_manifest_position *position =
-		wf_registry_note(self->registry, self->lane.border, &moment);
+		wf_registry_note(registry_of(lane), self->lane.border, &moment);
 	if (position != NULL && self->is_vector) {
 		wf_snapshot_gather_vector(lane, position);
 	} else if (position != NULL) {
@@ -269,7 +278,7 @@ begin(struct snapshot *self, struct wf_lane *lane)
 		self->lane.is_copying = false;
 		return;
 	}
-	if (self->registry != NULL) {
+	if (registry_of(lane) != NULL) {
 		note_border(self, lane);
 	}
 }
@@ -292,7 +301,7 @@ step_said(const struct wf_feature *feature, struct wf_lane *lane, struct wf_peer
 	(void)msg;
 	if (self->is_vector) {
 		look_for_order(self, lane);
-		if (self->registry != NULL) {
+		if (registry_of(lane) != NULL) {
 			wf_turn_tick_before(&lane->turn, 0); /* one may be due */
 		}
 	}
@@ -341,9 +350,9 @@ static uint64_t
 look(struct snapshot *self, struct wf_lane *lane, uint64_t now_ns)
 {
 	if (self->is_vector) {
-		wf_registry_allow(self->registry, wf_snapshot_is_even(lane));
+		wf_registry_allow(registry_of(lane), wf_snapshot_is_even(lane));
 	}
-	uint64_t next_ns = wf_registry_look(self->registry, now_ns);
+	uint64_t next_ns = wf_registry_look(registry_of(lane), now_ns);
 	if (self->is_vector) {
 		look_for_order(self, lane);
 	}
@@ -365,7 +374,7 @@ tick(const struct wf_feature *feature, struct wf_lane *lane, uint64_t now_ns)
 		}
 	}
 	wf_snapshot_lane_tick(&self->lane, lane, now_ns, wf_round_try_all);
-	if (self->registry != NULL) {
+	if (registry_of(lane) != NULL) {
 		wf_turn_tick_before(&lane->turn, look(self, lane, now_ns));
 	}
 }
@@ -378,14 +387,6 @@ words(const struct wf_feature *feature, const struct wf_lane *lane,
 	(void)lane;
 	(void)snprintf(out, bytes, " waits_snapshot %" PRIu64,
 		       line->since[WF_LANE_WAIT_SNAPSHOT_COUNT]);
-}
-
-static struct wf_registry *
-registry_of(const struct wf_lane *lane)
-{
-	const struct wf_feature *feature = wf_feature_find(lane, &wf_snapshot_hooks);
-	const struct snapshot *self = feature != NULL ? feature->state : NULL;
-	return self != NULL ? self->registry : NULL;
 }
 
 void
@@ -414,10 +415,12 @@ wf_snapshot_registry(struct wf_lane *lane, const struct wf_event *event,
 	struct wf_registry *registry = registry_of(lane);
 	if (registry != NULL) {
 		wf_registry_event(registry, event, hello);
-	} else if (hello != NULL && lane->opts.idx == 0 && lane->opts.snapshots == NULL) {
+	} else if (hello != NULL && lane->opts.idx == 0 && lane->opts.snapshots == NULL &&
+		   lane->opts.members == NULL) {
 		(void)wf_fail(WEFT_MISMATCH,
-			      "the pserver at this address takes no snapshots; give all pservers "
-			      "of the job the same --snapshot_dir, or check --registrar");
+			      "the pserver at this address takes no snapshots and drops no "
+			      "trainer; give all pservers of the job the same --snapshot_dir and "
+			      "--on_trainer_death, or check --registrar");
 		wf_admit_refuse_other(lane, event->conn, "pserver");
 	} else if (hello != NULL && lane->opts.idx == 0) {
 		(void)wf_fail(WEFT_UNAVAILABLE, "pserver 0 has no job yet; try again");

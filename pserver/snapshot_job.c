@@ -167,8 +167,9 @@ struct wf_snapshot_moment
 wf_snapshot_moment_of(const struct wf_lane *lane)
 {
 	const struct wf_step_sum *sum = &lane->order.sum;
-	uint64_t samples = lane->order.own_steps ? wf_snapshot_samples_of(lane)
-						 : sum->samples_before + sum->samples;
+	uint64_t samples = lane->order.own_steps
+				   ? wf_snapshot_samples_of(lane)
+				   : sum->samples_before + sum->samples + sum->gone_samples;
 	return (struct wf_snapshot_moment){.samples = samples,
 					   .pass = sum->pass > 0 ? sum->pass - 1 : 0};
 }

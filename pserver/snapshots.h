@@ -31,6 +31,7 @@ enum wf_resume {
 enum wf_on_death {
 	WF_ON_DEATH_END,
 	WF_ON_DEATH_WAIT, /* its members go back to the newest snapshot */
+	WF_ON_DEATH_DROP, /* it goes on without the trainer */
 };
 
 struct wf_snapshots_opts {

@@ -2,6 +2,7 @@
 /* start: how a job begins on a lane that has its description: with a state that the pserver has,
  * or with the values that trainer 0 sends. It may take a while until that is known. Trainers are
  * connected meanwhile, and nothing is sent on their paths. Thread: the lane's. */
+#include "pserver/members.h"
 #include "pserver/service.h"
 
 #define LOOK_NS (10 * WF_NS_PER_MS) /* between two looks for the state */
@@ -13,6 +14,7 @@ begin_paths(struct wf_lane *lane)
 	if (lane->order.sum.step == 0) { /* else the state is that of a later step */
 		lane->order.sum.step = 1;
 	}
+	wf_members_job_begins(lane);
 	for (uint32_t i = 0; i < lane->peers.count; i++) {
 		struct wf_peer *peer = &lane->peers.all[i];
 		if (peer->state == WF_PEER_UP && !peer->closing) {

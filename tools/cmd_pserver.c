@@ -62,7 +62,7 @@ static const struct wf_help_group groups[] = {
 		"term_grace"},
 	{"Memory", "max_shard_bytes inbox_bytes slot_count"},
 	{"Snapshots", "snapshot_dir registrar snapshot_period snapshot_steps snapshot_bytes "
-		      "snapshot_rate snapshot_full keep resume on_trainer_death"},
+		      "snapshot_rate snapshot_full keep resume on_trainer_death min_trainers"},
 	{.title = WF_HEADING_TRANSPORT},
 	{WF_HEADING_TIME_LIMITS, "stall_timeout"},
 	{"Log, and what can be seen from outside", "log_level stats_period status"},
@@ -263,6 +263,8 @@ server_opts(const struct command *command, struct wf_env *env, struct wf_server_
 		.resume = set->resume,
 		.goes_back = set->on_trainer_death == WF_ON_DEATH_WAIT,
 	};
+	out->min_trainers =
+		set->on_trainer_death == WF_ON_DEATH_DROP ? (uint32_t)set->min_trainers : 0;
 	return choose_address(command, &out->listen);
 }
 

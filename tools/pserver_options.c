@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/limits.h"
 #include "base/role.h"
 #include "tools/command.h"
 #include "transport/fault/fault.h"
@@ -134,8 +135,8 @@ static const struct wf_option own[] = {
 	 .help = "Where pserver 0 of the job listens, for snapshots of a job with several "
 		 "pservers: it decides when they are taken, and all of them write to one "
 		 "--snapshot_dir, in a directory that they share. weft launch sets it, and the "
-		 "first pserver of a launcher's list counts. Without --snapshot_dir it is not "
-		 "used."},
+		 "first pserver of a launcher's list counts. --on_trainer_death=drop needs it "
+		 "likewise. It is not used otherwise."},
 	{.name = "snapshot_period",
 	 .type = WF_OPTION_DURATION,
 	 .offset = FIELD(snapshot_period_ns),
@@ -192,11 +193,21 @@ static const struct wf_option own[] = {
 	 .type = WF_OPTION_ENUM,
 	 .offset = FIELD(on_trainer_death),
 	 .initial = "end",
-	 .choices = "end|wait",
+	 .choices = "end|wait|drop",
 	 .help = "What becomes of the job when a trainer, or another pserver, is lost. end: it "
 		 "ends. wait: all members that are left go back to the newest snapshot as soon as "
 		 "the lost one has been started again, and until then they wait, up to "
-		 "--rejoin_timeout. Needs --snapshot_dir; the same on all pservers."},
+		 "--rejoin_timeout; this needs --snapshot_dir. drop: the job goes on without a "
+		 "trainer that is lost, from a step on that the log names, and ends if a pserver "
+		 "is lost; several pservers need --registrar. The same on all pservers."},
+	{.name = "min_trainers",
+	 .type = WF_OPTION_U64,
+	 .offset = FIELD(min_trainers),
+	 .initial = "1",
+	 .min = 1,
+	 .max = WF_TRAINER_COUNT_MAX,
+	 .help = "With --on_trainer_death=drop: the job ends when fewer trainers than this are "
+		 "left."},
 	{.name = "stall_timeout",
 	 .type = WF_OPTION_DURATION,
 	 .offset = FIELD(session.stall_timeout_ns),

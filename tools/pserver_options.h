@@ -27,6 +27,7 @@ struct wf_pserver_settings {
 	uint64_t keep;
 	uint64_t resume;           /* enum wf_resume */
 	uint64_t on_trainer_death; /* enum wf_on_death */
+	uint64_t min_trainers;     /* with WF_ON_DEATH_DROP */
 	enum weft_log_level log_level;
 	/* Of the settings, as far as they are options here. */
 	union {

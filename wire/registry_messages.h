@@ -11,7 +11,12 @@
  * RUN      registrar  the epoch has begun
  * SNAPSHOT registrar  the border of the next snapshot, and that on which it builds
  * PART     pserver    the part of one lane is durable
- * FAILED   pserver    it has no parts of that border, and the reason */
+ * FAILED   pserver    it has no parts of that border, and the reason
+ * LOST     pserver    it has lost a trainer, and the reason
+ * LEAVE    registrar  a trainer is to be dropped: report where your lanes stand and hold; then from
+ *                     which step on it takes part no more
+ * STANDS   pserver    where its lanes stand, which hold
+ * LEFT     pserver    its lanes have the border, and go on */
 #pragma once
 
 #include <stdint.h>
@@ -28,6 +33,10 @@ enum wf_registry_message {
 	WF_REGISTRY_SNAPSHOT = 6,
 	WF_REGISTRY_PART = 7,
 	WF_REGISTRY_FAILED = 8,
+	WF_REGISTRY_LOST = 9,
+	WF_REGISTRY_LEAVE = 10,
+	WF_REGISTRY_STANDS = 11,
+	WF_REGISTRY_LEFT = 12,
 };
 
 /* Every epoch and every step is below 2^63; an epoch is 1 or more where 0 is not allowed. */
@@ -99,6 +108,43 @@ struct wf_registry_failed {
 	char reason[WF_REASON_BYTES]; /* not empty */
 };
 
+struct wf_registry_lost {
+	uint64_t incarnation;         /* of the trainer's process, not 0 */
+	uint32_t trainer;             /* < WF_TRAINER_COUNT_MAX */
+	char reason[WF_REASON_BYTES]; /* not empty */
+};
+
+#define WF_REGISTRY_LEAVE_HALF 0x01u  /* lanes have applied step `border` with it, others cannot */
+#define WF_REGISTRY_LEAVE_ALONE 0x02u /* and nobody else takes part in that step */
+
+/* One change of the members. */
+struct wf_registry_leave {
+	uint64_t change;      /* its number, from 1 */
+	uint64_t incarnation; /* of the trainer's process, not 0 */
+	uint64_t border;  /* the first step without it; 0: not known yet, report where you stand */
+	uint64_t applied; /* the highest step that a lane has applied; 0 with border 0 */
+	uint64_t samples; /* HALF: its samples of step `border`, at most INT64_MAX; else 0 */
+	uint32_t trainer; /* < WF_TRAINER_COUNT_MAX */
+	uint32_t flags;   /* WF_REGISTRY_LEAVE_...; ALONE only with HALF, both only with a border */
+};
+
+#define WF_REGISTRY_STANDS_READY 0x01u   /* the job has begun on all lanes that have it */
+#define WF_REGISTRY_STANDS_COUNTED 0x02u /* the trainer is counted in step `applied` */
+#define WF_REGISTRY_STANDS_ALONE 0x04u   /* and nobody else is */
+
+struct wf_registry_stands {
+	uint64_t change;
+	uint64_t applied;  /* the highest step that a lane has applied, or a part of it */
+	uint64_t received; /* the lowest step of the trainer that a lane has received whole */
+	uint64_t samples;  /* COUNTED: its samples of step `applied`, at most INT64_MAX; else 0 */
+	uint32_t flags;    /* WF_REGISTRY_STANDS_... */
+	char where[WF_REASON_BYTES]; /* COUNTED: the lanes that have counted it; else empty */
+};
+
+struct wf_registry_left {
+	uint64_t change;
+};
+
 /* The fields must be in the ranges above. Texts are cut, and sent with '?' for what cannot be
  * shown. */
 void wf_registry_join_encode(const struct wf_registry_join *in, struct wf_msg *out);
@@ -109,6 +155,11 @@ void wf_registry_run_encode(const struct wf_registry_run *in, struct wf_msg *out
 void wf_registry_snapshot_encode(const struct wf_registry_snapshot *in, struct wf_msg *out);
 void wf_registry_part_encode(const struct wf_registry_part *in, struct wf_msg *out);
 void wf_registry_failed_encode(const struct wf_registry_failed *in, struct wf_msg *out);
+
+void wf_registry_lost_encode(const struct wf_registry_lost *in, struct wf_msg *out);
+void wf_registry_leave_encode(const struct wf_registry_leave *in, struct wf_msg *out);
+void wf_registry_stands_encode(const struct wf_registry_stands *in, struct wf_msg *out);
+void wf_registry_left_encode(const struct wf_registry_left *in, struct wf_msg *out);
 
 enum weft_status wf_registry_join_decode(const struct wf_head *head, const uint8_t *body,
 					 struct wf_registry_join *out) WEFT_MUST_CHECK;
@@ -126,3 +177,11 @@ enum weft_status wf_registry_part_decode(const struct wf_head *head, const uint8
 					 struct wf_registry_part *out) WEFT_MUST_CHECK;
 enum weft_status wf_registry_failed_decode(const struct wf_head *head, const uint8_t *body,
 					   struct wf_registry_failed *out) WEFT_MUST_CHECK;
+enum weft_status wf_registry_lost_decode(const struct wf_head *head, const uint8_t *body,
+					 struct wf_registry_lost *out) WEFT_MUST_CHECK;
+enum weft_status wf_registry_leave_decode(const struct wf_head *head, const uint8_t *body,
+					  struct wf_registry_leave *out) WEFT_MUST_CHECK;
+enum weft_status wf_registry_stands_decode(const struct wf_head *head, const uint8_t *body,
+					   struct wf_registry_stands *out) WEFT_MUST_CHECK;
+enum weft_status wf_registry_left_decode(const struct wf_head *head, const uint8_t *body,
+					 struct wf_registry_left *out) WEFT_MUST_CHECK;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "pserver/members.h"
 #include "sparse/server/service_internal.h"
 
 #define KEEP_ALIGN 64u
@@ -414,9 +415,46 @@ wf_push_try_apply(struct wf_lane *lane)
 	const struct wf_step_sum *sum = &lane->order.sum;
 	uint32_t members = wf_order_taking_part(&lane->order);
 	if (lane->state == WF_LANE_RUNNING && sum->heard > 0 && sum->heard == members &&
-	    sparse->due_pulls == 0 && may_apply(lane)) {
+	    sparse->due_pulls == 0 && (lane->opts.members == NULL || !wf_members_hold(lane)) &&
+	    may_apply(lane)) {
 		apply_step(lane);
 	}
+}
+
+void
+wf_push_stands(const struct wf_lane *lane, const struct wf_peer *peer, uint64_t *applied,
+	       uint64_t *received)
+{
+	*applied = lane->order.sum.step - 1;
+	*received = peer->member.step_next - 1;
+}
+
+/* The step of which other lanes have applied parts of the peer's, and that nobody else is in. */
+static void
+skip_step(struct wf_lane *lane)
+{
+	const uint64_t step = lane->order.sum.step;
+	wf_step_is_done(lane, wf_now_ns(lane->env));
+	if (lane->opts.snapshots != NULL) {
+		wf_sparse_snapshot_applied(lane, step);
+	}
+	wf_pull_step_is_applied(lane, step);
+}
+
+void
+wf_push_drop(struct wf_lane *lane, struct wf_peer *peer)
+{
+	const struct wf_sparse *sparse = lane->own;
+	const struct wf_peer_leaving *leaving = &peer->leaving;
+	forget_push(lane->own, peer->own);
+	if (wf_sparse_is_async(sparse)) {
+		return; /* answers that waited for it are looked at again */
+	}
+	if (leaving->alone && lane->order.sum.step == leaving->border &&
+	    lane->order.sum.heard == 0) {
+		skip_step(lane);
+	}
+	wf_push_try_apply(lane);
 }
 
 /* Asynchronous modes: a push is applied when it is complete, and tables count pushes instead of

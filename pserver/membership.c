@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* membership: see membership.h. Thread: lane 0's. */
+#include "pserver/membership.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "pserver/members.h"
+
+#define LOOK_NS WF_NS_PER_MS /* between two looks at this pserver's lanes, while they are asked */
+#define STAMP 1u             /* of those whom this pserver's own lanes have lost */
+
+enum state {
+	NOTHING,
+	ASKS, /* all pservers where their lanes stand */
+	TELLS /* them the border */
+};
+
+/* A trainer. */
+struct member {
+	uint64_t incarnation; /* that is lost; 0: it is not */
+	bool was_dropped;
+	char reason[WF_REASON_BYTES];
+};
+
+/* A pserver, in the change under way. */
+struct side {
+	bool has_answered;
+	struct wf_registry_stands stands;
+};
+
+struct wf_membership {
+	struct wf_lane *lane;
+	enum state state;
+	struct wf_registry_leave leave; /* the change under way */
+	uint64_t changes;
+	uint64_t deadline_ns;  /* of the change */
+	struct side *side;     /* [pserver_count] */
+	struct member *member; /* [trainer_count] */
+	uint32_t pserver_count, trainer_count, dropped_count;
+};
+
+enum weft_status
+wf_membership_open(struct wf_lane *lane, struct wf_membership **out)
+{
+	struct wf_membership *self = wf_zalloc(lane->env, sizeof(*self));
+	if (self == NULL) {
+		return wf_fail(WEFT_NOMEM, "membership: %zu bytes", sizeof(*self));
+	}
+	self->lane = lane;
+	self->pserver_count = lane->admission.first.pserver_count;
+	self->trainer_count = lane->peers.count;
+	self->side = wf_zalloc_array(lane->env, self->pserver_count, sizeof(*self->side));
+	self->member = wf_zalloc_array(lane->env, self->trainer_count, sizeof(*self->member));
+	if (self->side == NULL || self->member == NULL) {
+		wf_membership_close(self);
+		return wf_fail(WEFT_NOMEM,
+			       "no memory for the members of %u pservers and %u trainers",
+			       lane->admission.first.pserver_count, lane->peers.count);
+	}
+	*out = self;
+	return WEFT_OK;
+}
+
+void
+wf_membership_close(struct wf_membership *self)
+{
+	if (self == NULL) {
+		return;
+	}
+	struct wf_env *env = self->lane->env;
+	wf_free(env, self->side, self->pserver_count * sizeof(*self->side));
+	wf_free(env, self->member, self->trainer_count * sizeof(*self->member));
+	wf_free(env, self, sizeof(*self));
+}
+
+/* ---- messages ---- */
+
+enum weft_status
+wf_membership_on_lost(struct wf_membership *self, uint32_t idx, const struct wf_registry_lost *msg)
+{
+	if (msg->trainer >= self->trainer_count) {
+		return wf_fail(WEFT_PROTOCOL, "LOST: trainer %u of %u, from pserver %u",
+			       msg->trainer, self->trainer_count, idx);
+	}
+	struct member *member = &self->member[msg->trainer];
+	if (member->incarnation == 0) {
+		member->incarnation = msg->incarnation;
+		memcpy(member->reason, msg->reason, sizeof(member->reason));
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+check_answer(const struct wf_membership *self, const char *message, uint32_t idx, uint64_t change)
+{
+	return change <= self->changes
+		       ? WEFT_OK
+		       : wf_fail(WEFT_PROTOCOL,
+				 "%s: pserver %u answers change %" PRIu64 " of %" PRIu64, message,
+				 idx, change, self->changes);
+}
+
+enum weft_status
+wf_membership_on_stands(struct wf_membership *self, uint32_t idx,
+			const struct wf_registry_stands *msg)
+{
+	struct side *side = &self->side[idx];
+	enum weft_status st = check_answer(self, "STANDS", idx, msg->change);
+	if (st == WEFT_OK && self->state == ASKS && msg->change == self->leave.change &&
+	    !side->has_answered) { /* else it was sent again */
+		side->has_answered = true;
+		side->stands = *msg;
+	}
+	return st;
+}
+
+enum weft_status
+wf_membership_on_left(struct wf_membership *self, uint32_t idx, const struct wf_registry_left *msg)
+{
+	enum weft_status st = check_answer(self, "LEFT", idx, msg->change);
+	if (st == WEFT_OK && self->state == TELLS && msg->change == self->leave.change) {
+		self->side[idx].has_answered = true;
+	}
+	return st;
+}
+
+const struct wf_registry_leave *
+wf_membership_order(const struct wf_membership *self, uint32_t idx)
+{
+	bool is_due = self->state != NOTHING && !self->side[idx].has_answered;
+	return is_due ? &self->leave : NULL;
+}
+
+/* ---- what is decided ---- */
+
+static void
+send_order(struct wf_membership *self, enum state state)
+{
+	self->state = state;
+	for (uint32_t i = 0; i < self->pserver_count; i++) {
+		self->side[i].has_answered = false;
+	}
+	wf_members_order(self->lane->opts.members, &self->leave);
+}
+
+/* A trainer that is lost is next, or the job ends. */
+static void
+begin(struct wf_membership *self, uint32_t trainer, uint64_t now_ns)
+{
+	struct wf_lane *lane = self->lane;
+	const struct member *member = &self->member[trainer];
+	const uint32_t left = self->trainer_count - self->dropped_count - 1;
+	const uint32_t least = wf_members_min(lane->opts.members);
+	if (left < least) {
+		wf_lane_fail(lane, WEFT_LOST, lane->order.sum.step,
+			     "%.150s; %u of %u trainers are left, and --min_trainers is %u",
+			     member->reason, left, self->trainer_count, least);
+		return;
+	}
+	self->leave = (struct wf_registry_leave){
+		.change = ++self->changes, .incarnation = member->incarnation, .trainer = trainer};
+	self->deadline_ns = now_ns + lane->opts.connect_timeout_ns;
+	send_order(self, ASKS);
+}
+
+static void
+begin_next(struct wf_membership *self, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < self->trainer_count; i++) {
+		const struct member *member = &self->member[i];
+		if (member->incarnation != 0 && !member->was_dropped) {
+			begin(self, i, now_ns);
+			return;
+		}
+	}
+}
+
+/* The lanes that have counted it in half of a step. */
+static void
+log_half(const struct wf_membership *self)
+{
+	char where[2 * WF_REASON_BYTES] = "";
+	size_t used = 0;
+	for (uint32_t i = 0; i < self->pserver_count && used < sizeof(where); i++) {
+		const struct wf_registry_stands *stands = &self->side[i].stands;
+		bool is_counted = (stands->flags & WF_REGISTRY_STANDS_COUNTED) != 0 &&
+				  stands->applied == self->leave.border;
+		if (is_counted) {
+			used += (size_t)snprintf(where + used, sizeof(where) - used,
+						 "%spserver %u %.200s", used > 0 ? "; " : "", i,
+						 stands->where);
+		}
+	}
+	wf_log(self->lane->env, WF_LOG_WARN,
+	       "trainer %u is counted in half of step %" PRIu64
+	       ": these lanes had applied it, or a part of it, with its gradients, and others "
+	       "never got them: %s",
+	       self->leave.trainer, self->leave.border, where);
+}
+
+/* All have reported: the border. With A, the highest step applied, and R, the lowest received: it
+ * leaves at A + 1 if A <= R; else some lane lacks what it would need for step A, and it leaves at
+ * A, counted in half of that step if a lane has applied it with it. */
+static void
+decide(struct wf_membership *self)
+{
+	struct wf_registry_leave *leave = &self->leave;
+	uint64_t applied = 0, received = UINT64_MAX;
+	bool counted = false, alone = false;
+	for (uint32_t i = 0; i < self->pserver_count; i++) {
+		const struct wf_registry_stands *stands = &self->side[i].stands;
+		applied = stands->applied > applied ? stands->applied : applied;
+		received = stands->received < received ? stands->received : received;
+	}
+	for (uint32_t i = 0; i < self->pserver_count; i++) {
+		const struct wf_registry_stands *stands = &self->side[i].stands;
+		if (stands->applied == applied &&
+		    (stands->flags & WF_REGISTRY_STANDS_COUNTED) != 0) {
+			counted = true;
+			alone = alone || (stands->flags & WF_REGISTRY_STANDS_ALONE) != 0;
+			leave->samples = stands->samples;
+		}
+	}
+	const bool is_half = applied > received && counted;
+	leave->applied = applied;
+	leave->border = applied > received ? applied : applied + 1;
+	leave->flags = is_half ? WF_REGISTRY_LEAVE_HALF : 0;
+	leave->flags |= is_half && alone ? WF_REGISTRY_LEAVE_ALONE : 0;
+	leave->samples = is_half ? leave->samples : 0;
+}
+
+static bool
+has_begun(const struct wf_membership *self)
+{
+	bool all = true;
+	for (uint32_t i = 0; i < self->pserver_count && all; i++) {
+		all = (self->side[i].stands.flags & WF_REGISTRY_STANDS_READY) != 0;
+	}
+	return all;
+}
+
+static void
+on_all_stand(struct wf_membership *self)
+{
+	struct wf_lane *lane = self->lane;
+	const struct member *member = &self->member[self->leave.trainer];
+	if (!has_begun(self)) {
+		wf_lane_fail(lane, WEFT_LOST, lane->order.sum.step,
+			     "%.180s; the job had not begun on all lanes", member->reason);
+		return;
+	}
+	decide(self);
+	if ((self->leave.flags & WF_REGISTRY_LEAVE_HALF) != 0) {
+		log_half(self);
+	}
+	wf_log(lane->env, WF_LOG_WARN,
+	       "trainer %u is dropped from step %" PRIu64
+	       " on, and %u of %u trainers go on: %.200s",
+	       self->leave.trainer, self->leave.border,
+	       self->trainer_count - self->dropped_count - 1, self->trainer_count, member->reason);
+	send_order(self, TELLS);
+}
+
+static void
+on_all_left(struct wf_membership *self)
+{
+	self->member[self->leave.trainer].was_dropped = true;
+	self->dropped_count++;
+	self->state = NOTHING;
+}
+
+/* What this pserver's own lanes say. */
+static void
+look_at_own(struct wf_membership *self)
+{
+	struct wf_members *members = self->lane->opts.members;
+	struct wf_registry_lost lost;
+	while (wf_members_next_asked(members, STAMP, &lost)) {
+		if (wf_membership_on_lost(self, 0, &lost) != WEFT_OK) {
+			wf_log(self->lane->env, WF_LOG_ERROR, "%s", weft_last_error());
+		}
+	}
+	if (self->state != NOTHING && !self->side[0].has_answered) {
+		struct wf_registry_stands stands;
+		self->side[0].has_answered = wf_members_answered(members, &stands);
+		if (self->side[0].has_answered && self->state == ASKS) {
+			self->side[0].stands = stands;
+		}
+	}
+}
+
+/* The first pserver that has not answered; their number: all have. */
+static uint32_t
+find_silent(const struct wf_membership *self)
+{
+	uint32_t i = 0;
+	while (i < self->pserver_count && self->side[i].has_answered) {
+		i++;
+	}
+	return i;
+}
+
+static void
+check_deadline(struct wf_membership *self, uint64_t now_ns)
+{
+	struct wf_lane *lane = self->lane;
+	if (now_ns >= self->deadline_ns) {
+		wf_lane_fail(lane, WEFT_TIMEOUT, lane->order.sum.step,
+			     "trainer %u was lost, and pserver %u has not said where it stands, or "
+			     "that it goes on without it, within %.0f s; is it connected to the "
+			     "registrar (--registrar)?",
+			     self->leave.trainer, find_silent(self),
+			     (double)lane->opts.connect_timeout_ns / 1e9);
+	}
+}
+
+uint64_t
+wf_membership_look(struct wf_membership *self, uint64_t now_ns)
+{
+	look_at_own(self);
+	if (self->lane->state != WF_LANE_RUNNING) {
+		return WF_NEVER;
+	}
+	if (self->state == NOTHING) {
+		begin_next(self, now_ns);
+	} else if (find_silent(self) < self->pserver_count) {
+		check_deadline(self, now_ns);
+	} else if (self->state == ASKS) {
+		on_all_stand(self);
+	} else {
+		on_all_left(self);
+		return 0; /* another one may be lost */
+	}
+	return self->state != NOTHING ? now_ns + LOOK_NS : WF_NEVER;
+}
