@@ -103,12 +103,25 @@ fill_put(const struct wf_lane *lane, uint32_t ordinal, struct wf_op *op)
 	op->tag = wf_tag(ordinal, dense->round[ordinal].next - 1);
 }
 
+/* A pull is answered like a push. */
+static void
+mark_posted(struct wf_lane *lane, const struct wf_peer *peer, const struct wf_op *op,
+	    unsigned taken)
+{
+	for (unsigned i = 0; i < taken; i++) {
+		wf_features_mark(lane, peer, WF_TRACE_ANSWER_POSTED, wf_answer_ordinal(op[i].tag));
+	}
+}
+
 /* Records which of the operations the transport accepted; copies of the others are released. */
 static void
 count_posted(struct wf_lane *lane, struct wf_peer *peer, const struct wf_op *op, unsigned count,
 	     unsigned taken)
 {
 	struct wf_dense *dense = lane->own;
+	if (wf_dense_has_hook(dense, WF_AT_MARK)) {
+		mark_posted(lane, peer, op, taken);
+	}
 	for (unsigned i = count; i-- > 0;) {
 		if ((op[i].cookie & WF_COPY_COOKIE) != 0) {
 			wf_async_posted(lane, peer, &op[i], i < taken);

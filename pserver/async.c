@@ -187,6 +187,9 @@ apply(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal, const void *
 	if (bad > 0) {
 		wf_apply_report_nonfinite(lane, ordinal, peer->member.step_next - 1, bad);
 	}
+	if (wf_dense_has_hook(dense, WF_AT_MARK)) {
+		wf_features_mark(lane, peer, WF_TRACE_APPLIED, ordinal);
+	}
 	slice->version++;
 	slice->samples += peer->member.samples;
 	wf_stats_add(&lane->stats, WF_LANE_SLICE_APPLIED_COUNT, 1);

@@ -8,10 +8,13 @@
 #include "pserver/dense.h"
 
 /* In the order in which they send and act. */
-static const struct wf_feature_hooks *const known[] = {
-	&wf_leave_hooks,    &wf_snapshot_hooks, &wf_averages_hooks, &wf_halves_hooks,
-	&wf_announce_hooks, &wf_norm_hooks,     &wf_straggle_hooks, &wf_inquiry_hooks,
-	&wf_change_hooks,   &wf_position_hooks,
+static const struct wf_feature_hooks
+	*const known[] =
+		{
+			&wf_leave_hooks,    &wf_snapshot_hooks, &wf_averages_hooks,
+			&wf_halves_hooks,   &wf_announce_hooks, &wf_norm_hooks,
+			&wf_straggle_hooks, &wf_inquiry_hooks,  &wf_change_hooks,
+			&wf_position_hooks, &wf_trace_hooks, /* last: what it records has been allowed by all others */
 };
 WF_STATIC_ASSERT(WF_ARRAY_COUNT(known) <= WF_FEATURES_MAX, "there is room for all of them");
 
@@ -53,7 +56,19 @@ points_of(const struct wf_feature_hooks *hooks)
 	points |= hooks->may_apply != NULL ? WF_AT_APPLY : 0;
 	points |= hooks->after_apply != NULL ? WF_AT_APPLIED : 0;
 	points |= hooks->step_done != NULL ? WF_AT_STEP_DONE : 0;
+	points |= hooks->mark != NULL ? WF_AT_MARK : 0;
 	return points;
+}
+
+/* At which points some feature that is awake has a hook. */
+static void
+count_points(struct wf_features *features)
+{
+	features->points = 0;
+	for (uint32_t i = 0; i < features->count; i++) {
+		const struct wf_feature *feature = &features->on[i];
+		features->points |= feature->sleeps ? 0 : points_of(feature->hooks);
+	}
 }
 
 enum weft_status
@@ -65,14 +80,16 @@ wf_features_open(struct wf_lane *lane)
 			continue;
 		}
 		struct wf_feature *feature = &features->on[features->count];
-		*feature = (struct wf_feature){.hooks = known[i], .bit = 1u << features->count};
+		*feature = (struct wf_feature){.hooks = known[i],
+					       .bit = 1u << features->count,
+					       .sleeps = known[i]->sleeps};
 		enum weft_status st = known[i]->open(feature, lane);
 		if (st != WEFT_OK) {
 			known[i]->close(feature, lane);
 			return st;
 		}
 		features->count++;
-		features->points |= known[i]->sleeps ? 0 : points_of(known[i]);
+		count_points(features);
 		features->codec = known[i]->codec != NULL ? feature : features->codec;
 	}
 	return WEFT_OK;
@@ -121,7 +138,17 @@ wf_features_recv(struct wf_lane *lane, struct wf_peer *peer, const struct wf_hea
 void
 wf_feature_wake(const struct wf_feature *self, struct wf_lane *lane)
 {
-	features_of(lane)->points |= points_of(self->hooks);
+	struct wf_features *features = features_of(lane);
+	features->on[self - features->on].sleeps = false;
+	count_points(features);
+}
+
+void
+wf_feature_sleep(const struct wf_feature *self, struct wf_lane *lane)
+{
+	struct wf_features *features = features_of(lane);
+	features->on[self - features->on].sleeps = true;
+	count_points(features);
 }
 
 void
@@ -221,7 +248,7 @@ wf_features_step_said(struct wf_lane *lane, struct wf_peer *peer, const struct w
 	const struct wf_features *features = features_of(lane);
 	for (uint32_t i = 0; i < features->count; i++) {
 		const struct wf_feature *feature = &features->on[i];
-		if (feature->hooks->step_said != NULL) {
+		if (!feature->sleeps && feature->hooks->step_said != NULL) {
 			feature->hooks->step_said(feature, lane, peer, msg);
 		}
 	}
@@ -233,7 +260,7 @@ wf_features_may_put(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal
 	const struct wf_features *features = features_of(lane);
 	for (uint32_t i = 0; i < features->count; i++) {
 		const struct wf_feature *feature = &features->on[i];
-		if (feature->hooks->may_put != NULL &&
+		if (!feature->sleeps && feature->hooks->may_put != NULL &&
 		    !feature->hooks->may_put(feature, lane, peer, ordinal)) {
 			return false;
 		}
@@ -247,7 +274,7 @@ wf_features_may_apply(struct wf_lane *lane, uint32_t ordinal, double *divisor)
 	const struct wf_features *features = features_of(lane);
 	for (uint32_t i = 0; i < features->count; i++) {
 		const struct wf_feature *feature = &features->on[i];
-		if (feature->hooks->may_apply != NULL &&
+		if (!feature->sleeps && feature->hooks->may_apply != NULL &&
 		    !feature->hooks->may_apply(feature, lane, ordinal, divisor)) {
 			return false;
 		}
@@ -261,7 +288,7 @@ wf_features_after_apply(struct wf_lane *lane, uint32_t ordinal)
 	const struct wf_features *features = features_of(lane);
 	for (uint32_t i = 0; i < features->count; i++) {
 		const struct wf_feature *feature = &features->on[i];
-		if (feature->hooks->after_apply != NULL) {
+		if (!feature->sleeps && feature->hooks->after_apply != NULL) {
 			feature->hooks->after_apply(feature, lane, ordinal);
 		}
 	}
@@ -273,7 +300,7 @@ wf_features_step_is_here(struct wf_lane *lane, struct wf_peer *peer)
 	const struct wf_features *features = features_of(lane);
 	for (uint32_t i = 0; i < features->count; i++) {
 		const struct wf_feature *feature = &features->on[i];
-		if (feature->hooks->step_is_here != NULL) {
+		if (!feature->sleeps && feature->hooks->step_is_here != NULL) {
 			feature->hooks->step_is_here(feature, lane, peer);
 		}
 	}
@@ -285,8 +312,21 @@ wf_features_step_done(struct wf_lane *lane, uint64_t applied_ns)
 	const struct wf_features *features = features_of(lane);
 	for (uint32_t i = 0; i < features->count; i++) {
 		const struct wf_feature *feature = &features->on[i];
-		if (feature->hooks->step_done != NULL) {
+		if (!feature->sleeps && feature->hooks->step_done != NULL) {
 			feature->hooks->step_done(feature, lane, applied_ns);
+		}
+	}
+}
+
+void
+wf_features_mark(struct wf_lane *lane, const struct wf_peer *peer, enum wf_trace_what what,
+		 uint32_t ordinal)
+{
+	const struct wf_features *features = features_of(lane);
+	for (uint32_t i = 0; i < features->count; i++) {
+		const struct wf_feature *feature = &features->on[i];
+		if (!feature->sleeps && feature->hooks->mark != NULL) {
+			feature->hooks->mark(feature, lane, peer, what, ordinal);
 		}
 	}
 }

@@ -11,9 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/trace.h"
 #include "pserver/service.h"
 
-#define WF_FEATURES_MAX 10u
+#define WF_FEATURES_MAX 12u
 
 struct wf_apply;
 struct wf_dense;
@@ -27,6 +28,7 @@ enum wf_feature_point {
 	WF_AT_APPLIED = 1 << 3,
 	WF_AT_STEP_HERE = 1 << 4,
 	WF_AT_STEP_DONE = 1 << 5,
+	WF_AT_MARK = 1 << 6,
 };
 
 /* How gradients and values travel: codec.h describes each function. */
@@ -97,6 +99,10 @@ struct wf_feature_hooks {
 	/* Its words in a line; a blank before each. */
 	void (*words)(const struct wf_feature *self, const struct wf_lane *lane,
 		      const struct wf_report_line *line, char *out, size_t bytes);
+	/* Something has become of a slice that no other hook is called for: `what` is
+	 * WF_TRACE_PARKED, WF_TRACE_APPLIED of one push, or WF_TRACE_ANSWER_POSTED. */
+	void (*mark)(const struct wf_feature *self, struct wf_lane *lane,
+		     const struct wf_peer *peer, enum wf_trace_what what, uint32_t ordinal);
 	/* Its own lines, of the period or of the job. */
 	void (*lines)(const struct wf_feature *self, struct wf_lane *lane, bool job_ends);
 	/* Its statistics of one trainer. */
@@ -108,6 +114,7 @@ struct wf_feature {
 	const struct wf_feature_hooks *hooks;
 	void *state;
 	uint32_t bit; /* among those of a peer's that have something to send */
+	bool sleeps;  /* its hooks at points of a step are off */
 };
 
 /* Those of a job. */
@@ -129,6 +136,8 @@ enum weft_status wf_features_recv(struct wf_lane *lane, struct wf_peer *peer,
 				  const struct wf_head *head, const uint8_t *body) WEFT_MUST_CHECK;
 /* From now on its hooks at points of a step count. */
 void wf_feature_wake(const struct wf_feature *self, struct wf_lane *lane);
+/* And from now on they do not. */
+void wf_feature_sleep(const struct wf_feature *self, struct wf_lane *lane);
 /* The feature has something to send to the peer. */
 void wf_feature_due(const struct wf_feature *self, struct wf_peer *peer);
 /* The feature of the lane's job that has these hooks; NULL: the job does not have it. */
@@ -155,6 +164,8 @@ void wf_features_step_is_here(struct wf_lane *lane, struct wf_peer *peer);
 bool wf_features_may_apply(struct wf_lane *lane, uint32_t ordinal, double *divisor);
 void wf_features_after_apply(struct wf_lane *lane, uint32_t ordinal);
 void wf_features_step_done(struct wf_lane *lane, uint64_t applied_ns);
+void wf_features_mark(struct wf_lane *lane, const struct wf_peer *peer, enum wf_trace_what what,
+		      uint32_t ordinal);
 
 extern const struct wf_feature_hooks wf_announce_hooks; /* announce.c */
 extern const struct wf_feature_hooks wf_averages_hooks; /* averages.c */
@@ -166,3 +177,4 @@ extern const struct wf_feature_hooks wf_norm_hooks;     /* norm.c */
 extern const struct wf_feature_hooks wf_position_hooks; /* position.c */
 extern const struct wf_feature_hooks wf_snapshot_hooks; /* snapshot_dense.c */
 extern const struct wf_feature_hooks wf_straggle_hooks; /* straggle.c */
+extern const struct wf_feature_hooks wf_trace_hooks;    /* trace_dense.c */

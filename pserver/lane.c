@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "pserver/members.h"
+#include "pserver/trace.h"
 #include "pserver/view.h"
 #include "pserver/watch.h"
 #include "transport/rdma.h"
@@ -354,6 +355,7 @@ tick(void *end, uint64_t now)
 	log_suppressed(lane, now);
 	report_strangers(lane, now);
 	wf_view_look(lane, now);
+	wf_trace_look(lane, now);
 	wf_watch_look(lane, now);
 	if (lane->state == WF_LANE_IDLE || lane->end.complete) {
 		return;

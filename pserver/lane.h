@@ -36,6 +36,7 @@ struct wf_lane_source {
 			  char *out, size_t bytes);
 };
 struct wf_snapshots; /* snapshots.h */
+struct wf_traces;    /* trace.h */
 struct wf_views;     /* view.h */
 struct wf_members;   /* members.h */
 
@@ -62,6 +63,7 @@ struct wf_lane_opts {
 	struct wf_views *views;              /* of the pserver; NULL: it shows nothing */
 	struct wf_members *members; /* of the pserver; NULL: a job that loses a trainer ends */
 	const char *registrar;      /* lane 0 of pserver 0, "HOST:PORT"; "": it is this pserver's */
+	struct wf_traces *traces;   /* of the pserver; NULL: it records nothing */
 	uint64_t reconnect_timeout_ns;
 	uint64_t
 		stall_timeout_ns; /* limit of the wait for a trainer that takes no turns; 0: none */

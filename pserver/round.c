@@ -25,6 +25,9 @@ wf_round_park(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal)
 	push->chunk = wf_store_park(&dense->store, push->data, bytes);
 	push->data = wf_store_parked(&dense->store, push->chunk);
 	push->slot = WF_SLOT_NONE;
+	if (wf_dense_has_hook(dense, WF_AT_MARK)) {
+		wf_features_mark(lane, peer, WF_TRACE_PARKED, ordinal);
+	}
 	wf_stats_raise(&lane->stats, WF_LANE_PARK_PEAK_BYTES, wf_store_parked_bytes(&dense->store));
 	return bytes;
 }

@@ -19,6 +19,7 @@
 #include "pserver/members.h"
 #include "pserver/registrar.h"
 #include "pserver/snapshot.h"
+#include "pserver/trace.h"
 #include "pserver/view.h"
 #include "transport/address.h"
 #include "transport/verbs/verbs_settings.h"
@@ -49,6 +50,7 @@ struct wf_server {
 	struct wf_snapshots *snapshots; /* NULL: none are taken */
 	struct wf_views *views;
 	struct wf_members *members; /* NULL: a lost trainer ends the job */
+	struct wf_traces *traces;
 
 	/* Control. */
 	/* 1 + the signal, or 1. Any: store release; lanes: load acquire; S1. */
@@ -170,6 +172,7 @@ open_lane(struct wf_server *server, uint32_t idx)
 		.views = server->views,
 		.members = server->members,
 		.registrar = opts->snapshots.registrar != NULL ? opts->snapshots.registrar : "",
+		.traces = server->traces,
 		.source = source_of(server, sparse),
 		.reconnect_timeout_ns = opts->session.reconnect_timeout_ns,
 		.stall_timeout_ns = opts->session.stall_timeout_ns,
@@ -289,6 +292,7 @@ wf_server_create(const struct wf_server_opts *opts, struct wf_server **out)
 	st = st == WEFT_OK ? open_members(server) : st;
 	st = st == WEFT_OK ? plan_places(server) : st;
 	st = st == WEFT_OK ? wf_views_open(server->env, server->lane_count, &server->views) : st;
+	st = st == WEFT_OK ? wf_traces_open(server->env, server->lane_count, &server->traces) : st;
 	for (uint32_t i = 0; i < server->lane_count && st == WEFT_OK; i++) {
 		st = open_lane(server, i);
 	}
@@ -316,6 +320,7 @@ wf_server_destroy(struct wf_server *server)
 	wf_snapshots_close(server->snapshots);
 	wf_views_close(server->views);
 	wf_members_close(server->members);
+	wf_traces_close(server->traces);
 	wf_free(server->env, server->lane, server->lane_count * sizeof(*server->lane));
 	wf_pin_destroy(server->pin);
 	(void)pthread_mutex_destroy(&server->lock);

@@ -17,6 +17,7 @@
  * beats.c   who takes no turns
  * reduce.c  the N-way reduce and the barrier (lane 0 of pserver 0)
  * report.c  counters that are gathered, and the lines about them
+ * trace.c   what is recorded for whoever asks
  * view.c    what is shown to whoever watches
  * watch.c   who asks for that
  *
@@ -46,6 +47,7 @@
 #define WF_REGISTRY_CONNS_MAX 4096u /* of a lane with other pservers (registry.h) */
 
 struct wf_peer;
+struct wf_trace;        /* base/trace.h */
 struct wf_watch_record; /* wire/watch_messages.h */
 struct wf_watchers;     /* watch.h */
 struct wf_snapshot;     /* saved/snapshot.h */
@@ -365,6 +367,12 @@ struct wf_lane_report {
 	struct wf_report lines;
 };
 
+/* What the lane does, while it is recorded: trace.c's. */
+struct wf_lane_trace {
+	struct wf_trace *ring; /* NULL: it is not recorded */
+	uint64_t recording;    /* its number; 0: none */
+};
+
 struct wf_lane {
 	struct wf_owner owner; /* the thread that polls */
 	/* Its awaits_done: the service may be waiting for a DONE. True until the service clears
@@ -395,6 +403,7 @@ struct wf_lane {
 	struct wf_watchers *watchers; /* watch.c's; NULL: none has come */
 	struct wf_stats stats;
 	struct wf_lane_report report;
+	struct wf_lane_trace trace;
 	struct wf_msg msg; /* scratch of one encode */
 };
 

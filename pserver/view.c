@@ -145,6 +145,7 @@ find_slot(const struct wf_view *view, enum wf_watch_kind kind, uint32_t idx)
 		return idx > 0 ? &details->news[idx % WF_VIEW_NEWS_MAX] : NULL;
 	case WF_WATCH_LANE:
 	case WF_WATCH_PSERVER:
+	case WF_WATCH_TRACED:
 		break;
 	}
 	return NULL;
@@ -216,6 +217,7 @@ end_of_kind(const struct wf_view_cursor *cursor)
 		return cursor->news + 1;
 	case WF_WATCH_LANE:
 	case WF_WATCH_PSERVER:
+	case WF_WATCH_TRACED:
 		break;
 	}
 	return 1;

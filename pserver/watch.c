@@ -7,6 +7,7 @@
 
 #include "exchange/send.h"
 #include "pserver/service.h"
+#include "pserver/trace.h"
 #include "pserver/view.h"
 
 #define RECORDS_PER_LOOK 16u
@@ -24,7 +25,11 @@ struct watcher {
 	struct wf_watch_ask ask;
 	uint64_t asked_ns;
 	uint64_t last_ns; /* when it came, or its last answer ended */
+	/* How it ends: WEFT_OK, or why it has no records. */
+	enum weft_status status;
+	char reason[WF_REASON_BYTES];
 	struct wf_view_cursor cursor;
+	struct wf_trace_cursor trace_cursor;
 	bool has_record; /* `record` is to be sent next */
 	bool is_sent;    /* all records: END is to be sent */
 	uint64_t sent;
@@ -103,6 +108,32 @@ close_watcher(struct watcher *watcher, enum wf_disconnect how)
 	wf_transport_disconnect(watcher->conn, how);
 }
 
+/* The question is new: whether there will be records. */
+static void
+begin_answer(struct wf_lane *lane, struct watcher *watcher)
+{
+	bool has_records = false;
+	watcher->status = WEFT_OK;
+	switch (watcher->ask.question) {
+	case WF_WATCH_STATUS:
+		wf_views_want(lane->opts.views, watcher->asked_ns + WATCHED_NS);
+		has_records = true;
+		break;
+	case WF_WATCH_TRACE:
+		watcher->status = wf_traces_ask(lane, watcher->ask.argument, &has_records);
+		break;
+	default:
+		watcher->status =
+			wf_fail(WEFT_UNSUPPORTED,
+				"question %u is not known to this pserver; use its version of weft",
+				watcher->ask.question);
+		break;
+	}
+	watcher->is_sent = !has_records;
+	(void)snprintf(watcher->reason, sizeof(watcher->reason), "%.*s", (int)WF_REASON_BYTES - 1,
+		       watcher->status != WEFT_OK ? weft_last_error() : "");
+}
+
 static enum weft_status
 on_ask(struct wf_lane *lane, struct watcher *watcher, const struct wf_event *event)
 {
@@ -124,11 +155,9 @@ on_ask(struct wf_lane *lane, struct watcher *watcher, const struct wf_event *eve
 	watcher->asked_ns = wf_now_ns(lane->env);
 	watcher->cursor = (struct wf_view_cursor){0};
 	watcher->has_record = false;
-	watcher->is_sent = ask.question != WF_WATCH_STATUS;
+	watcher->trace_cursor = (struct wf_trace_cursor){0};
 	watcher->sent = 0;
-	if (!watcher->is_sent) {
-		wf_views_want(lane->opts.views, watcher->asked_ns + WATCHED_NS);
-	}
+	begin_answer(lane, watcher);
 	wf_turn_tick_before(&lane->turn, 0);
 	return WEFT_OK;
 }
@@ -181,7 +210,8 @@ is_fresh(const struct wf_lane *lane, uint64_t now_ns)
 static bool
 may_answer(const struct wf_lane *lane, const struct watcher *watcher, uint64_t now_ns)
 {
-	if (!watcher->has_asked || watcher->sent > 0 || watcher->is_sent) {
+	bool is_trace = watcher->ask.question == WF_WATCH_TRACE; /* it has its own age */
+	if (!watcher->has_asked || watcher->sent > 0 || watcher->is_sent || is_trace) {
 		return watcher->has_asked;
 	}
 	return now_ns >= watcher->last_ns + PAUSE_NS &&
@@ -192,17 +222,12 @@ may_answer(const struct wf_lane *lane, const struct watcher *watcher, uint64_t n
 static bool
 send_end(struct wf_lane *lane, struct watcher *watcher, uint64_t now_ns)
 {
-	bool known = watcher->ask.question == WF_WATCH_STATUS;
 	struct wf_watch_end end = {
 		.request_id = watcher->ask.request_id,
 		.count = watcher->sent,
-		.status = known ? WEFT_OK : WEFT_UNSUPPORTED,
+		.status = (uint16_t)watcher->status,
 	};
-	if (!known) {
-		(void)snprintf(end.reason, sizeof(end.reason),
-			       "question %u is not known to this pserver; use its version of weft",
-			       watcher->ask.question);
-	}
+	(void)snprintf(end.reason, sizeof(end.reason), "%s", watcher->reason);
 	wf_watch_end_encode(&end, &lane->msg);
 	bool sent = wf_send(watcher->conn, &lane->msg, 0);
 	watcher->has_asked = !sent;
@@ -210,13 +235,22 @@ send_end(struct wf_lane *lane, struct watcher *watcher, uint64_t now_ns)
 	return sent;
 }
 
+/* The next record of the answer; false: there are no more. */
+static bool
+next_record(struct wf_lane *lane, struct watcher *watcher, uint64_t now_ns)
+{
+	return watcher->ask.question == WF_WATCH_TRACE
+		       ? wf_traces_next(lane->opts.traces, &watcher->trace_cursor, &watcher->record)
+		       : wf_views_next(lane->opts.views, now_ns, &watcher->cursor,
+				       &watcher->record);
+}
+
 /* Sends one message of the answer. False: the transport accepts no more. */
 static bool
 send_next(struct wf_lane *lane, struct watcher *watcher, uint64_t now_ns)
 {
 	if (!watcher->has_record && !watcher->is_sent) {
-		watcher->has_record =
-			wf_views_next(lane->opts.views, now_ns, &watcher->cursor, &watcher->record);
+		watcher->has_record = next_record(lane, watcher, now_ns);
 		watcher->is_sent = !watcher->has_record;
 	}
 	if (watcher->is_sent) {

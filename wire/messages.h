@@ -18,6 +18,8 @@
  * POSITION dense    both     step                     how far a trainer has come in its data
  * REPORT   dense    trainer  request_id               a trainer to report about, or the job
  * REPORTED dense    lane     request_id               what the lane knows about it
+ * TRACE    dense    lane     request_id               record, go on, or stop and send
+ * TRACED   dense    trainer  request_id               events that were recorded
  * GOODBYE  control  both     -                        flags
  * ABORT    control  both     step                     status, who, reason
  * REDUCE   control  trainer  request_id, step         values
@@ -38,6 +40,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/trace.h"
 #include "wire/head.h"
 #include "wire/hello.h"
 #include "wire/little.h"
@@ -55,6 +58,8 @@ enum wf_dense_type {
 	WF_MSG_REPORTED = 14,
 	WF_MSG_CHANGE = 15,
 	WF_MSG_POSITION = 16,
+	WF_MSG_TRACE = 17,
+	WF_MSG_TRACED = 18,
 };
 
 enum wf_control_type {
@@ -336,6 +341,28 @@ struct wf_msg_report {
 	uint64_t value[WF_REPORT_VALUES]; /* REPORTED only */
 };
 
+/* TRACE: lane 0 of a pserver asks a trainer to record what it does, as long as `stops` is false,
+ * and then to send what it has recorded, once. It is repeated while the trainer records, and says
+ * each time what the lane's clock shows. */
+struct wf_msg_trace {
+	uint64_t request_id; /* of the recording; never 0 */
+	uint64_t clock_ns;   /* the lane's, when the message was made */
+	bool stops;
+};
+
+#define WF_TRACED_MAX 125 /* events of a message */
+
+/* TRACED: a part of what a trainer has recorded, in order. Without events: it records from now on,
+ * or, with `last`, it has recorded nothing. */
+struct wf_msg_traced {
+	uint64_t request_id; /* never 0 */
+	uint64_t dropped;    /* events that the ring did not keep */
+	uint32_t total;      /* of all messages; at most WF_TRACE_EVENTS */
+	uint32_t count;      /* at most WF_TRACED_MAX, and `total` */
+	bool last;
+	struct wf_trace_event event[WF_TRACED_MAX];
+};
+
 struct wf_msg_goodbye {
 	bool ack; /* false: the sender is done; true: acknowledges the other end's, or its ack */
 };
@@ -397,6 +424,8 @@ void wf_msg_reported_encode(const struct wf_msg_report *in, struct wf_msg *out);
 void wf_msg_change_encode(const struct wf_msg_changes *in, struct wf_msg *out);
 void wf_msg_position_encode(const struct wf_msg_position *in, struct wf_msg *out);
 void wf_msg_allow_encode(const struct wf_msg_runs *in, struct wf_msg *out);
+void wf_msg_trace_encode(const struct wf_msg_trace *in, struct wf_msg *out);
+void wf_msg_traced_encode(const struct wf_msg_traced *in, struct wf_msg *out);
 void wf_msg_goodbye_encode(const struct wf_msg_goodbye *in, struct wf_msg *out);
 void wf_msg_abort_encode(const struct wf_msg_abort *in, struct wf_msg *out);
 void wf_msg_reduce_encode(const struct wf_msg_reduce *in, struct wf_msg *out);
@@ -438,6 +467,10 @@ enum weft_status wf_msg_change_decode(const struct wf_head *head, const uint8_t 
 				      struct wf_msg_changes *out) WEFT_MUST_CHECK;
 enum weft_status wf_msg_position_decode(const struct wf_head *head, const uint8_t *body,
 					struct wf_msg_position *out) WEFT_MUST_CHECK;
+enum weft_status wf_msg_trace_decode(const struct wf_head *head, const uint8_t *body,
+				     struct wf_msg_trace *out) WEFT_MUST_CHECK;
+enum weft_status wf_msg_traced_decode(const struct wf_head *head, const uint8_t *body,
+				      struct wf_msg_traced *out) WEFT_MUST_CHECK;
 enum weft_status wf_msg_goodbye_decode(const struct wf_head *head, const uint8_t *body,
 				       struct wf_msg_goodbye *out) WEFT_MUST_CHECK;
 enum weft_status wf_msg_abort_decode(const struct wf_head *head, const uint8_t *body,

@@ -22,9 +22,12 @@ static const struct {
 	[WF_WATCH_MEMBER] = {WF_MEMBER_VALUES, WF_MEMBER_TEXTS},
 	[WF_WATCH_TABLE] = {WF_TAB_VALUES, WF_TAB_TEXTS},
 	[WF_WATCH_NEWS] = {WF_NEWS_VALUES, WF_NEWS_TEXTS},
+	[WF_WATCH_TRACED] = {WF_WTRACE_VALUES, WF_WTRACE_TEXTS},
 };
 WF_STATIC_ASSERT(WF_ARRAY_COUNT(shape_of) == WF_WATCH_KIND_MAX + 1, "each kind has a shape");
-WF_STATIC_ASSERT(WF_WLANE_VALUES <= WF_WATCH_VALUES_MAX && WF_TAB_VALUES <= WF_WATCH_VALUES_MAX &&
+WF_STATIC_ASSERT(WF_WLANE_VALUES <= WF_WATCH_VALUES_MAX &&
+			 WF_WTRACE_VALUES <= WF_WATCH_VALUES_MAX &&
+			 WF_TAB_VALUES <= WF_WATCH_VALUES_MAX &&
 			 WF_MEMBER_VALUES <= WF_WATCH_VALUES_MAX &&
 			 WF_MEMBER_TEXTS <= WF_WATCH_TEXTS_MAX &&
 			 WF_WLANE_TEXTS <= WF_WATCH_TEXTS_MAX,
@@ -151,7 +154,7 @@ get_record(struct wf_reader *r, struct wf_watch_record *record)
 	record->lane = wf_get_u32(r);
 	record->idx = wf_get_u32(r);
 	if (record->kind < 1 || record->kind > WF_WATCH_KIND_MAX) {
-		return wf_refuse("RECORD", "kind", record->kind, "1 to 5");
+		return wf_refuse("RECORD", "kind", record->kind, "1 to 6");
 	}
 	if (record->lane >= WF_LANE_COUNT_MAX) {
 		return wf_refuse("RECORD", "lane", record->lane, "below 65536");

@@ -29,6 +29,10 @@ enum wf_watch_message {
 
 enum wf_watch_question {
 	WF_WATCH_STATUS = 1, /* every record below; no arguments */
+	/* What all members do in the next steps: WF_WATCH_TRACED records, when they have been
+	 * recorded; none as long as they have not, so it is asked again. Arguments: steps and a
+	 * flag; a number that the watcher has chosen for this recording. */
+	WF_WATCH_TRACE = 2,
 };
 
 enum wf_watch_kind {
@@ -37,8 +41,9 @@ enum wf_watch_kind {
 	WF_WATCH_MEMBER = 3, /* one trainer, as one lane sees it */
 	WF_WATCH_TABLE = 4,  /* one table, on one lane */
 	WF_WATCH_NEWS = 5,   /* something has become of a trainer, or of the job */
+	WF_WATCH_TRACED = 6, /* a part of what one lane or trainer has done; not of the status */
 };
-#define WF_WATCH_KIND_MAX WF_WATCH_NEWS
+#define WF_WATCH_KIND_MAX WF_WATCH_TRACED
 
 #define WF_WATCH_BUCKETS 16u /* of times of steps; the last one is without end */
 #define WF_WATCH_HOT_KEYS 8u
@@ -244,6 +249,28 @@ enum wf_watch_news_text {
 	WF_NEWS_HOST, /* of the trainer; "": of the job */
 	WF_NEWS_WHY,
 	WF_NEWS_TEXTS,
+};
+
+/* The first argument of WF_WATCH_TRACE. */
+#define WF_WATCH_TRACE_STEPS 0xffffffffull
+#define WF_WATCH_TRACE_TRAINERS (1ull << 32) /* of trainers too, not only of this pserver */
+
+#define WF_WATCH_TRACE_EVENTS 20u /* of a record, at most */
+#define WF_WATCH_TRACE_WORDS 4u /* of an event: at_ns; value; step, slice << 32; peer, what << 32 */
+
+/* `lane`: the lane's number; `idx`: the trainer's. Records of one member follow each other. */
+enum wf_watch_traced {
+	WF_WTRACE_IS_TRAINER,
+	WF_WTRACE_PSERVER, /* number of the pserver in its job */
+	WF_WTRACE_TOTAL,   /* events of this member */
+	WF_WTRACE_DROPPED, /* older ones, which its ring did not keep */
+	WF_WTRACE_COUNT,   /* of this record */
+	WF_WTRACE_EVENT,
+	WF_WTRACE_VALUES = WF_WTRACE_EVENT + WF_WATCH_TRACE_EVENTS * WF_WATCH_TRACE_WORDS,
+};
+enum wf_watch_traced_text {
+	WF_WTRACE_HOST, /* of a trainer */
+	WF_WTRACE_TEXTS,
 };
 
 #define WF_WATCH_VALUES_MAX 88u

@@ -14,6 +14,7 @@
 #include "base/env.h"
 #include "base/stats.h"
 #include "base/spin.h"
+#include "base/trace.h"
 #include "base/waits.h"
 #include "base/settings.h"
 #include "exchange/link.h"
@@ -209,6 +210,13 @@ struct wf_farewell {
 	_Atomic uint32_t quiet; /* failed, and no connection is left */
 };
 
+/* What the trainer does, while a pserver has it recorded. trace.c is the only writer. */
+struct wf_session_trace {
+	struct wf_trace *on;   /* where events go; NULL: it is not recorded */
+	struct wf_trace *ring; /* the same until it was sent */
+	uint64_t id;           /* of the recording; 0: none */
+};
+
 struct wf_core {
 	struct wf_link_end end; /* first: functions of links cast back; with the environment */
 	struct wf_owner owner;  /* the driver */
@@ -242,6 +250,7 @@ struct wf_core {
 	struct wf_farewell farewell;
 
 	struct wf_session_report report;
+	struct wf_session_trace trace;
 };
 
 /* core.c. Of a core that is zero but for its environment, or whose life is over. */

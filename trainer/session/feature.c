@@ -9,6 +9,7 @@ static const struct wf_link_hooks *const hooks[WF_FEATURE_COUNT] = {
 	[WF_FEATURE_ANNOUNCE] = &wf_link_announce_hooks,
 	[WF_FEATURE_OTHERS] = &wf_link_others_hooks,
 	[WF_FEATURE_POSITION] = &wf_link_position_hooks,
+	[WF_FEATURE_TRACE] = &wf_link_trace_hooks,
 };
 
 enum weft_status

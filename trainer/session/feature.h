@@ -20,8 +20,9 @@ enum wf_link_feature {
 	WF_FEATURE_ANNOUNCE,
 	WF_FEATURE_OTHERS,
 	WF_FEATURE_POSITION,
+	WF_FEATURE_TRACE,
 };
-#define WF_FEATURE_COUNT (WF_FEATURE_POSITION + 1u)
+#define WF_FEATURE_COUNT (WF_FEATURE_TRACE + 1u)
 
 /* `dense->feature` has the states. */
 struct wf_link_hooks {
@@ -44,6 +45,7 @@ extern const struct wf_link_hooks wf_link_norm_hooks;     /* norm.c */
 extern const struct wf_link_hooks wf_link_announce_hooks; /* announce.c */
 extern const struct wf_link_hooks wf_link_others_hooks;   /* others.c */
 extern const struct wf_link_hooks wf_link_position_hooks; /* position_send.c */
+extern const struct wf_link_hooks wf_link_trace_hooks;    /* trace.c */
 
 enum weft_status wf_link_features_open(struct wf_dense_link *dense) WEFT_MUST_CHECK;
 void wf_link_features_close(struct wf_dense_link *dense); /* accepts one that is half opened */

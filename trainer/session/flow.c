@@ -34,6 +34,18 @@ wf_flow_close(struct wf_core *core)
 	core->flow.tensor = NULL;
 }
 
+/* Records what becomes of a slice, while the trainer is recorded. */
+static inline void
+note(const struct wf_dense_link *dense, enum wf_trace_what what, uint32_t ordinal)
+{
+	const struct wf_core *core = wf_core_of(&dense->link);
+	if (__builtin_expect(core->trace.on != NULL, 0)) {
+		wf_trace_note(core->trace.on, what,
+			      wf_trace_lane(dense->link.pserver_idx, dense->link.lane_idx), ordinal,
+			      dense->slice[ordinal].step, dense->slice[ordinal].bytes);
+	}
+}
+
 /* One slice less to wait for. */
 static void
 finish_slice(struct wf_core *core, uint32_t tensor)
@@ -108,6 +120,7 @@ begin_slices(struct wf_core *core, uint32_t tensor, const struct wf_dense_slice 
 			slice->bytes = wanted->bytes != 0 ? wanted->bytes : slice->bytes;
 			t->pending++;
 			core->flow.busy_slices++;
+			note(dense, WF_TRACE_QUEUED, i);
 			if (slice->state == WF_SLICE_PULL_QUEUED) {
 				dense->pull_queued++;
 				wf_link_due(&dense->link);
@@ -310,6 +323,7 @@ wf_flow_answer(struct wf_link *link, const struct wf_put *put)
 		return st;
 	}
 	slice->state = WF_SLICE_REST;
+	note(dense, WF_TRACE_ANSWERED, ordinal);
 	wf_stats_add(&core->report.stats,
 		     pulled ? WF_CORE_SLICE_PULLED_COUNT : WF_CORE_SLICE_ANSWERED_COUNT, 1);
 	if (core->halves.codec != NULL && values) {
@@ -342,6 +356,7 @@ wf_flow_done(struct wf_link *link, uint32_t ordinal)
 	WF_ASSERT(ordinal < dense->slice_count && dense->slice[ordinal].in_flight);
 	struct wf_dense_slice *slice = &dense->slice[ordinal];
 	slice->in_flight = false;
+	note(dense, WF_TRACE_SENT, ordinal);
 	if (slice->state == WF_SLICE_REST) {
 		if (core->halves.codec != NULL && wf_is_initial_push(slice->step)) {
 			core->halves.codec->copy_in(core, slice);
@@ -455,6 +470,7 @@ pushes_taken(struct wf_dense_link *dense, unsigned count)
 		wf_send_window_claim(&dense->link.window, &slice->slot);
 		slice->state = WF_SLICE_SENT;
 		slice->in_flight = true;
+		note(dense, WF_TRACE_POSTED, ordinal);
 	}
 	count_pushes(dense, count);
 }
@@ -474,6 +490,18 @@ is_step_implied(const struct wf_dense_link *dense)
 	return first->step == core->step.number && !core->job.tensor[first->tensor].is_piece;
 }
 
+/* STEP was posted. */
+static inline void
+note_step(const struct wf_dense_link *dense)
+{
+	const struct wf_core *core = wf_core_of(&dense->link);
+	if (__builtin_expect(core->trace.on != NULL, 0)) {
+		wf_trace_note(core->trace.on, WF_TRACE_STEP_POSTED,
+			      wf_trace_lane(dense->link.pserver_idx, dense->link.lane_idx), 0,
+			      core->step.number, 0);
+	}
+}
+
 /* The transport accepted the first operation of a step, which announces it. */
 static void
 step_taken(struct wf_dense_link *dense)
@@ -482,6 +510,7 @@ step_taken(struct wf_dense_link *dense)
 	dense->said_samples = core->step.samples;
 	dense->said_pass = core->step.pass;
 	dense->link.to_send.step = false;
+	note_step(dense);
 }
 
 /* PUTs queued gradients as long as slots are free and the transport accepts them; STEP goes first,

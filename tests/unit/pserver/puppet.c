@@ -402,6 +402,9 @@ recv(struct peer *peer, const struct wf_head *head, const uint8_t *body)
 	} else if (head->type == WF_MSG_POSITION && !peer->resumed) {
 		st = wf_msg_position_decode(head, body, &puppet->position);
 		puppet->positions++;
+	} else if (head->type == WF_MSG_TRACE) {
+		st = wf_msg_trace_decode(head, body, &puppet->trace);
+		puppet->traces++;
 	} else if (head->type == WF_MSG_REPORTED) { /* to the first of many that ask at once */
 		st = wf_msg_reported_decode(head, body, &msg.reported);
 	}

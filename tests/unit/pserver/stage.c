@@ -195,6 +195,7 @@ open_lane(struct stage *stage, uint32_t idx)
 		.source = stage->snapshots != NULL ? &wf_snapshot_lane_source : opts->source,
 		.snapshots = stage->snapshots,
 		.views = stage->views,
+		.traces = stage->traces,
 	};
 	CHECK(stage, wf_lane_create(&lane, &stage->lane[idx]) == WEFT_OK);
 }
@@ -268,6 +269,7 @@ close_all(struct stage *stage)
 	}
 	wf_snapshots_close(stage->snapshots);
 	wf_views_close(stage->views);
+	wf_traces_close(stage->traces);
 	wf_placement_fini(stage->script.env, &stage->placement);
 }
 
@@ -279,6 +281,8 @@ body(struct script *script)
 	if (stage->opts.has_views) {
 		CHECK(stage,
 		      wf_views_open(script->env, stage->opts.lanes, &stage->views) == WEFT_OK);
+		CHECK(stage,
+		      wf_traces_open(script->env, stage->opts.lanes, &stage->traces) == WEFT_OK);
 	}
 	if (stage->opts.snapshots != NULL) {
 		CHECK(stage, wf_snapshots_open(script->env, stage->opts.snapshots,

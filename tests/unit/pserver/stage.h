@@ -7,6 +7,7 @@
 #include "kernels/kernels.h"
 #include "pserver/dense.h"
 #include "pserver/server.h"
+#include "pserver/trace.h"
 #include "pserver/view.h"
 #include "tests/support/peer.h"
 
@@ -74,6 +75,8 @@ struct puppet {
 	uint32_t discarded;                  /* of them, those that are marked so */
 	uint32_t nacks;
 	struct wf_msg_nack nack;
+	uint32_t traces;
+	struct wf_msg_trace trace; /* the last one */
 	uint32_t norms;
 	struct wf_msg_norm norm;   /* the last one */
 	uint32_t inits, positions; /* INIT and POSITION before RESUME */
@@ -94,7 +97,8 @@ struct stage {
 	struct stage_opts opts;
 	struct wf_lane *lane[STAGE_LANES_MAX];
 	struct wf_snapshots *snapshots;
-	struct wf_views *views; /* NULL: none */
+	struct wf_views *views;   /* NULL: none */
+	struct wf_traces *traces; /* likewise */
 	struct wf_server *server;
 	enum weft_status server_status;   /* of wf_server_run */
 	char server_text[WF_ERROR_BYTES]; /* of that; "": it ended well */

@@ -38,6 +38,8 @@ CODERS(announce, runs)
 CODERS(allow, runs)
 CODERS(report, report)
 CODERS(reported, report)
+CODERS(trace, trace)
+CODERS(traced, traced)
 CODERS(goodbye, goodbye)
 CODERS(beat, beat)
 CODERS(abort, abort)
@@ -154,6 +156,30 @@ sample_reported(union any_message *out)
 	for (unsigned i = 0; i < WF_REPORT_VALUES; i++) {
 		out->report.value[i] = 0x0102030405060700 + i;
 	}
+}
+
+static void
+sample_trace(union any_message *out)
+{
+	out->trace.request_id = 0x31;
+	out->trace.clock_ns = 0x0102030405060708;
+	out->trace.stops = true;
+}
+
+static void
+sample_traced(union any_message *out)
+{
+	out->traced.request_id = 0x32;
+	out->traced.dropped = 0x1112131415161718;
+	out->traced.total = 0x7654;
+	out->traced.count = 1;
+	out->traced.last = true;
+	out->traced.event[0] = (struct wf_trace_event){.at_ns = 0x2122232425262728,
+						       .value = 0x3132333435363738,
+						       .step = 0x41424344,
+						       .slice = 0x51525354,
+						       .peer = 0x61626364,
+						       .what = WF_TRACE_APPLIED};
 }
 
 static void
@@ -563,6 +589,8 @@ const struct catalogue_entry catalogue[] = {
 	ENTRY(WF_SERVICE_DENSE, WF_MSG_ALLOW, allow, sample_announce),
 	DENSE(WF_MSG_REPORT, report),
 	DENSE(WF_MSG_REPORTED, reported),
+	DENSE(WF_MSG_TRACE, trace),
+	DENSE(WF_MSG_TRACED, traced),
 	CONTROL(WF_MSG_GOODBYE, goodbye),
 	CONTROL(WF_MSG_BEAT, beat),
 	CONTROL(WF_MSG_ABORT, abort),

@@ -23,6 +23,8 @@ union any_message {
 	struct wf_msg_changes change;
 	struct wf_msg_position position;
 	struct wf_msg_report report;
+	struct wf_msg_trace trace;
+	struct wf_msg_traced traced;
 	struct wf_msg_goodbye goodbye;
 	struct wf_msg_beat beat;
 	struct wf_msg_abort abort;

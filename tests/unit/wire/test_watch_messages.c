@@ -6,8 +6,8 @@
 #include "tests/unit/wire/samples.h"
 
 static const struct body_case wrong_bodies[] = {
-	{"watch_answer", {0, 2, 0, "RECORD: kind is 0, must be 1 to 5"}},
-	{"watch_answer", {0, 2, 6, "RECORD: kind is 6"}},
+	{"watch_answer", {0, 2, 0, "RECORD: kind is 0, must be 1 to 6"}},
+	{"watch_answer", {0, 2, 7, "RECORD: kind is 7"}},
 	{"watch_answer", {0, 2, UINT16_MAX, "RECORD: kind is 65535"}},
 	{"watch_answer", {0, 2, WF_WATCH_LANE, "RECORD: it ends early, after 64 bytes"}},
 	{"watch_answer", {2, 4, 65536, "RECORD: lane is 65536, must be below 65536"}},
