@@ -29,8 +29,10 @@ int wf_cmd_pserver(int argc, char **argv);
 int wf_cmd_status(int argc, char **argv);
 int wf_cmd_top(int argc, char **argv);
 int wf_cmd_topo(int argc, char **argv);
+int wf_cmd_trace(int argc, char **argv);
 int wf_cmd_train(int argc, char **argv);
 int wf_cmd_version(int argc, char **argv);
+int wf_cmd_why(int argc, char **argv);
 
 /* Before a command starts: prints a line about variables of weft's prefixes that no command knows,
  * and one if the environment has another role than `role` (unknown: any is right). Nothing in a

@@ -30,6 +30,8 @@ static const struct wf_command commands[] = {
 	{"export", "make one file of a saved model", wf_cmd_export},
 	{"import", "make a saved model from another program's file", wf_cmd_import},
 	{"topo", "show this machine, and where threads would be placed", wf_cmd_topo},
+	{"why", "show where the time of a job's steps goes, and who is slow", wf_cmd_why},
+	{"trace", "record a timeline of a running job", wf_cmd_trace},
 	{"version", "print the version and what is compiled in", wf_cmd_version},
 };
 

@@ -92,11 +92,14 @@ ARROWS = {
         "tools/doctor",
         "tools/launch",
         "tools/progress",
+        "tools/trace",
         "tools/watch",
         "saved",
     ],
     # Asks a pserver over its port, and shows the answer.
     "tools/watch": ["include", "base", "wire", "transport", "exchange", "status"],
+    # What the members of a job have recorded, collected over the ports of its pservers.
+    "tools/trace": ["include", "base", "wire", "status", "tools/watch"],
     # The verbs of `weft data`.
     "tools/data": ["include", "base", "trainer/readers", "saved", "tools/progress"],
     # Looks at the machine, and at what the transports find there.
