@@ -7,14 +7,11 @@
 #include "base/assert.h"
 #include "pserver/dense.h"
 
-/* In the order in which they send and act. */
-static const struct wf_feature_hooks
-	*const known[] =
-		{
-			&wf_leave_hooks,    &wf_snapshot_hooks, &wf_averages_hooks,
-			&wf_halves_hooks,   &wf_announce_hooks, &wf_norm_hooks,
-			&wf_straggle_hooks, &wf_inquiry_hooks,  &wf_change_hooks,
-			&wf_position_hooks, &wf_trace_hooks, /* last: what it records has been allowed by all others */
+/* In the order in which they send and act. The last one records what all others have allowed. */
+static const struct wf_feature_hooks *const known[] = {
+	&wf_leave_hooks,    &wf_snapshot_hooks, &wf_averages_hooks, &wf_halves_hooks,
+	&wf_announce_hooks, &wf_norm_hooks,     &wf_straggle_hooks, &wf_inquiry_hooks,
+	&wf_change_hooks,   &wf_position_hooks, &wf_trace_hooks,
 };
 WF_STATIC_ASSERT(WF_ARRAY_COUNT(known) <= WF_FEATURES_MAX, "there is room for all of them");
 

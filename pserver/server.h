@@ -56,6 +56,8 @@ struct wf_server_opts {
  * timeout of 1,800 s; 127.0.0.1:7164, at most 1,024 trainers, window 8, slices to 64 MiB, shards to
  * 64 GiB. */
 void wf_server_opts_init(struct wf_server_opts *opts);
+/* Single values, and what two of them rule together. WEFT_INVALID: which, and what is allowed. */
+enum weft_status wf_server_opts_check(const struct wf_server_opts *opts) WEFT_MUST_CHECK;
 
 /* Opens all ports. WEFT_UNAVAILABLE: address in use, names it; WEFT_INVALID; WEFT_NOMEM. */
 enum weft_status wf_server_create(const struct wf_server_opts *opts,
