@@ -23,7 +23,6 @@
 #include "pserver/view.h"
 #include "transport/address.h"
 #include "transport/verbs/verbs_settings.h"
-#include "wire/hello.h"
 #include "wire/job.h"
 
 struct lane_thread {
