@@ -103,8 +103,8 @@ fill_put(const struct wf_lane *lane, uint32_t ordinal, struct wf_op *op)
 	op->tag = wf_tag(ordinal, dense->round[ordinal].next - 1);
 }
 
-/* A pull is answered like a push. */
-static void
+/* A pull is answered like a push. Cold: nobody asks for it. */
+__attribute__((cold, noinline)) static void
 mark_posted(struct wf_lane *lane, const struct wf_peer *peer, const struct wf_op *op,
 	    unsigned taken)
 {

@@ -24,6 +24,9 @@ struct lane_part {
 	struct wf_trace *ring;      /* the lane sets it before it first records */
 	_Atomic uint64_t recording; /* the lane: store release; lane 0: load acquire; T2 */
 	_Atomic uint64_t step;      /* the lane: store relaxed; lane 0: load relaxed: no data */
+	/* Lane 0's own: it has seen that the lane records what is wanted. Only then it reads the
+	 * ring: a lane that had no CPU may begin when all others have ended. */
+	bool has_begun;
 };
 
 /* A trainer's ring, as far as it has come. */
@@ -82,14 +85,21 @@ wf_traces_open(struct wf_env *env, uint32_t lane_count, struct wf_traces **out)
 }
 
 static void
+forget_part(struct wf_traces *traces, struct trainer_part *part)
+{
+	uint64_t bytes = part->total * sizeof(*part->event);
+	wf_free(traces->env, part->event, bytes);
+	traces->collected_bytes -= part->event != NULL ? bytes : 0;
+	*part = (struct trainer_part){0};
+}
+
+static void
 forget_trainers(struct wf_traces *traces)
 {
 	for (uint32_t i = 0; i < TRAINERS_MAX; i++) {
-		struct trainer_part *part = &traces->trainer[i];
-		wf_free(traces->env, part->event, part->total * sizeof(*part->event));
-		*part = (struct trainer_part){0};
+		forget_part(traces, &traces->trainer[i]);
 	}
-	traces->collected_bytes = 0;
+	WF_ASSERT(traces->collected_bytes == 0);
 }
 
 void
@@ -157,13 +167,26 @@ enter(struct wf_traces *traces, enum phase phase, uint64_t deadline_ns)
 	}
 }
 
+/* Which lanes have begun. */
+static void
+note_begun(struct wf_traces *traces)
+{
+	for (uint32_t i = 0; i < traces->lane_count; i++) {
+		struct lane_part *part = &traces->lane[i];
+		uint64_t id = atomic_load_explicit(&part->recording, memory_order_acquire); /* T2 */
+		part->has_begun = part->has_begun || id == traces->id;
+	}
+}
+
+/* Whether all lanes record, or those that did have ended. */
 static bool
-all_lanes(const struct wf_traces *traces, uint64_t id)
+all_lanes(const struct wf_traces *traces, bool ended)
 {
 	bool all = true;
 	for (uint32_t i = 0; i < traces->lane_count; i++) {
-		all = all && atomic_load_explicit(&traces->lane[i].recording,
-						  memory_order_acquire) == id; /* T2 */
+		const struct lane_part *part = &traces->lane[i];
+		uint64_t id = atomic_load_explicit(&part->recording, memory_order_acquire); /* T2 */
+		all = all && (ended ? !part->has_begun || id == 0 : part->has_begun);
 	}
 	return all;
 }
@@ -206,12 +229,14 @@ advance(struct wf_traces *traces, const struct wf_lane *lane, uint64_t now_ns)
 {
 	bool is_late = now_ns >= traces->deadline_ns;
 	bool has_job = lane->state == WF_LANE_RUNNING && lane->job.is_ready;
+	if (traces->phase == BEGINNING || traces->phase == RECORDING) {
+		note_begun(traces);
+	}
 	switch (traces->phase) {
 	case IDLE:
 		return;
 	case BEGINNING:
-		if (is_late ||
-		    (all_lanes(traces, traces->id) && all_trainers(traces, lane, false))) {
+		if (is_late || (all_lanes(traces, false) && all_trainers(traces, lane, false))) {
 			traces->first_step = highest_step(traces);
 			enter(traces, RECORDING, now_ns + RECORD_NS);
 		}
@@ -224,7 +249,7 @@ advance(struct wf_traces *traces, const struct wf_lane *lane, uint64_t now_ns)
 		}
 		return;
 	case COLLECTING:
-		if (all_lanes(traces, 0) && (is_late || all_trainers(traces, lane, true))) {
+		if (all_lanes(traces, true) && (is_late || all_trainers(traces, lane, true))) {
 			enter(traces, READY, now_ns + KEEP_NS);
 		}
 		return;
@@ -269,6 +294,9 @@ begin(struct wf_traces *traces, const struct wf_lane *lane, uint64_t id, uint32_
       bool has_trainers)
 {
 	forget_trainers(traces);
+	for (uint32_t i = 0; i < traces->lane_count; i++) {
+		traces->lane[i].has_begun = false;
+	}
 	traces->id = id;
 	traces->pserver_idx = lane->admission.first.pserver_idx;
 	traces->steps = steps;
@@ -359,10 +387,15 @@ wf_traces_next(const struct wf_traces *traces, struct wf_trace_cursor *cursor,
 	       struct wf_watch_record *out)
 {
 	memset(out, 0, sizeof(*out));
+	cursor->id = cursor->id == 0 ? traces->id : cursor->id;
+	if (traces->phase != READY || cursor->id != traces->id) {
+		return false; /* another one has begun, and rings are being written */
+	}
 	out->kind = WF_WATCH_TRACED;
 	out->value[WF_WTRACE_PSERVER] = traces->pserver_idx;
 	while (cursor->part < traces->lane_count) {
-		const struct wf_trace *ring = traces->lane[cursor->part].ring;
+		const struct lane_part *part = &traces->lane[cursor->part];
+		const struct wf_trace *ring = part->has_begun ? part->ring : NULL;
 		out->lane = cursor->part;
 		out->value[WF_WTRACE_IS_TRAINER] = 0;
 		if (ring != NULL && ring->count > 0) {
@@ -426,6 +459,9 @@ wf_traces_recv(struct wf_traces *traces, uint32_t trainer, const char *host,
 		return WEFT_OK; /* of a recording that is over */
 	}
 	struct trainer_part *part = &traces->trainer[trainer];
+	if (msg->count == 0 && !msg->last) { /* it begins, or begins again on a new path */
+		forget_part(traces, part);
+	}
 	part->has_begun = true;
 	(void)snprintf(part->host, sizeof(part->host), "%s", host);
 	if (msg->count > 0 && part->event == NULL && part->count == 0) {

@@ -38,6 +38,7 @@ enum weft_status wf_traces_ask(struct wf_lane *lane, const uint64_t argument[2],
 
 /* Where a reader is. Zero: at the beginning. */
 struct wf_trace_cursor {
+	uint64_t id;   /* of the recording; 0: none yet */
 	uint32_t part; /* lanes, then trainers */
 	uint32_t event;
 };

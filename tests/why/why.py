@@ -215,11 +215,14 @@ def one(message, number, default=None):
     return values[0] if values else default
 
 
+WANTED = {"push posted", "push arrived", "applied", "answer posted", "answer arrived"}
+
+
 def check_trace(path):
     """Decodes all of it. Returns how many pushes were posted, and how many lack apply or answer."""
     with open(path, "rb") as file:
         packets = fields(file.read())
-    tracks, depth, flows = set(), {}, {}
+    tracks, depth, flows, seen = set(), {}, {}, {}
     for number, packet in packets:
         if number != 1:
             raise ValueError(f"field {number} of a Trace")
@@ -242,13 +245,15 @@ def check_trace(path):
         for field, value in event:
             if field in (47, 48):
                 flows.setdefault((step, value), set()).add(name)
+        if name in WANTED:
+            seen.setdefault((track, name), []).append(step)
     if any(depth.values()):
         raise ValueError("a slice does not end")
-    # The rings begin and end in the middle of steps.
-    steps = [step for step, _ in flows]
-    inner = [names for (step, _), names in flows.items() if min(steps) < step < max(steps)]
-    wanted = {"push posted", "push arrived", "applied", "answer posted", "answer arrived"}
-    return len(inner), sum(not wanted <= names for names in inner)
+    # Rings begin and end in the middle of steps, and not at the same time.
+    first = max(min(steps) for steps in seen.values())
+    last = min(max(steps) for steps in seen.values())
+    inner = [names for (step, _), names in flows.items() if first < step < last]
+    return len(inner), sum(not WANTED <= names for names in inner)
 
 
 def play(name, traces):

@@ -392,6 +392,12 @@ enum weft_status wf_link_absent_recv(struct wf_link *link,
 void wf_core_absent_describe(const struct wf_core *core, enum wf_core_wait kind, char *out,
 			     size_t bytes);
 
+/* trace.c: called while the trainer is recorded; out of the path of those that are not. */
+void wf_core_note(const struct wf_dense_link *dense, enum wf_trace_what what,
+		  uint32_t ordinal) __attribute__((cold));
+void wf_core_note_step(const struct wf_dense_link *dense) __attribute__((cold));
+void wf_core_note_begun(const struct wf_core *core) __attribute__((cold));
+
 /* waits.c */
 /* The session waits for something. */
 bool wf_core_waits(const struct wf_core *core);

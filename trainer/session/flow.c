@@ -40,9 +40,7 @@ note(const struct wf_dense_link *dense, enum wf_trace_what what, uint32_t ordina
 {
 	const struct wf_core *core = wf_core_of(&dense->link);
 	if (__builtin_expect(core->trace.on != NULL, 0)) {
-		wf_trace_note(core->trace.on, what,
-			      wf_trace_lane(dense->link.pserver_idx, dense->link.lane_idx), ordinal,
-			      dense->slice[ordinal].step, dense->slice[ordinal].bytes);
+		wf_core_note(dense, what, ordinal);
 	}
 }
 
@@ -496,9 +494,7 @@ note_step(const struct wf_dense_link *dense)
 {
 	const struct wf_core *core = wf_core_of(&dense->link);
 	if (__builtin_expect(core->trace.on != NULL, 0)) {
-		wf_trace_note(core->trace.on, WF_TRACE_STEP_POSTED,
-			      wf_trace_lane(dense->link.pserver_idx, dense->link.lane_idx), 0,
-			      core->step.number, 0);
+		wf_core_note_step(dense);
 	}
 }
 

@@ -12,9 +12,8 @@ wf_core_step(struct wf_core *core, uint64_t samples, double cost)
 	core->step.samples = samples;
 	core->step.cost = cost;
 	wf_pace_on_step(&core->pace);
-	if (core->trace.on != NULL) {
-		wf_trace_note(core->trace.on, WF_TRACE_STEP_BEGUN, 0, 0, core->step.number,
-			      samples);
+	if (__builtin_expect(core->trace.on != NULL, 0)) {
+		wf_core_note_begun(core);
 	}
 	wf_stats_add(&core->report.stats, WF_CORE_STEP_BEGUN_COUNT, 1);
 	for (uint32_t i = 0; i < core->links.count; i++) {

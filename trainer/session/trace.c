@@ -165,6 +165,37 @@ flush(struct wf_dense_link *dense)
 	return true;
 }
 
+/* ---- what is recorded ---- */
+
+static uint32_t
+place_of(const struct wf_dense_link *dense)
+{
+	return wf_trace_lane(dense->link.pserver_idx, dense->link.lane_idx);
+}
+
+void
+wf_core_note(const struct wf_dense_link *dense, enum wf_trace_what what, uint32_t ordinal)
+{
+	const struct wf_dense_slice *slice = &dense->slice[ordinal];
+	wf_trace_note(wf_core_of(&dense->link)->trace.on, what, place_of(dense), ordinal,
+		      slice->step, slice->bytes);
+}
+
+void
+wf_core_note_step(const struct wf_dense_link *dense)
+{
+	const struct wf_core *core = wf_core_of(&dense->link);
+	wf_trace_note(core->trace.on, WF_TRACE_STEP_POSTED, place_of(dense), 0, core->step.number,
+		      0);
+}
+
+void
+wf_core_note_begun(const struct wf_core *core)
+{
+	wf_trace_note(core->trace.on, WF_TRACE_STEP_BEGUN, 0, 0, core->step.number,
+		      core->step.samples);
+}
+
 const struct wf_link_hooks wf_link_trace_hooks = {
 	.message = WF_MSG_TRACE,
 	.open = open_traced,

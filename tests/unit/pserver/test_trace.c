@@ -176,6 +176,28 @@ more_events_than_were_announced_cost_the_trainer_its_path(void **state)
 }
 
 static void
+come_back(struct stage *stage)
+{
+	record(stage);
+	send_traced(stage, 0, ID, 130, 125, false);
+	send_traced(stage, 0, ID, 0, 0, false); /* it has lost its path, and what it had */
+	send_traced(stage, 0, ID, 5, 5, true);
+	send_traced(stage, 1, ID, 0, 0, true);
+	CHECK(stage, !stage->puppet[0].peer.down);
+	stage_run(stage, TICK_NS);
+	CHECK(stage, ask(stage));
+	CHECK(stage, count_events(stage, true, WF_TRACE_POSTED) == 5);
+}
+
+static void
+a_trainer_that_begins_again_sends_anew(void **state)
+{
+	const struct stage_opts opts = {.trainers = TRAINERS, .has_views = true};
+	(void)state;
+	stage_play(&opts, come_back, NULL);
+}
+
+static void
 lose_a_trainer(struct stage *stage)
 {
 	record(stage);
@@ -225,6 +247,7 @@ main(void)
 		cmocka_unit_test(as_long_as_nobody_asks_nothing_is_recorded),
 		cmocka_unit_test(who_asks_gets_the_steps_that_follow_of_all_members),
 		cmocka_unit_test(more_events_than_were_announced_cost_the_trainer_its_path),
+		cmocka_unit_test(a_trainer_that_begins_again_sends_anew),
 		cmocka_unit_test(a_trainer_that_sends_nothing_is_not_waited_for),
 		cmocka_unit_test(questions_that_cannot_be_answered_are_refused),
 	};
