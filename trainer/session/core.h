@@ -393,8 +393,8 @@ void wf_core_absent_describe(const struct wf_core *core, enum wf_core_wait kind,
 			     size_t bytes);
 
 /* trace.c: called while the trainer is recorded; out of the path of those that are not. */
-void wf_core_note(const struct wf_dense_link *dense, enum wf_trace_what what,
-		  uint32_t ordinal) __attribute__((cold));
+void wf_core_note(const struct wf_dense_link *dense, enum wf_trace_what what, uint32_t ordinal)
+	__attribute__((cold));
 void wf_core_note_step(const struct wf_dense_link *dense) __attribute__((cold));
 void wf_core_note_begun(const struct wf_core *core) __attribute__((cold));
 
