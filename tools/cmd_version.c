@@ -23,11 +23,16 @@ work(const struct wf_options *options)
 		const char *key;
 		const char *value;
 	} rows[] = {
-		{"with_avx", WEFT_WITH_AVX},   {"with_gpu", "OFF"},
-		{"with_double", "OFF"},        {"with_python", "OFF"},
-		{"with_rdma", WEFT_WITH_RDMA}, {"with_status", WEFT_WITH_STATUS},
-		{"with_timer", "OFF"},         {"with_openblas", WEFT_WITH_OPENBLAS},
-		{"with_hwloc", "ON"},          {"transports", WEFT_TRANSPORTS},
+		{"with_avx", WEFT_WITH_AVX},
+		{"with_gpu", "OFF"},
+		{"with_double", "OFF"},
+		{"with_python", "OFF"},
+		{"with_rdma", WEFT_WITH_RDMA},
+		{"with_timer", "OFF"},
+		{"with_openblas", WEFT_WITH_OPENBLAS},
+		{"with_hwloc", "ON"},
+		{"with_status", WEFT_WITH_STATUS},
+		{"transports", WEFT_TRANSPORTS},
 	};
 
 	(void)options;

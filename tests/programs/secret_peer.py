@@ -29,7 +29,7 @@ def crc32c(data):
 
 
 def frame(body):
-    head = struct.pack("<4sBBBBQQQIIQQI", b"WEFT", 2, 0, HELLO, 0, len(body), 0, 0, 0, 0, 0, 0, 0)
+    head = struct.pack("<4sBBBBQQQIIQQI", b"WEFT", 3, 0, HELLO, 0, len(body), 0, 0, 0, 0, 0, 0, 0)
     return head + struct.pack("<I", crc32c(head)) + body
 
 
