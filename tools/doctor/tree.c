@@ -19,7 +19,7 @@
 #define LIMITS_BYTES 4096u
 
 /* Returns false if the path is too long. */
-static bool
+static bool __attribute__((format(printf, 3, 0)))
 make_path(const struct wf_doctor *doctor, char out[WF_DOCTOR_PATH_BYTES], const char *format,
 	  va_list args)
 {
