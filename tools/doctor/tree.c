@@ -57,7 +57,7 @@ read_file(const char *path, char *out, size_t bytes)
 	return used;
 }
 
-static bool
+static bool __attribute__((format(printf, 4, 0)))
 read_text(const struct wf_doctor *doctor, char *out, size_t bytes, const char *format, va_list args)
 {
 	char path[WF_DOCTOR_PATH_BYTES];

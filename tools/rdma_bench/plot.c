@@ -224,7 +224,7 @@ static bool
 find_curves(const struct wf_figures_file *file, struct curves *out)
 {
 	*out = (struct curves){
-		.x_from = INFINITY, .x_to = -INFINITY, .y_from = INFINITY, .y_to = -INFINITY};
+		.x_from = HUGE_VAL, .x_to = -HUGE_VAL, .y_from = HUGE_VAL, .y_to = -HUGE_VAL};
 	for (unsigned f = 0; f < file->figure_count; f++) {
 		const struct wf_figure *figure = &file->figure[f];
 		unsigned i = 0;

@@ -292,7 +292,7 @@ json_is_escaped_and_what_is_no_number_is_null(void **state)
 	(void)state;
 	wf_emit_open(&emit, NULL, '{');
 	wf_emit_text(&emit, "a", "\"\\\n<\x7f\xc3");
-	wf_emit_f64(&emit, "b", INFINITY);
+	wf_emit_f64(&emit, "b", HUGE_VAL);
 	wf_emit_f64(&emit, "c", 0.5);
 	wf_emit_open(&emit, "d", '[');
 	wf_emit_u64(&emit, NULL, UINT64_MAX);
