@@ -17,7 +17,6 @@ done
 same "huge pages" "$(cat /sys/devices/system/node/node[01]/hugepages/hugepages-2048kB/nr_hugepages |
 	tr '\n' ' ')" "32 32 "
 grep -qw avx2 /proc/cpuinfo || fail "there is no AVX2"
-ip netns exec far true || fail "there is no namespace far"
 : >/usr/weft_was_here || fail "the overlay cannot be written"
 for program in weft rdma_bench; do
 	"$program" --help >/dev/null || fail "$program of the build cannot be called by its name"
