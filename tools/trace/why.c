@@ -465,7 +465,8 @@ name_it(struct wf_why *out, enum wf_why_kind kind, uint32_t member, double share
 }
 
 /* Pushes wait to be sent for the link that they leave on, or for slots, which answers free: the
- * times on the way tell which. */
+ * times on the way tell which. A clock that is wrong makes one direction longer and the other one
+ * shorter by as much, so a direction is named only if it is the slow one for any such error. */
 static void
 judge_network(const struct table *table, const struct ranking *ranking, struct wf_why *out,
 	      double share)
@@ -474,9 +475,10 @@ judge_network(const struct table *table, const struct ranking *ranking, struct w
 	double step = out->step_ns;
 	double way = way_of(table, who, step) - of_others(table, who, step, way_of);
 	double back = in_of(table, who, step) - of_others(table, who, step, in_of);
-	if (way >= ONE_WAY * back) {
+	double error = (double)table->recording->member[who].error_ns;
+	if (way - error >= ONE_WAY * (back + error)) {
 		name_it(out, WF_WHY_OUT, who, smaller(ranking->share, share), ranking->gap);
-	} else if (back >= ONE_WAY * way) {
+	} else if (back - error >= ONE_WAY * (way + error)) {
 		name_it(out, WF_WHY_IN, who, smaller(ranking->share, share), ranking->gap);
 	} else {
 		name_it(out, WF_WHY_NETWORK, who, smaller(ranking->share, share), ranking->gap);

@@ -197,6 +197,25 @@ clocks_that_differ_are_brought_to_one_within_the_error_that_is_stated(void **sta
 }
 
 static void
+a_direction_within_the_error_of_the_clock_is_not_named(void **state)
+{
+	struct wf_recording recording;
+	struct wf_pushes pushes;
+	struct wf_why why;
+	(void)state;
+	invent(&recording, &(struct job){.out = 60 * MS, .has_small = true});
+	wf_recording_align(&recording);
+	for (uint32_t i = 0; i < recording.count; i++) {
+		recording.member[i].error_ns = 40 * MS; /* 20 there and 40 back are as likely */
+	}
+	assert_int_equal(wf_pushes_find(&recording, &pushes), WEFT_OK);
+	assert_int_equal(wf_why_find(&recording, &pushes, &why), WEFT_OK);
+	assert_int_equal(why.kind, WF_WHY_NETWORK);
+	wf_pushes_fini(&pushes);
+	wf_recording_fini(&recording);
+}
+
+static void
 a_file_has_the_recording_and_what_is_damaged_is_refused(void **state)
 {
 	char path[] = "weft-trace-XXXXXX";
@@ -262,6 +281,7 @@ main(void)
 		cmocka_unit_test(the_member_and_the_cause_are_named),
 		cmocka_unit_test(
 			clocks_that_differ_are_brought_to_one_within_the_error_that_is_stated),
+		cmocka_unit_test(a_direction_within_the_error_of_the_clock_is_not_named),
 		cmocka_unit_test(a_file_has_the_recording_and_what_is_damaged_is_refused),
 		cmocka_unit_test(without_two_whole_steps_there_is_no_answer),
 	};
