@@ -45,4 +45,4 @@ expect 69 "$WEFT" status "127.0.0.1:$((port + 8))" --secret_file=other --timeout
 expect 0 "$WEFT" status "127.0.0.1:$((port + 8))" --secret_file=secret --timeout=20s
 says last.out 'no job: it waits for trainers'
 expect 69 "$WEFT" status "127.0.0.1:$((port + 9))"
-says last.err 'weft status:' 'refused'
+says last.err 'weft status:' 'refused' 'give HOST:PORT, the first port of one that runs'

@@ -50,6 +50,14 @@ on_down(struct wf_watch_client *client, const struct wf_event *event)
 		verdict.refusal != WEFT_OK;
 	if (refused) {
 		fail(client, (enum weft_status)verdict.refusal, verdict.reason);
+	} else if (event->down.status == WEFT_UNAVAILABLE) {
+		char text[WF_WHY_BYTES + 96];
+		(void)snprintf(
+			text, sizeof(text),
+			"no pserver answers (%s); give HOST:PORT, the first port of one that "
+			"runs",
+			event->down.why);
+		fail(client, event->down.status, text);
 	} else {
 		fail(client, event->down.status, event->down.why);
 	}
