@@ -104,6 +104,9 @@ struct wf_env *wf_env_memory(void);
  * elsewhere. Waits at most a tenth of a second for a log that is not being read, and then not
  * again. */
 void wf_env_system_flush_log(struct wf_env *env);
+/* How much memory the process has from system envs and has not given back: allocations, as they
+ * were asked for, and slabs, touched or not. */
+uint64_t wf_env_system_bytes(void);
 
 static inline uint64_t
 wf_now_ns(struct wf_env *env)

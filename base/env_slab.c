@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -142,6 +143,9 @@ forget(struct wf_env_slabs *slabs, int memfd)
 
 /* ---- memory ---- */
 
+/* Of the slabs of all envs. Relaxed: it is read as a number alone. */
+static _Atomic uint64_t open_bytes;
+
 static enum weft_status
 list_for_forks(struct wf_env *env, struct wf_slab *slab)
 {
@@ -248,13 +252,21 @@ wf_env_slab_open(struct wf_env_slabs *slabs, struct wf_env *env, size_t bytes, i
 	if (numa_node >= 0) {
 		place(slabs, env, &slab, numa_node);
 	}
+	(void)atomic_fetch_add_explicit(&open_bytes, slab.bytes, memory_order_relaxed);
 	*out = slab;
 	return WEFT_OK;
+}
+
+uint64_t
+wf_env_slab_bytes(void)
+{
+	return atomic_load_explicit(&open_bytes, memory_order_relaxed);
 }
 
 static void
 let_go(struct wf_env_slabs *slabs, struct wf_env *env, struct wf_slab *slab)
 {
+	(void)atomic_fetch_sub_explicit(&open_bytes, slab->bytes, memory_order_relaxed);
 	forget(slabs, slab->memfd);
 	(void)close(slab->memfd);
 	wf_free(env, slab->forked, sizeof(*slab->forked));

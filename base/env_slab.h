@@ -38,3 +38,5 @@ enum weft_status wf_env_slab_open(struct wf_env_slabs *slabs, struct wf_env *env
 				  int numa_node, struct wf_slab *out) WEFT_MUST_CHECK;
 void wf_env_slab_close(struct wf_env_slabs *slabs, struct wf_env *env, struct wf_slab *slab);
 void wf_env_slab_keep(struct wf_env_slabs *slabs, struct wf_env *env, struct wf_slab *slab);
+/* Of all slabs of the process that are open, touched or not. */
+uint64_t wf_env_slab_bytes(void);

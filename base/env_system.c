@@ -83,8 +83,20 @@ system_random(struct wf_env *env)
 	return value;
 }
 
+/* Of all envs. Relaxed: it is read as a number alone. */
+static _Atomic uint64_t allocated_bytes;
+
 static void *
-system_alloc(struct wf_env *env, size_t bytes, size_t align)
+count_allocated(void *memory, size_t bytes)
+{
+	if (memory != NULL) {
+		(void)atomic_fetch_add_explicit(&allocated_bytes, bytes, memory_order_relaxed);
+	}
+	return memory;
+}
+
+static void *
+get_memory(size_t bytes, size_t align)
 {
 	WF_ASSERT(align > 0 && (align & (align - 1)) == 0);
 	WF_ASSERT(align <= ALIGN_MAX);
@@ -109,9 +121,18 @@ system_alloc(struct wf_env *env, size_t bytes, size_t align)
 	return memory;
 }
 
+static void *
+system_alloc(struct wf_env *env, size_t bytes, size_t align)
+{
+	return count_allocated(get_memory(bytes, align), bytes);
+}
+
 static void
 system_free(struct wf_env *env, void *memory, size_t bytes)
 {
+	if (memory != NULL) {
+		(void)atomic_fetch_sub_explicit(&allocated_bytes, bytes, memory_order_relaxed);
+	}
 	if (memory != NULL && bytes >= MMAP_BYTES) {
 		int err = munmap(memory, bytes);
 		WF_ASSERT(err == 0);
@@ -366,6 +387,12 @@ wf_env_system_destroy(struct wf_env *env)
 	wf_env_slabs_fini(&self->slabs);
 	wf_outlet_close(self->log); /* last: the helper may have logged */
 	free(self);
+}
+
+uint64_t
+wf_env_system_bytes(void)
+{
+	return atomic_load_explicit(&allocated_bytes, memory_order_relaxed) + wf_env_slab_bytes();
 }
 
 void
