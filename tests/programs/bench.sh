@@ -35,6 +35,7 @@ wanted = {
     "exchange_latency": {"tcp", "shm"},
     "scaling": {"tcp", "shm"},
     "async": {"shm"},
+    "crowd": {"tcp"},
     "idle_cpu": {"tcp", "shm"},
     "table_insert": {"memory"},
     "table_pause": {"memory"},
@@ -48,14 +49,26 @@ for name, transports in wanted.items():
     there = {r["transport"] for r in results if r["name"] == name}
     assert there == transports, "%s over %s" % (name, there)
 assert {r["bytes"] for r in results if r["name"] == "fused_sum_sgd"} == {1 << 20, 64 << 20}
+sizes = {64 << 10, 1 << 20, 4 << 20, 64 << 20}
+for transport in ("tcp", "shm"):
+    exchanges = [r for r in results if r["name"] == "exchange_bandwidth" and r["transport"] == transport]
+    assert {r["bytes"] for r in exchanges} == sizes, exchanges
+crowds = {(r["mode"], r["unit"]) for r in results if r["name"] == "crowd"}
+assert crowds == {("1 + 1", "MiB"), ("1 + 2", "MiB"), ("1 + 4", "MiB"), ("1 + 2", "us"), ("1 + 4", "us")}
 for r in results:
     assert r["value"] > 0 and r["limit"] > 0 and r["fraction"] > 0 and r["bytes"] > 0, r
-    assert r["unit"] in ("us", "ms", "GB/s", "M/s", "B", "%") and r["limited_by"], r
+    assert r["unit"] in ("us", "ms", "GB/s", "M/s", "B", "MiB", "%") and r["limited_by"], r
     assert r["better"] == ("higher" if r["unit"] in ("GB/s", "M/s") else "lower"), r
     assert 0 < r["target"] <= (5 if "absl" in r["limited_by"] else 1)
     assert r["met"] == (r["fraction"] >= r["target"] - 0.005), r
-    in_pairs = r["name"] not in ("idle_cpu", "table_pause", "table_memory")
+    in_pairs = r["name"] not in ("idle_cpu", "table_pause", "table_memory") and r["unit"] != "MiB"
     assert len(r["values"]) == len(r["fractions"]) == (r["kept"] if in_pairs else 0), r
+    if in_pairs:
+        assert min(r["fractions"]) <= r["fraction_from"] * 1.001, r
+        assert r["fraction_from"] <= r["fraction"] * 1.001 <= r["fraction_to"] * 1.002, r
+        assert r["fraction_to"] <= max(r["fractions"]) * 1.001 and 0 <= r["fraction_confidence"] < 1, r
+    else:
+        assert r["fraction_from"] is r["fraction_to"] is r["fraction_confidence"] is None, r
     assert r["kept"] >= 1 and r["kept"] == r["pairs"][r["placement"]], r
 PYTHON
 
@@ -64,6 +77,8 @@ says last.out "exchange_latency" "cache line" "QUICK"
 says_not last.out "fused_sum_sgd"
 says_not last.out "raw socket"
 
+expect 0 "$RDMA_BENCH" self --quick --only=fused_sum_sgd --slow=limit
+expect 64 "$RDMA_BENCH" self --slow=both
 expect 64 "$RDMA_BENCH"
 expect 64 "$RDMA_BENCH" itself
 expect 64 "$RDMA_BENCH" self --only=exchange_speed
@@ -81,6 +96,6 @@ says last.err "--limit"
 expect 0 "$RDMA_BENCH" self --help
 head -n 1 last.out | grep -q "^Usage: rdma_bench self" || fail "self --help: no usage on top"
 awk 'length > 80 { exit 1 }' last.out || fail "self --help: a line above 80 columns"
-for option in json quick only transport pairs seconds limit cpus tcp_congestion; do
+for option in json quick only transport pairs seconds slow limit cpus tcp_congestion; do
 	grep -Eq -e "--(\[no-\])?$option" last.out || fail "self --help: no $option"
 done

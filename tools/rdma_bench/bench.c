@@ -22,6 +22,7 @@ static const struct {
 	{"exchange_latency", wf_items_latency},
 	{"scaling", wf_items_scaling},
 	{"async", wf_items_async},
+	{"crowd", wf_items_crowd},
 	{"idle_cpu", wf_items_idle},
 	{"table", wf_items_table},
 	{"rows", wf_items_rows},
@@ -63,7 +64,7 @@ check_only(const char *only)
 			return wf_fail(WEFT_INVALID,
 				       "--only=%.100s: there is no '%.*s'; there are: "
 				       "fused_sum_sgd, exchange_bandwidth, exchange_latency, "
-				       "scaling, idle_cpu, table, rows",
+				       "scaling, async, crowd, idle_cpu, table, rows",
 				       only, (int)word, at);
 		}
 		at += word + (at[word] == ',' ? 1 : 0);

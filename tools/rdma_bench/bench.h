@@ -12,7 +12,7 @@
 #include "tools/rdma_bench/result.h"
 
 #define WF_RESULTS_MAX 64u
-#define WF_TEXTS_MAX 8u
+#define WF_TEXTS_MAX 24u
 #define WF_TEXT_BYTES 32u
 #define WF_BENCH_SLICE_BYTES (256ull << 10) /* the default of job and library */
 
@@ -57,6 +57,7 @@ enum weft_status wf_items_bandwidth(struct wf_bench *bench) WEFT_MUST_CHECK;
 enum weft_status wf_items_latency(struct wf_bench *bench) WEFT_MUST_CHECK;
 enum weft_status wf_items_scaling(struct wf_bench *bench) WEFT_MUST_CHECK;
 enum weft_status wf_items_async(struct wf_bench *bench) WEFT_MUST_CHECK;
+enum weft_status wf_items_crowd(struct wf_bench *bench) WEFT_MUST_CHECK;
 enum weft_status wf_items_idle(struct wf_bench *bench) WEFT_MUST_CHECK;
 enum weft_status wf_items_table(struct wf_bench *bench) WEFT_MUST_CHECK;
 enum weft_status wf_items_rows(struct wf_bench *bench) WEFT_MUST_CHECK;

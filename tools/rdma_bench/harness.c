@@ -14,6 +14,7 @@ wf_seat_follow(struct wf_bench_seat *seat, const struct wf_duty *duty)
 	wf_seat_ready(seat, 0);
 	while (st == WEFT_OK && wf_seat_order(seat, &order)) {
 		struct wf_figures figures;
+		meter.slow = order.slow != 0;
 		wf_meter_begin(&meter, duty->batch);
 		st = duty->run(duty->work, &order, &meter);
 		wf_meter_figures(&meter, order.count, &figures);

@@ -64,6 +64,10 @@ wf_meter_mark(struct wf_meter *meter)
 {
 	uint64_t now = ticks(meter);
 	uint64_t took = now - meter->last;
+	while (meter->slow && now - meter->last < 2 * took) {
+		now = ticks(meter);
+	}
+	took = now - meter->last;
 	if (meter->sample_count < WF_METER_SAMPLES) {
 		meter->sample[meter->sample_count++] =
 			took < UINT32_MAX ? (uint32_t)took : UINT32_MAX;

@@ -16,6 +16,9 @@ struct wf_meter {
 	 * calibrated by the clock over the whole run: on some virtual machines a look at the clock
 	 * takes microseconds. The user sets it after init. */
 	bool counter;
+	/* If set, each batch is followed by a busy wait of as long, which counts as part of it, so
+	 * that operations take twice their time. The user sets it after init. */
+	bool slow;
 	uint64_t start_ns;
 	uint64_t start, last; /* ticks */
 };

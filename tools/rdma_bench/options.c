@@ -22,7 +22,7 @@ static const struct wf_option table[] = {
 	 .offset = FIELD(only),
 	 .metavar = "NAME,NAME...",
 	 .help = "The figures to measure: fused_sum_sgd, exchange_bandwidth, "
-		 "exchange_latency, scaling, async, idle_cpu, table, rows. All of them "
+		 "exchange_latency, scaling, async, crowd, idle_cpu, table, rows. All of them "
 		 "unless given."},
 	{.name = "transport",
 	 .type = WF_OPTION_CHOICE,
@@ -53,6 +53,13 @@ static const struct wf_option table[] = {
 	 .min = WF_NS_PER_MS,
 	 .max = 60 * WF_NS_PER_S,
 	 .help = "How long each side of a pair runs."},
+	{.name = "slow",
+	 .type = WF_OPTION_CHOICE,
+	 .offset = FIELD(slow),
+	 .initial = "none",
+	 .choices = "none|product|limit",
+	 .help = "Check of the benchmark itself: make each operation of one of the two sides "
+		 "take twice its time. Fractions have to be halved, or doubled."},
 	{.name = "limit",
 	 .type = WF_OPTION_DURATION,
 	 .offset = FIELD(limit_ns),

@@ -12,6 +12,7 @@ struct wf_self_settings {
 	bool quick;
 	const char *only; /* comma list of names; NULL or "": all */
 	const char *transport;
+	const char *slow; /* which side takes twice its time: "none", "product", "limit" */
 	uint64_t pairs;
 	uint64_t rows; /* of sparse tables */
 	const char *cpus;

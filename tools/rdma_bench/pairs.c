@@ -253,6 +253,8 @@ wf_pairs_run(struct wf_bench *bench, const struct wf_pairs *pairs, struct wf_res
 	struct table table = {.patience_ns = PATIENCE_NS};
 	unsigned wanted = (unsigned)bench->set.pairs;
 	WF_ASSERT(wanted * TRIES_FACTOR <= PAIRS_MAX);
+	pairs->product->slow = strcmp(bench->set.slow, "product") == 0;
+	pairs->limit->slow = strcmp(bench->set.slow, "limit") == 0;
 	enum weft_status st = warm_up(bench, pairs);
 	while (st == WEFT_OK && table.count < wanted * TRIES_FACTOR &&
 	       table.by_placement[WF_PLACEMENT_NEAR] < wanted &&

@@ -2,6 +2,7 @@
 /* product: see product.h. Thread: pserver and trainer: main of their worker. */
 #include "tools/rdma_bench/product.h"
 
+#include <pthread.h>
 #include <stdio.h>
 
 #include "base/assert.h"
@@ -16,20 +17,19 @@
 
 #define READY_TIMEOUT_NS (120 * WF_NS_PER_S)
 #define END_TIMEOUT_NS (5 * WF_NS_PER_S)
-#define HOSTS_BYTES 128
 #define PORT_FIRST 20000u
 #define PORT_COUNT 20000u
 #define PORT_TRIES 50u
 /* A caller that drives progress is away between runs. */
 #define PEER_TIMEOUT_NS (600 * WF_NS_PER_S)
 
-static const char *const pserver_name[] = {"pserver 0", "pserver 1", "pserver 2", "pserver 3"};
-static const char *const trainer_name[] = {"trainer 0", "trainer 1", "trainer 2", "trainer 3"};
+static const char *const pserver_name[WF_PRODUCT_PSERVERS_MAX] = {"pserver 0", "pserver 1",
+								  "pserver 2", "pserver 3"};
 
 struct trainer_arg {
 	const struct wf_product_opts *opts;
 	uint32_t id;
-	char pservers[HOSTS_BYTES];
+	char pservers[WF_PRODUCT_HOSTS_BYTES];
 };
 
 /* Dense and sparse ports are consecutive, so the system cannot choose them. */
@@ -46,6 +46,34 @@ create_server(struct wf_server_opts *opts, struct wf_server **out)
 		st = wf_server_create(opts, out);
 	}
 	return st;
+}
+
+/* Answers each order with the memory that the pserver has. Its main thread is in the server by
+ * now, and uses the socket only to report that it has failed. */
+static void *
+report_memory(void *arg)
+{
+	struct wf_bench_seat *seat = arg;
+	struct wf_work_order order;
+	while (wf_seat_order(seat, &order)) {
+		wf_seat_ready(seat, wf_env_system_bytes());
+	}
+	return NULL;
+}
+
+static enum weft_status
+serve(struct wf_bench_seat *seat, struct wf_server *server)
+{
+	pthread_t thread;
+	wf_seat_ready(seat, wf_server_port(server, 0));
+	int err = pthread_create(&thread, NULL, report_memory, seat);
+	if (err != 0) {
+		return wf_fail_errno(WEFT_NOMEM, err, "a thread");
+	}
+	/* It ends with the process, which is about to. */
+	err = pthread_detach(thread);
+	WF_ASSERT(err == 0);
+	return wf_server_run(server);
 }
 
 static enum weft_status
@@ -73,8 +101,7 @@ run_pserver(struct wf_bench_seat *seat, const void *arg)
 		st = create_server(&server_opts, &server);
 	}
 	if (st == WEFT_OK) {
-		wf_seat_ready(seat, wf_server_port(server, 0));
-		st = wf_server_run(server);
+		st = serve(seat, server);
 	}
 	wf_server_destroy(server);
 	return st;
@@ -177,7 +204,7 @@ run_trainer(struct wf_bench_seat *seat, const void *arg)
 }
 
 static enum weft_status
-start_pservers(const struct wf_product_opts *opts, struct wf_product *product, char *hosts)
+start_pservers(const struct wf_product_opts *opts, struct wf_product *product)
 {
 	size_t used = 0;
 	for (unsigned i = 0; i < opts->pserver_count; i++) {
@@ -202,22 +229,22 @@ start_pservers(const struct wf_product_opts *opts, struct wf_product *product, c
 			return st;
 		}
 		wf_host_format(&at, text, sizeof(text));
-		used += (size_t)snprintf(hosts + used, HOSTS_BYTES - used, "%s%s", i > 0 ? "," : "",
-					 text);
-		WF_ASSERT(used < HOSTS_BYTES);
+		used += (size_t)snprintf(product->hosts + used, sizeof(product->hosts) - used,
+					 "%s%s", i > 0 ? "," : "", text);
+		WF_ASSERT(used < sizeof(product->hosts));
 	}
 	return WEFT_OK;
 }
 
 static enum weft_status
-start_trainers(const struct wf_product_opts *opts, struct wf_product *product, const char *hosts)
+start_trainers(const struct wf_product_opts *opts, struct wf_product *product)
 {
 	enum weft_status st = WEFT_OK;
 	for (unsigned i = 0; i < opts->trainer_count && st == WEFT_OK; i++) {
 		struct trainer_arg arg = {.opts = opts, .id = i};
-		snprintf(arg.pservers, sizeof(arg.pservers), "%s", hosts);
+		snprintf(arg.pservers, sizeof(arg.pservers), "%s", product->hosts);
 		const struct wf_worker_opts worker = {
-			.name = trainer_name[i],
+			.name = "a trainer",
 			.cpu = opts->trainer_cpu,
 			.either = {opts->either[0], opts->either[1]},
 			.run = run_trainer,
@@ -233,21 +260,44 @@ start_trainers(const struct wf_product_opts *opts, struct wf_product *product, c
 }
 
 enum weft_status
+wf_product_open(const struct wf_product_opts *opts, struct wf_product *out)
+{
+	WF_ASSERT(opts->pserver_count >= 1 && opts->pserver_count <= WF_PRODUCT_PSERVERS_MAX);
+	return start_pservers(opts, out);
+}
+
+enum weft_status
+wf_product_join(const struct wf_product_opts *opts, struct wf_product *product)
+{
+	WF_ASSERT(opts->trainer_count <= WF_PRODUCT_TRAINERS_MAX);
+	enum weft_status st = start_trainers(opts, product);
+	for (unsigned i = 0; i < opts->trainer_count; i++) {
+		product->side.worker[i] = &product->trainer[i];
+	}
+	product->side.worker_count = opts->trainer_count;
+	product->side.bytes =
+		opts->rows > 0 ? WF_EXCHANGE_BATCH : opts->bytes * opts->trainer_count;
+	product->side.multiple = opts->batch;
+	return st;
+}
+
+enum weft_status
 wf_product_start(const struct wf_product_opts *opts, struct wf_product *out)
 {
-	char hosts[HOSTS_BYTES] = "";
-	WF_ASSERT(opts->pserver_count >= 1 && opts->pserver_count <= WF_PRODUCT_MEMBERS_MAX);
-	WF_ASSERT(opts->trainer_count <= WF_PRODUCT_MEMBERS_MAX);
-	enum weft_status st = start_pservers(opts, out, hosts);
+	enum weft_status st = wf_product_open(opts, out);
+	return st == WEFT_OK ? wf_product_join(opts, out) : st;
+}
+
+enum weft_status
+wf_product_memory(struct wf_product *product, unsigned pserver, uint64_t *out)
+{
+	const struct wf_work_order order = {0};
+	struct wf_figures figures;
+	enum weft_status st = wf_worker_order(&product->pserver[pserver], &order);
 	if (st == WEFT_OK) {
-		st = start_trainers(opts, out, hosts);
+		st = wf_worker_await(&product->pserver[pserver], READY_TIMEOUT_NS, &figures);
 	}
-	for (unsigned i = 0; i < opts->trainer_count; i++) {
-		out->side.worker[i] = &out->trainer[i];
-	}
-	out->side.worker_count = opts->trainer_count;
-	out->side.bytes = opts->rows > 0 ? WF_EXCHANGE_BATCH : opts->bytes * opts->trainer_count;
-	out->side.multiple = opts->batch;
+	*out = st == WEFT_OK ? figures.number : 0;
 	return st;
 }
 
@@ -259,16 +309,16 @@ wf_product_end(struct wf_product *product)
 	 * first.
 	 */
 	const struct wf_work_order stop = {.stop = 1};
-	for (unsigned i = 0; i < WF_PRODUCT_MEMBERS_MAX; i++) {
+	for (unsigned i = 0; i < WF_PRODUCT_TRAINERS_MAX; i++) {
 		if (product->trainer[i].pid > 0) {
 			enum weft_status st = wf_worker_order(&product->trainer[i], &stop);
 			(void)st; /* gone: the end below finds it out */
 		}
 	}
-	for (unsigned i = 0; i < WF_PRODUCT_MEMBERS_MAX; i++) {
+	for (unsigned i = 0; i < WF_PRODUCT_TRAINERS_MAX; i++) {
 		wf_worker_end(&product->trainer[i], END_TIMEOUT_NS);
 	}
-	for (unsigned i = 0; i < WF_PRODUCT_MEMBERS_MAX; i++) {
+	for (unsigned i = 0; i < WF_PRODUCT_PSERVERS_MAX; i++) {
 		wf_worker_end(&product->pserver[i], had_trainers ? END_TIMEOUT_NS : 0);
 	}
 }

@@ -6,7 +6,9 @@
 #include "tools/rdma_bench/side.h"
 #include "weft/weft.h"
 
-#define WF_PRODUCT_MEMBERS_MAX 4u /* pservers, and trainers */
+#define WF_PRODUCT_PSERVERS_MAX 4u
+#define WF_PRODUCT_TRAINERS_MAX 64u
+#define WF_PRODUCT_HOSTS_BYTES 128u
 
 struct wf_product_opts {
 	const char *transport;
@@ -27,12 +29,22 @@ struct wf_product_opts {
 };
 
 struct wf_product {
-	struct wf_worker pserver[WF_PRODUCT_MEMBERS_MAX], trainer[WF_PRODUCT_MEMBERS_MAX];
+	struct wf_worker pserver[WF_PRODUCT_PSERVERS_MAX], trainer[WF_PRODUCT_TRAINERS_MAX];
+	char hosts[WF_PRODUCT_HOSTS_BYTES]; /* where the pservers are, for sessions */
 	struct wf_side side;
 };
 
-/* Starts all, connected and initialised. With no trainers: the pservers alone. */
+/* Starts the pservers. */
+enum weft_status wf_product_open(const struct wf_product_opts *opts,
+				 struct wf_product *out) WEFT_MUST_CHECK;
+/* Starts the trainers of what was opened with the same opts, connected and initialised. */
+enum weft_status wf_product_join(const struct wf_product_opts *opts,
+				 struct wf_product *product) WEFT_MUST_CHECK;
+/* Both. With no trainers: the pservers alone. */
 enum weft_status wf_product_start(const struct wf_product_opts *opts,
 				  struct wf_product *out) WEFT_MUST_CHECK;
+/* The memory that a pserver has from its env, in bytes (base/env.h). */
+enum weft_status wf_product_memory(struct wf_product *product, unsigned pserver,
+				   uint64_t *out) WEFT_MUST_CHECK;
 /* Sends GOODBYE and ends. Accepts a product that is half started. */
 void wf_product_end(struct wf_product *product);

@@ -2,6 +2,7 @@
 /* ratio: see ratio.h. */
 #include "tools/rdma_bench/ratio.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -71,5 +72,33 @@ wf_ratio_estimate(const double *a, unsigned a_count, const double *b, unsigned b
 	const unsigned outside = count_outside(a_count, b_count, &tail);
 	out->from = quotient[outside];
 	out->to = quotient[count - 1 - outside];
+	out->confidence = 1 - 2 * tail > 0 ? 1 - 2 * tail : 0;
+}
+
+void
+wf_ratio_of_pairs(const double *ratio, unsigned count, struct wf_ratio *out)
+{
+	double sorted[WF_SAMPLES_MAX], below = 0, tail;
+	/* That all of the pairs, all but one ... are above the median, each of them being so with
+	 * probability 1/2. */
+	double chance = ldexp(1, -(int)count);
+	unsigned outside = 0;
+
+	WF_ASSERT(count > 0 && count <= WF_SAMPLES_MAX);
+	memcpy(sorted, ratio, count * sizeof(*ratio));
+	out->middle = wf_median(sorted, count); /* sorts them */
+	tail = chance;
+	while (2 * outside + 1 < count) {
+		below += chance;
+		if (below > (1 - WF_RATIO_CONFIDENCE) / 2) {
+			break;
+		}
+		tail = below;
+		outside++;
+		chance *= (double)(count + 1 - outside) / outside;
+	}
+	outside = outside > 0 ? outside - 1 : 0;
+	out->from = sorted[outside];
+	out->to = sorted[count - 1 - outside];
 	out->confidence = 1 - 2 * tail > 0 ? 1 - 2 * tail : 0;
 }

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "kernels/kernels.h"
 #include "tools/rdma_bench/machine.h"
+#include "tools/rdma_bench/ratio.h"
 
 /* Targets are met or missed as printed: two decimals are what a pair is worth. */
 #define ROUNDING 0.005
@@ -49,6 +50,20 @@ format_pairs(const struct wf_result *r, char *out, size_t room)
 	}
 }
 
+/* "0.81-0.86": where the fraction is, with the confidence of the head; "0.81-0.86?": with less. */
+static void
+format_interval(const struct wf_result *r, char *out, size_t room)
+{
+	struct wf_ratio ratio;
+	if (r->samples.count == 0) {
+		snprintf(out, room, "-");
+		return;
+	}
+	wf_ratio_of_pairs(r->samples.fraction, r->samples.count, &ratio);
+	snprintf(out, room, "%.2f-%.2f%s", ratio.from, ratio.to,
+		 ratio.confidence < WF_RATIO_CONFIDENCE ? "?" : "");
+}
+
 static void
 print_head(const struct wf_bench *bench, FILE *out)
 {
@@ -66,17 +81,20 @@ void
 wf_report_table(const struct wf_bench *bench, FILE *out)
 {
 	print_head(bench, out);
-	fprintf(out, "%-18s %-6s %-17s %7s %8s %8s %-4s %8s %6s  %-19s %s\n", "name", "over",
-		"mode", "bytes", "value", "limit", "unit", "fraction", "wanted", "limited by",
-		"pairs");
+	fprintf(out, "%-18s %-6s %-17s %7s %8s %8s %-4s %8s %-11s %6s  %-19s %s\n", "name", "over",
+		"mode", "bytes", "value", "limit", "unit", "fraction", "between", "wanted",
+		"limited by", "pairs");
 	for (unsigned i = 0; i < bench->result_count; i++) {
 		const struct wf_result *r = &bench->result[i];
-		char bytes[32], pairs[48];
+		char bytes[32], pairs[48], interval[48];
 		format_bytes(r->bytes, bytes, sizeof(bytes));
 		format_pairs(r, pairs, sizeof(pairs));
-		fprintf(out, "%-18s %-6s %-17s %7s %8.3f %8.3f %-4s %7.2f%s %6.2f  %-19s %s\n",
+		format_interval(r, interval, sizeof(interval));
+		fprintf(out,
+			"%-18s %-6s %-17s %7s %8.3f %8.3f %-4s %7.2f%s %-11s %6.2f  %-19s %s\n",
 			r->name, r->transport, r->mode, bytes, r->value, r->limit, r->unit,
-			r->fraction, is_met(r) ? " " : "!", r->target, r->limited_by, pairs);
+			r->fraction, is_met(r) ? " " : "!", interval, r->target, r->limited_by,
+			pairs);
 	}
 }
 
@@ -127,6 +145,23 @@ print_pairs(const struct wf_result *r, FILE *out)
 	fputs("}, ", out);
 }
 
+/* null: it was not measured in pairs. */
+static void
+print_interval(const struct wf_result *r, FILE *out)
+{
+	struct wf_ratio ratio;
+	if (r->samples.count == 0) {
+		fputs("\"fraction_from\": null, \"fraction_to\": null, "
+		      "\"fraction_confidence\": null, ",
+		      out);
+		return;
+	}
+	wf_ratio_of_pairs(r->samples.fraction, r->samples.count, &ratio);
+	fprintf(out,
+		"\"fraction_from\": %.4f, \"fraction_to\": %.4f, \"fraction_confidence\": %.4f, ",
+		ratio.from, ratio.to, ratio.confidence);
+}
+
 static void
 print_result(const struct wf_result *r, FILE *out)
 {
@@ -137,6 +172,7 @@ print_result(const struct wf_result *r, FILE *out)
 	fprintf(out, "\"bytes\": %" PRIu64 ", \"value\": %.6g, ", r->bytes, r->value);
 	wf_report_key(out, "unit", r->unit);
 	fprintf(out, "\"limit\": %.6g, \"fraction\": %.4f, ", r->limit, r->fraction);
+	print_interval(r, out);
 	wf_report_key(out, "limited_by", r->limited_by);
 	wf_report_key(out, "better", r->lower_is_better ? "lower" : "higher");
 	fprintf(out, "\"target\": %.4f, \"met\": %s, ", r->target, is_met(r) ? "true" : "false");

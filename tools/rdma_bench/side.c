@@ -11,7 +11,8 @@
 static enum weft_status
 run_count(struct wf_side *side, uint64_t timeout_ns, struct wf_figures *out)
 {
-	const struct wf_work_order order = {.mode = side->mode, .count = side->count};
+	const struct wf_work_order order = {
+		.mode = side->mode, .slow = side->slow, .count = side->count};
 	enum weft_status st = WEFT_OK;
 	WF_ASSERT(side->worker_count > 0 && side->worker_count <= WF_SIDE_WORKERS_MAX);
 	for (unsigned i = 0; i < side->worker_count && st == WEFT_OK; i++) {

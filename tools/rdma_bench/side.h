@@ -5,7 +5,7 @@
 
 #include "tools/rdma_bench/worker.h"
 
-#define WF_SIDE_WORKERS_MAX 5u
+#define WF_SIDE_WORKERS_MAX 64u
 
 struct wf_side {
 	/* All get each order; figures are those of the slowest. Borrowed. */
@@ -14,6 +14,7 @@ struct wf_side {
 	uint32_t mode;
 	uint64_t bytes;    /* of one operation, all workers together; for rates */
 	uint64_t multiple; /* operations are counted in multiples of this */
+	bool slow;         /* its workers take twice their time */
 
 	uint64_t count; /* of the next run; 0: not known yet */
 };

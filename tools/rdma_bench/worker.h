@@ -20,6 +20,7 @@ struct wf_env;
 struct wf_work_order {
 	uint32_t stop;  /* 1: end */
 	uint32_t mode;  /* which of its ways; the worker's own numbers */
+	uint32_t slow;  /* 1: each operation takes twice its time (--slow) */
 	uint64_t count; /* operations to run */
 };
 

@@ -21,12 +21,15 @@ struct fake_env {
 	struct wf_env env; /* first */
 	struct wf_env *real;
 	uint64_t now_ns;
+	uint64_t look_ns; /* that a look at the clock takes */
 };
 
 static uint64_t
 fake_now(struct wf_env *env)
 {
-	return ((struct fake_env *)env)->now_ns;
+	struct fake_env *fake = (struct fake_env *)env;
+	fake->now_ns += fake->look_ns;
+	return fake->now_ns;
 }
 
 static void *
@@ -86,6 +89,25 @@ a_meter_gives_median_and_tail_of_single_operations(void **state)
 }
 
 static void
+a_slowed_operation_takes_twice_its_time(void **state)
+{
+	struct fake_env fake = {.env = {.ops = &fake_ops}, .real = *state, .look_ns = 1};
+	struct wf_meter meter;
+	struct wf_figures figures;
+	assert_int_equal(wf_meter_init(&meter, &fake.env), WEFT_OK);
+	meter.slow = true;
+	wf_meter_begin(&meter, 1);
+	for (unsigned i = 1; i <= 100; i++) {
+		fake.now_ns += 1000;
+		wf_meter_mark(&meter);
+	}
+	wf_meter_figures(&meter, 100, &figures);
+	assert_true(figures.p50_ns >= 2000 && figures.p50_ns < 2010);
+	assert_true(figures.elapsed_ns >= 200000 && figures.elapsed_ns < 201000);
+	wf_meter_fini(&meter);
+}
+
+static void
 probes_that_disagree_are_mixed(void **state)
 {
 	(void)state;
@@ -97,7 +119,7 @@ probes_that_disagree_are_mixed(void **state)
 	assert_int_equal(wf_placement_of(300, 700), WF_PLACEMENT_MIXED);
 }
 
-/* Reports an operation of arg's nanoseconds, whatever it is ordered. */
+/* Reports an operation of arg's nanoseconds, or of twice as many. */
 static enum weft_status
 steady(struct wf_bench_seat *seat, const void *arg)
 {
@@ -105,11 +127,12 @@ steady(struct wf_bench_seat *seat, const void *arg)
 	struct wf_work_order order;
 	wf_seat_ready(seat, 4711);
 	while (wf_seat_order(seat, &order)) {
+		const double one_ns = *each_ns * (order.slow != 0 ? 2 : 1);
 		const struct wf_figures figures = {
 			.count = order.count,
-			.elapsed_ns = (uint64_t)(*each_ns * (double)order.count),
-			.p50_ns = *each_ns,
-			.p99_ns = *each_ns * 2,
+			.elapsed_ns = (uint64_t)(one_ns * (double)order.count),
+			.p50_ns = one_ns,
+			.p99_ns = one_ns * 2,
 		};
 		wf_seat_report(seat, &figures);
 	}
@@ -141,7 +164,7 @@ start_ready(struct wf_worker *out, const double *each_ns)
 }
 
 static void
-compare(struct wf_env *env, enum wf_measure measure, struct wf_result *out)
+compare(struct wf_env *env, enum wf_measure measure, const char *slowed, struct wf_result *out)
 {
 	static struct wf_bench bench;
 	const double slow_ns = 250, fast_ns = 100;
@@ -153,12 +176,15 @@ compare(struct wf_env *env, enum wf_measure measure, struct wf_result *out)
 	const struct wf_pairs pairs = {
 		.product = &product, .limit = &limit, .measure = measure, .one_core = true};
 	bench = (struct wf_bench){.env = env, .deadline_ns = wf_now_ns(env) + TIMEOUT_NS};
-	bench.set = (struct wf_self_settings){
-		.pairs = 3, .seconds_ns = WF_NS_PER_MS, .limit_ns = TIMEOUT_NS, .quick = true};
+	bench.set = (struct wf_self_settings){.pairs = 3,
+					      .slow = slowed,
+					      .seconds_ns = WF_NS_PER_MS,
+					      .limit_ns = TIMEOUT_NS,
+					      .quick = true};
 	assert_int_equal(wf_pairs_run(&bench, &pairs, out), WEFT_OK);
 	/* As many operations as take a millisecond. */
-	assert_int_equal(product.count, WF_NS_PER_MS / 250);
-	assert_int_equal(limit.count, WF_NS_PER_MS / 100);
+	assert_int_equal(product.count, WF_NS_PER_MS / (product.slow ? 500 : 250));
+	assert_int_equal(limit.count, WF_NS_PER_MS / (limit.slow ? 200 : 100));
 	wf_worker_end(&slow, TIMEOUT_NS);
 	wf_worker_end(&fast, TIMEOUT_NS);
 	assert_int_equal(slow.pid, 0);
@@ -174,16 +200,30 @@ static void
 a_fraction_is_value_by_limit_for_rates_and_the_other_way_for_times(void **state)
 {
 	struct wf_result result = {.name = "a", .transport = "b"};
-	compare(*state, WF_MEASURE_LATENCY, &result);
+	compare(*state, WF_MEASURE_LATENCY, "none", &result);
 	assert_true(is_near(result.value, 0.25) && is_near(result.limit, 0.1));
 	assert_true(is_near(result.fraction, 0.4) && result.lower_is_better);
 	assert_true(is_near(result.p99_us, 0.5) && is_near(result.limit_p99_us, 0.2));
 	assert_int_equal(result.placement, WF_PLACEMENT_ONE);
 	assert_int_equal(result.pairs[WF_PLACEMENT_ONE], 3);
 
-	compare(*state, WF_MEASURE_RATE, &result);
+	compare(*state, WF_MEASURE_RATE, "none", &result);
 	assert_true(is_near(result.value, 4) && is_near(result.limit, 10));
 	assert_true(is_near(result.fraction, 0.4) && !result.lower_is_better);
+}
+
+static void
+a_side_that_is_slowed_moves_the_fraction(void **state)
+{
+	struct wf_result result = {.name = "a", .transport = "b"};
+	compare(*state, WF_MEASURE_LATENCY, "product", &result);
+	assert_true(is_near(result.fraction, 0.2));
+	compare(*state, WF_MEASURE_LATENCY, "limit", &result);
+	assert_true(is_near(result.fraction, 0.8));
+	compare(*state, WF_MEASURE_RATE, "product", &result);
+	assert_true(is_near(result.fraction, 0.2));
+	compare(*state, WF_MEASURE_RATE, "limit", &result);
+	assert_true(is_near(result.fraction, 0.8));
 }
 
 static enum weft_status
@@ -232,9 +272,11 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_meter_gives_median_and_tail_of_single_operations),
+		cmocka_unit_test(a_slowed_operation_takes_twice_its_time),
 		cmocka_unit_test(probes_that_disagree_are_mixed),
 		cmocka_unit_test(
 			a_fraction_is_value_by_limit_for_rates_and_the_other_way_for_times),
+		cmocka_unit_test(a_side_that_is_slowed_moves_the_fraction),
 		cmocka_unit_test(a_worker_that_fails_says_why),
 		cmocka_unit_test(a_worker_that_is_gone_is_lost),
 	};

@@ -146,6 +146,38 @@ intervals_have_the_ranks_of_the_tables(void **state)
 	}
 }
 
+/* The k of printed tables: the interval runs from the k-th smallest to the k-th largest of n. */
+static void
+intervals_of_pairs_have_the_ranks_of_the_tables(void **state)
+{
+	static const struct {
+		unsigned n, k;
+		bool is_sure;
+	} rows[] = {{1, 1, false}, {5, 1, false}, {6, 1, true},  {8, 1, true},
+		    {9, 2, true},  {12, 3, true}, {20, 6, true}, {25, 8, true}};
+	double fraction[25], samples[WF_SAMPLES_MAX];
+	struct wf_ratio ratio;
+	(void)state;
+	for (size_t i = 0; i < WF_ARRAY_COUNT(rows); i++) {
+		for (unsigned k = 0; k < rows[i].n; k++) {
+			fraction[k] = 1 + (k * 7 % rows[i].n) * 0.01; /* 7 divides no n */
+		}
+		wf_ratio_of_pairs(fraction, rows[i].n, &ratio);
+		const double outside = 0.01 * (rows[i].k - 1), last = 0.01 * (rows[i].n - 1);
+		assert_true(fabs(ratio.from - (1 + outside)) < 1e-9);
+		assert_true(fabs(ratio.to - (1 + last - outside)) < 1e-9);
+		assert_true(fabs(ratio.middle - (1 + last / 2)) < 1e-9);
+		assert_int_equal(ratio.confidence >= WF_RATIO_CONFIDENCE, rows[i].is_sure);
+	}
+	wf_ratio_of_pairs(fraction, 9, &ratio);
+	assert_true(fabs(ratio.confidence - (1 - 2 * 10 / 512.0)) < 1e-9);
+	for (unsigned k = 0; k < WF_SAMPLES_MAX; k++) {
+		samples[k] = 1 + k * 0.001;
+	}
+	wf_ratio_of_pairs(samples, WF_SAMPLES_MAX, &ratio);
+	assert_true(ratio.confidence >= 0.95 && ratio.confidence < 0.97);
+}
+
 static void
 a_ratio_is_that_of_the_scales(void **state)
 {
@@ -210,6 +242,7 @@ main(void)
 		cmocka_unit_test(a_result_is_read_as_it_is),
 		cmocka_unit_test(what_lies_is_refused_by_name),
 		cmocka_unit_test(intervals_have_the_ranks_of_the_tables),
+		cmocka_unit_test(intervals_of_pairs_have_the_ranks_of_the_tables),
 		cmocka_unit_test(a_ratio_is_that_of_the_scales),
 		cmocka_unit_test(a_picture_has_axes_units_and_a_legend),
 	};
