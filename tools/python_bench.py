@@ -6,13 +6,17 @@ on a quiet machine, from a checkout that is built.
     PYTHONPATH=bindings/python tools/python_bench.py calls
     PYTHONPATH=bindings/python tools/python_bench.py rows
     PYTHONPATH=bindings/python tools/python_bench.py ddp [--mebibytes=100 --steps=20 --lanes=2 --rounds=3]
-                                                         [--ranks=2]
+                                                         [--ranks=2] [--model=resnet50|vgg16|bert]
 
 calls  microseconds that Python adds to a call: the same steps of the same session, by turns from
        Python and from ten lines of C that call the library (compiled for it: cc is needed)
 rows   a step of 4,096 distinct keys, rows of 64 values: pull, push, wait, by turns from C, from
        Python, and by weft.torch.Embedding with autograd; medians, and rows per second beside C
-ddp    milliseconds of a step of so many trainers, a model of so many MiB, median of the slowest:
+ddp    milliseconds of a step of so many trainers, a model of so many MiB, median of the slowest. The
+       model is a chain of square matrices, or, with --model, the list of parameters of ResNet-50, VGG-16
+       or BERT-base, with as many values, or fewer if they have more than so many MiB: then each of
+       their dimensions is smaller by the same factor. Its loss is the sum of all values, so that backward
+       brings gradients as fast as memory takes them, the last layer's first. Beside each other are
        DistributedDataParallel's all-reduce over Gloo, over the process group "weft", weft's hook and
        weft's optimizers, over shared memory and TCP. "hosts": the transports of ranks that have a host
        each, where rank 0 has started the pserver: shared memory for rank 0, TCP for the others. All of
@@ -25,6 +29,7 @@ ddp    milliseconds of a step of so many trainers, a model of so many MiB, media
 import argparse
 import ctypes
 import glob
+import math
 import os
 import socket
 import statistics
@@ -279,6 +284,76 @@ def spent_by(pid):
     return total
 
 
+def resnet50():
+    yield from ((64, 3, 7, 7), (64,), (64,))
+    inputs = 64
+    for width, blocks in ((64, 3), (128, 4), (256, 6), (512, 3)):
+        for block in range(blocks):
+            for shape in ((width, inputs, 1, 1), (width, width, 3, 3), (4 * width, width, 1, 1)):
+                yield from (shape, shape[:1], shape[:1])
+            if block == 0:
+                yield from ((4 * width, inputs, 1, 1), (4 * width,), (4 * width,))
+            inputs = 4 * width
+    yield from ((1000, 2048), (1000,))
+
+
+def vgg16():
+    inputs = 3
+    for outputs in (64, 64, 128, 128, 256, 256, 256, 512, 512, 512, 512, 512, 512):
+        yield from ((outputs, inputs, 3, 3), (outputs,))
+        inputs = outputs
+    for outputs, inputs in ((4096, 25088), (4096, 4096), (1000, 4096)):
+        yield from ((outputs, inputs), (outputs,))
+
+
+def bert():
+    norm = ((768,), (768,))
+    yield from ((30522, 768), (512, 768), (2, 768), *norm)
+    for _ in range(12):
+        for outputs, inputs in ((768, 768), (768, 768), (768, 768), (768, 768)):
+            yield from ((outputs, inputs), (outputs,))
+        yield from (*norm, (3072, 768), (3072,), (768, 3072), (768,), *norm)
+    yield from ((768, 768), (768,))
+
+
+# Parameters as their authors' implementations count them.
+MODELS = {"resnet50": (resnet50, 25557032), "vgg16": (vgg16, 138357544), "bert": (bert, 109482240)}
+
+
+def shapes_of(name, mebibytes):
+    """Of the model's parameters, with at most about so many MiB."""
+    of, count = MODELS[name]
+    shapes = list(of())
+    if sum(map(math.prod, shapes)) != count:
+        raise AssertionError("%s has %d values, not %d" % (name, sum(map(math.prod, shapes)), count))
+    factor = min(1, mebibytes * 2**18 / count)
+    return [tuple(max(1, round(n * factor ** (1 / len(shape)))) for n in shape) for shape in shapes]
+
+
+def make_model(options):
+    """The model, and the loss of one step as a function of it, which DistributedDataParallel may have wrapped."""
+    import torch
+
+    torch.manual_seed(1)
+    if options.model:
+
+        class Sums(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                shapes = shapes_of(options.model, options.mebibytes)
+                self.all = torch.nn.ParameterList([torch.nn.Parameter(torch.zeros(shape)) for shape in shapes])
+
+            def forward(self):
+                return torch.stack([parameter.sum() for parameter in self.all]).sum()
+
+        return Sums(), lambda model: model()
+    size = 512
+    layers = max(1, round(options.mebibytes * 2**18 / (size * size)))
+    model = torch.nn.Sequential(*[torch.nn.Linear(size, size, bias=False) for _ in range(layers)])
+    x = torch.randn(4, size)
+    return model, lambda model: model(x).square().mean()
+
+
 def rank_main(options):
     """One trainer of a run: prints the median of its steps, in ms."""
     import torch
@@ -286,10 +361,7 @@ def rank_main(options):
     import weft.torch
 
     torch.set_num_threads(1)
-    size = 512
-    layers = max(1, round(options.mebibytes * 2**18 / (size * size)))
-    torch.manual_seed(1)
-    model = torch.nn.Sequential(*[torch.nn.Linear(size, size, bias=False) for _ in range(layers)])
+    model, loss_of = make_model(options)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-6, momentum=0.9)
     if options.how != "group":
         weft.init(
@@ -322,11 +394,10 @@ def rank_main(options):
             whole.register_comm_hook(state, weft.torch.push_pull_hook)
         if options.how == "nothing":
             whole.register_comm_hook(None, nothing)
-    x = torch.randn(4, size)
 
     def step():
         optimizer.zero_grad()
-        whole(x).square().mean().backward()
+        loss_of(whole).backward()
         if options.optimizer:
             optimizer.step()
         elif options.how == "workers":
@@ -363,6 +434,7 @@ def one_run(options, how, transport, optimizer):
         command += ["--transport=" + transports[rank], "--pservers=" + where, "--port=%d" % port]
         command += ["--mebibytes=%g" % options.mebibytes, "--steps=%d" % options.steps]
         command += ["--lanes=%d" % options.lanes, "--ranks=%d" % options.ranks]
+        command += ["--model=" + options.model] if options.model else []
         command += ["--optimizer"] if optimizer else []
         command += ["--server=%d" % server.pid] if server is not None and rank == 0 else []
         environment = dict(os.environ, WEFT_TRANSPORT=transports[rank], **group)
@@ -401,6 +473,7 @@ def main():
     parser.add_argument("--lanes", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--model", choices=sorted(MODELS))
     parser.add_argument("--only", help="runs whose name has one of these words, with commas between them")
     for name in ("--how", "--transport", "--pservers"):
         parser.add_argument(name, help=argparse.SUPPRESS)
