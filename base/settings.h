@@ -38,8 +38,12 @@
 		  "or root's, with mode 0400 or 0600, and no link. Every byte counts, a newline "  \
 		  "at the end, too. Data travels unencrypted: docs/security.md.")
 
-/* The same of a tensor. */
-#define WF_TENSOR_SETTINGS_BY_NAME(X) X(const char *, shape, WF_OPTION_STRING, "", .help = NULL)
+/* The same of a tensor. in_place: the result of a tensor that is only reduced replaces its
+ * gradient, and weft_tensor_param and weft_tensor_grad are one array. It is the trainer's own
+ * matter. */
+#define WF_TENSOR_SETTINGS_BY_NAME(X)                                                              \
+	X(const char *, shape, WF_OPTION_STRING, "", .help = NULL)                                 \
+	X(bool, in_place, WF_OPTION_BOOL, "0", .help = NULL)
 
 /* The values of a session's settings. */
 struct wf_session_values {

@@ -45,6 +45,9 @@ struct wf_job_tensor {
 	enum weft_tensor_mode mode;
 	uint32_t staleness;   /* with a mode of its own, BOUNDED: steps, > 0; otherwise 0 */
 	double discard_ratio; /* with a mode of its own, ASYNC or BOUNDED; otherwise 0 */
+	/* Of the trainer alone, and not in a description: the result of a reduced tensor replaces
+	 * its gradient. */
+	bool is_in_place;
 	/* If tensors wait for the same resource, the higher priority goes first; any value. */
 	int32_t priority;
 };

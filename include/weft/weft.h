@@ -347,9 +347,9 @@ struct weft_tensor_opts {
 	int is_reduced;
 	/* Settings that were set by name (WEFT_SETTINGS_TENSOR), as in weft_session_opts. This
 	 * struct does not grow any more. What has no field: `shape`, the tensor's dimensions for
-	 * saved passes and their exports, such as "4,3,3,3" or "7", or "()" for a scalar; at most
-	 * 32, of rows * cols elements; "", the default, stands for rows and cols. NULL: none.
-	 * Default: NULL. */
+	 * saved passes and exports, such as "4,3,3,3" or "7", or "()" for a scalar; at most 32, of
+	 * rows * cols elements; "": rows and cols. `in_place` (0, 1): a reduced tensor's answer
+	 * comes into its gradient, which is its parameter array. Default: NULL, none. */
 	const struct weft_settings *settings;
 };
 
@@ -418,7 +418,7 @@ WEFT_API const char *weft_version(void);
 /* Which struct a set of settings belongs to. */
 enum weft_settings_kind {
 	WEFT_SETTINGS_SESSION = 0, /* weft_session_opts */
-	WEFT_SETTINGS_TENSOR = 1,  /* weft_tensor_opts: all but its name, rows and cols; shape */
+	WEFT_SETTINGS_TENSOR = 1,  /* weft_tensor_opts: also shape, in_place; no name, rows, cols */
 	WEFT_SETTINGS_TABLE = 2,   /* weft_table_opts: all but its name and dim */
 };
 

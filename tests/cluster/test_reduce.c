@@ -30,6 +30,7 @@ struct run {
 	enum weft_grad_reduce reduce;
 	uint64_t slice_bytes;
 	bool averages, keeps_state;
+	bool in_place; /* of every second reduced tensor, another one on each trainer */
 	uint32_t steps[PASSES][CREW_TRAINERS_MAX];
 };
 
@@ -113,6 +114,13 @@ compare(const struct member *m, uint32_t pass, uint32_t step, const char *when)
 		       : wf_fail(WEFT_DATA, "%s: the static tensor has changed", when);
 }
 
+/* Whether answers come into the tensor's gradient, which is each trainer's own choice. */
+static bool
+is_in_place(const struct run *run, uint32_t trainer, uint32_t tensor)
+{
+	return run->in_place && tensor > UPDATED && tensor < FIXED && (trainer + tensor) % 2 == 0;
+}
+
 static enum weft_status
 open_session(struct member *m, struct wf_env *env)
 {
@@ -125,7 +133,14 @@ open_session(struct member *m, struct wf_env *env)
 	opts.optimizer.method = "adam";
 	opts.optimizer.average_window = run->averages ? 0.5 : 0;
 	opts.keep_state = run->keeps_state;
+	struct weft_settings *in_place = NULL;
 	enum weft_status st = wf_session_open_in(env, &opts, &m->session);
+	if (st == WEFT_OK) {
+		st = weft_settings_create(WEFT_SETTINGS_TENSOR, &in_place);
+	}
+	if (st == WEFT_OK) {
+		st = weft_settings_set(in_place, "in_place", "1");
+	}
 	for (uint32_t t = 0; t < TENSORS && st == WEFT_OK; t++) {
 		const struct weft_tensor_opts declared = {
 			.name = names[t],
@@ -133,9 +148,11 @@ open_session(struct member *m, struct wf_env *env)
 			.is_static = t == FIXED,
 			.is_reduced = t > UPDATED && t < FIXED,
 			.priority = t == 2 ? 5 : 0,
+			.settings = is_in_place(run, m->idx, t) ? in_place : NULL,
 		};
 		st = weft_tensor_add(m->session, &declared, &m->tensor[t]);
 	}
+	weft_settings_destroy(in_place);
 	if (st == WEFT_OK) {
 		st = weft_session_seal(m->session);
 	}
@@ -250,6 +267,9 @@ draw(uint64_t seed, struct run *run)
 		}
 	}
 	crew_draw_world(&rng, calm, 30000, 200, &run->crew);
+	/* An answer says that the gradient was read, which is before its PUT is DONE here. */
+	run->in_place = seed / 2 % 2 == 1;
+	run->crew.world.writes_lent = run->in_place;
 	run->crew.run_trainer = run_trainer;
 	run->crew.run = run;
 }

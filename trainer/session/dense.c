@@ -52,6 +52,7 @@ open_slices(struct wf_link *link, uint32_t lane)
 		dense->slice[i] = (struct wf_dense_slice){
 			.tensor = slice->tensor,
 			.slot = WF_SLOT_NONE,
+			.is_in_place = core->job.tensor[slice->tensor].is_in_place,
 			.answered = piece ? 1 : 0 - (uint64_t)(core->start.init.sections - 1),
 			.offset = core->memory.offset[slice->tensor] + slice->first * sizeof(float),
 			.bytes = slice->count * sizeof(float),

@@ -23,6 +23,7 @@ struct wf_dense_slice {
 	uint8_t state;     /* enum wf_slice_state */
 	uint8_t section;   /* of the push or pull: 0 values, 1 + i array i of state */
 	bool is_rounded;   /* the push, for a wire of 16 bits */
+	bool is_in_place;  /* the gradient lies where the answer comes */
 	bool in_flight;    /* its PUT is not DONE: the gradient is lent to the transport */
 	uint32_t slot;     /* it was PUT into; WF_SLOT_NONE */
 	uint64_t step;     /* of the push or pull */

@@ -403,12 +403,13 @@ fill_put(const struct wf_dense_link *dense, uint32_t ordinal, uint32_t slot, str
 	struct wf_core *core = wf_core_of(&dense->link);
 	struct wf_dense_slice *slice = &dense->slice[ordinal];
 	bool initial = wf_is_initial_push(slice->step); /* the values or state themselves */
+	const unsigned section = initial ? slice->section : 0;
+	const bool of_section = initial || slice->is_in_place;
 	const struct wf_slab *slab =
-		initial ? &core->memory.section[slice->section] : &core->memory.grad;
+		of_section ? &core->memory.section[section] : &core->memory.grad;
 	op->kind = WF_OP_PUT; /* fields of SENDs are not read */
 	op->cookie = wf_link_cookie(&dense->link, ordinal);
-	op->region =
-		initial ? core->memory.section_region[slice->section] : core->memory.grad_region;
+	op->region = of_section ? core->memory.section_region[section] : core->memory.grad_region;
 	op->src = (const char *)slab->base + slice->offset;
 	op->bytes = slice->bytes;
 	op->key = dense->link.window.key;

@@ -119,6 +119,13 @@ check_tensor(struct weft_session *session, const struct wf_tensor_values *values
 		return wf_fail(WEFT_INVALID, "tensor %s: more than %u tensors", opts->name,
 			       WF_TENSOR_COUNT_MAX);
 	}
+	if (values->in_place && opts->is_reduced == 0) {
+		return wf_fail(
+			WEFT_INVALID,
+			"tensor %s: in_place: the answers to a tensor that is not reduced are "
+			"its parameters; set is_reduced, too",
+			opts->name);
+	}
 	st = wf_settings_check(WEFT_SETTINGS_TENSOR, values);
 	return st == WEFT_OK ? check_shape(values, opts->rows * cols)
 			     : wf_fail(st, "tensor %s: %s", opts->name, weft_last_error());
@@ -167,6 +174,7 @@ weft_tensor_add(struct weft_session *session, const struct weft_tensor_opts *giv
 	}
 	if (st == WEFT_OK) {
 		st = describe_tensor(job, opts, &declared);
+		declared.is_in_place = values.in_place;
 	}
 	if (st == WEFT_OK) {
 		st = wf_tensors_grow(session);
@@ -208,6 +216,9 @@ weft_tensor_grad(struct weft_tensor *tensor)
 	const struct wf_core *core = &tensor->session->core;
 	if (!tensor->session->sealed || core->job.tensor[tensor->idx].is_static) {
 		return NULL;
+	}
+	if (core->job.tensor[tensor->idx].is_in_place) {
+		return weft_tensor_param(tensor);
 	}
 	return (float *)((char *)core->memory.grad.base + core->memory.offset[tensor->idx]);
 }

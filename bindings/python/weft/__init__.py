@@ -172,8 +172,9 @@ def empty(
     name      unique in the job; any text whose form in the library (a blank is "%20") has at most 127
               characters; None: "tensor_N", where N is the number of tensors before it
     settings  static=True: never pushed nor updated; reduce=True: a push is answered with the sum of all
-              trainers' pushes, or the mean as grad_reduce says, in `param`, and nothing is applied; and
-              those of struct weft_tensor_opts by their names: rate_multiplier; decay, clip, l1 (0:
+              trainers' pushes, or the mean as grad_reduce says, in `param`, and nothing is applied;
+              in_place=True, with reduce=True: `param` and `grad` are one array, so that the sum replaces
+              what was pushed; and those of struct weft_tensor_opts by their names: rate_multiplier; decay, clip, l1 (0:
               none; None: the job's); mode="async"; priority=1; and so on
 
     Raises InvalidError, with the tensor's name: another dtype, a bad or repeated name, a bad shape or

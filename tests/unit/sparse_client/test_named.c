@@ -96,6 +96,28 @@ a_tensor_gets_its_settings_by_name(void **state)
 }
 
 static void
+a_reduced_tensor_may_be_answered_in_place(void **state)
+{
+	struct weft_session *session = open_session();
+	struct weft_settings *settings = create(WEFT_SETTINGS_TENSOR);
+	struct weft_tensor_opts w = {.name = "w", .rows = 4, .settings = settings};
+	struct weft_tensor *tensor = NULL, *other = NULL;
+	(void)state;
+	set(settings, "in_place", "1");
+	assert_int_equal(weft_tensor_add(session, &w, &tensor), WEFT_INVALID);
+	assert_text("tensor w: in_place: the answers to a tensor that is not reduced are");
+	w.is_reduced = 1;
+	assert_int_equal(weft_tensor_add(session, &w, &tensor), WEFT_OK);
+	weft_settings_destroy(settings);
+	w = (struct weft_tensor_opts){.name = "x", .rows = 4, .is_reduced = 1};
+	assert_int_equal(weft_tensor_add(session, &w, &other), WEFT_OK);
+	assert_int_equal(weft_session_seal(session), WEFT_OK);
+	assert_ptr_equal(weft_tensor_grad(tensor), weft_tensor_param(tensor));
+	assert_ptr_not_equal(weft_tensor_grad(other), weft_tensor_param(other));
+	assert_int_equal(weft_session_close(session), WEFT_OK);
+}
+
+static void
 a_tensor_keeps_a_shape_of_its_number_of_elements(void **state)
 {
 	static const struct {
@@ -287,6 +309,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_tensor_gets_its_settings_by_name),
+		cmocka_unit_test(a_reduced_tensor_may_be_answered_in_place),
 		cmocka_unit_test(a_tensor_keeps_a_shape_of_its_number_of_elements),
 		cmocka_unit_test(a_table_gets_its_settings_by_name),
 		cmocka_unit_test(an_unknown_name_is_refused_with_the_nearest),

@@ -22,7 +22,8 @@ class _Run(Exchange):
     Which parameter a place belongs to changes when DistributedDataParallel builds its buckets anew;
     nothing is kept from one step to the next, so it does not matter. The run is cut into tensors
     of a megabyte, so that each can leave when it is full. They follow one another in memory, so
-    that a bucket's means can be had as one array. Its step ends in backward, too early for rows."""
+    that a bucket's means can be had as one array. Means come into the array of the gradients. The
+    step ends in backward, too early for rows."""
 
     pushes_rows = False
 
@@ -33,19 +34,19 @@ class _Run(Exchange):
         self.count = sum(parameter.numel() for _, parameter in self.pairs)
         firsts = range(0, self.count, _PIECE)
         self.pieces = [
-            self.session.empty(min(_PIECE, self.count - at), name="gradients_%d" % at, reduce=True) for at in firsts
+            self.session.empty(min(_PIECE, self.count - at), name="gradients_%d" % at, reduce=True, in_place=True)
+            for at in firsts
         ]
         self.at = 0  # values of this step that are here
         # Buckets whose gradients lie in weft's memory, by their places in the run.
         self.adopted: Dict[int, torch.Tensor] = {}
 
     def take_first(self) -> None:
-        self.param = _joined([piece.param for piece in self.pieces])
         self.grad = _joined([piece.grad for piece in self.pieces])
-        torch.cat([parameter.flatten() for _, parameter in self.pairs], out=self.param)
+        torch.cat([parameter.flatten() for _, parameter in self.pairs], out=self.grad)
 
     def give_first(self) -> None:
-        values = torch.split(self.param, [parameter.numel() for _, parameter in self.pairs])
+        values = torch.split(self.grad, [parameter.numel() for _, parameter in self.pairs])
         for (_, parameter), value in zip(self.pairs, values):
             parameter.copy_(value.view_as(parameter))
 
@@ -80,17 +81,14 @@ class _Run(Exchange):
         return kept is not None and kept.data_ptr() == values.data_ptr()
 
     def means(self, bucket: Any, where: slice) -> torch.Tensor:
-        """Of a bucket, each part taken as soon as it is there."""
-        values = bucket.buffer()
-        adopted = self._is_adopted(values, where.start) or self._adopt(bucket, where)
-        for piece, part in self.parts(where.start, where.stop):
+        """Of a bucket."""
+        adopted = self._is_adopted(bucket.buffer(), where.start) or self._adopt(bucket, where)
+        for piece, _ in self.parts(where.start, where.stop):
             self.session.wait(piece)
-            if adopted:
-                self.grad[part].copy_(self.param[part])
         if adopted:
             return self.grad[where]
         # DistributedDataParallel counts from where the storage begins, so it has to be the bucket's.
-        return torch.from_numpy(self.param.numpy()[where])
+        return torch.from_numpy(self.grad.numpy()[where])
 
     def _adopt(self, bucket: Any, where: slice) -> bool:
         """With gradient_as_bucket_view=True a parameter's .grad is the very tensor by which
