@@ -46,3 +46,9 @@ expect 0 "$WEFT" status "127.0.0.1:$((port + 8))" --secret_file=secret --timeout
 says last.out 'no job: it waits for trainers'
 expect 69 "$WEFT" status "127.0.0.1:$((port + 9))"
 says last.err 'weft status:' 'refused' 'give HOST:PORT, the first port of one that runs'
+
+# A pserver that demands another path than TCP.
+start over_shm "$WEFT" pserver --port="$((port + 10))" --transport=shm
+wait_for over_shm.err 'pserver listens on'
+expect 0 "$WEFT" status "127.0.0.1:$((port + 10))" --timeout=20s
+says last.out 'no job: it waits for trainers'

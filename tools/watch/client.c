@@ -177,12 +177,13 @@ connect(struct wf_watch_client *client)
 				    wf_hello_encode(&hello, bytes), NULL, &client->conn);
 }
 
-enum weft_status
-wf_watch_open(const struct wf_watch_opts *opts, struct wf_watch_client **out)
+/* Over one of the paths that are named as --transport names them. */
+static enum weft_status
+open_over(const char *paths, const struct wf_watch_opts *opts, struct wf_watch_client **out)
 {
 	const struct wf_transport_opts transport = {
 		.env = opts->env,
-		.paths = "tcp",
+		.paths = paths,
 		.secret_file = opts->secret_file,
 		.connect_timeout_ns = opts->timeout_ns,
 	};
@@ -203,6 +204,15 @@ wf_watch_open(const struct wf_watch_opts *opts, struct wf_watch_client **out)
 	}
 	*out = client;
 	return WEFT_OK;
+}
+
+enum weft_status
+wf_watch_open(const struct wf_watch_opts *opts, struct wf_watch_client **out)
+{
+	/* TCP is there within a millisecond. A pserver that demands another path refuses it. */
+	enum weft_status st = open_over("tcp", opts, out);
+	bool is_answered = st != WEFT_TIMEOUT && st != WEFT_LOST;
+	return st != WEFT_OK && is_answered ? open_over("auto", opts, out) : st;
 }
 
 enum weft_status
