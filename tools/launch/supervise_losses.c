@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* supervise_losses: what becomes of a job that has lost a process: it ends, or the process is
+ * started again. Thread: the supervisor's. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/exit_code.h"
+#include "tools/launch/child.h"
+#include "tools/launch/restart.h"
+#include "tools/launch/supervise_internal.h"
+
+#define USAGE_GRACE_NS (WF_NS_PER_S)
+
+/* The job ends because of it. */
+static void
+fail_job(struct wf_supervision *job, const struct wf_child *child)
+{
+	int code = wf_child_exit_code(child);
+
+	if (wf_supervision_is_better_cause(job, child)) {
+		job->cause = child;
+	}
+	if (job->phase == WF_PHASE_RUN || job->phase == WF_PHASE_LINGER) {
+		/* A mistake in the options is not something that peers could notice. */
+		wf_supervision_enter(job, WF_PHASE_FAIL,
+				     code == WF_EXIT_USAGE && job->opts->grace_ns > USAGE_GRACE_NS
+					     ? USAGE_GRACE_NS
+					     : job->opts->grace_ns);
+	}
+}
+
+/* ---- starting one again ---- */
+
+/* Whether starting this one again lets the job go on: nobody stops it, and all others are there. */
+static bool
+can_restart(const struct wf_supervision *job, const struct wf_child *child)
+{
+	for (unsigned i = 0; i < job->opts->count; i++) {
+		if (job->child[i].ended && wf_child_exit_code(&job->child[i]) == 0) {
+			return false;
+		}
+	}
+	return job->opts->restarts.alone && job->phase == WF_PHASE_RUN &&
+	       child->spec->site == NULL && wf_supervision_may_recover(child);
+}
+
+/* Whether one more start is allowed, besides those that are planned. */
+static bool
+has_restart_left(const struct wf_supervision *job)
+{
+	uint64_t count = job->restarts;
+
+	for (unsigned i = 0; i < job->opts->count; i++) {
+		count += wf_restart_is_planned(&job->restart[i]);
+	}
+	return count < job->opts->restarts.most;
+}
+
+void
+wf_supervision_note_end(struct wf_supervision *job, unsigned idx)
+{
+	const struct wf_child *child = &job->child[idx];
+	struct wf_supervise_end end;
+
+	if (wf_child_exit_code(child) == 0 || child->stopped) {
+		return;
+	}
+	if (!can_restart(job, child) || !has_restart_left(job)) {
+		fail_job(job, child);
+		return;
+	}
+	wf_supervision_describe_cause(child, &end);
+	wf_supervision_print(job, end.cause);
+	wf_restart_plan(&job->restart[idx], wf_now_ns(job->opts->env));
+}
+
+static void
+restart(struct wf_supervision *job, unsigned idx)
+{
+	struct wf_child_spec *spec = &job->opts->spec[idx];
+	struct wf_child *child = &job->child[idx];
+	char text[WF_SUPERVISE_SAY_BYTES - 64];
+
+	wf_restart_begin(&job->restart[idx], wf_now_ns(job->opts->env));
+	if (!can_restart(job, child)) {
+		fail_job(job, child);
+		return;
+	}
+	if (spec->again != NULL) {
+		wf_args_add(&spec->args, "%s", spec->again);
+		spec->again = NULL;
+	}
+	if (job->stalled_fd >= 0 && job->stalled_key / WF_PROCESS_STREAMS == idx) {
+		job->stalled_fd = -1; /* it is closed, and may be another's number */
+	}
+	snprintf(text, sizeof(text), "%s is started again (%" PRIu64 " of %" PRIu64 ")", spec->name,
+		 job->restarts + 1, job->opts->restarts.most);
+	wf_supervision_print(job, text);
+	enum weft_status st = wf_args_check(&spec->args);
+	st = st == WEFT_OK ? wf_child_restart(child, &job->mask_before) : st;
+	if (st != WEFT_OK) {
+		wf_supervision_print(job, weft_last_error());
+		fail_job(job, child);
+		return;
+	}
+	job->restarts++;
+	if (wf_supervision_watch_child(job, idx) != WEFT_OK) {
+		wf_supervision_print(job, weft_last_error());
+		wf_process_signal(&child->process, SIGKILL); /* which is one more death of it */
+	}
+}
+
+void
+wf_supervision_restart_due(struct wf_supervision *job)
+{
+	for (unsigned i = 0; i < job->opts->count; i++) {
+		if (wf_restart_is_planned(&job->restart[i]) &&
+		    wf_now_ns(job->opts->env) >= job->restart[i].due_ns) {
+			restart(job, i);
+		}
+	}
+}
