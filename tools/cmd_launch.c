@@ -85,7 +85,9 @@ static const struct wf_help help = {
 		 "themselves before they are stopped. The last line says which process failed "
 		 "first, and its exit code is that of weft launch (128 + the signal, if a signal "
 		 "ended it). With --restarts=N the process that failed is started again, or the "
-		 "whole job, up to N times.",
+		 "whole job, up to N times. With --on_trainer_death=drop the job goes on without a "
+		 "trainer that has died, and ends with 0 if the others do, as long as "
+		 "--min_trainers are left.",
 	.examples = "  weft launch --local --pservers=2 --trainers=2 -- train linear\n"
 		    "  weft launch --local --pservers=3 --trainers=4 --ports_num=2 \\\n"
 		    "              --slice_bytes=256 -- train mlp --num_passes=3\n"
@@ -600,6 +602,14 @@ run_here(const struct command *command, struct wf_plan_opts *plan, struct wf_sup
 	return st;
 }
 
+/* How many trainers a job needs that goes on without one that has died; 0: it does not. */
+static unsigned
+least_trainers(const struct command *command)
+{
+	const struct wf_pserver_settings *pserver = &command->pserver_set;
+	return pserver->on_trainer_death == WF_ON_DEATH_DROP ? (unsigned)pserver->min_trainers : 0;
+}
+
 static struct wf_remote_auto
 find_auto(const struct weft_session_opts *session)
 {
@@ -618,7 +628,8 @@ run(struct command *command, struct wf_env *env, struct wf_supervise_end *end)
 					 .announce = true,
 					 .grace_ns = GRACE_NS,
 					 .save_grace_ns = save_grace(command),
-					 .restarts = command->restarts};
+					 .restarts = command->restarts,
+					 .least_workers = least_trainers(command)};
 
 	enum weft_status st = plan_opts(command, &plan);
 	if (st != WEFT_OK || !is_remote(command)) {
@@ -652,7 +663,8 @@ check_restarts(const struct command *command)
 }
 
 /* A process is started again alone if the pservers wait for it, which they do unless the user has
- * decided otherwise. The agents of other hosts start each process once. */
+ * decided otherwise. The agents of other hosts start each process once. With `drop` nobody can take
+ * the place of a trainer that has died, so it is not started again alone. */
 static enum weft_status
 plan_restarts(struct command *command)
 {

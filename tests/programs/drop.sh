@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # weft pserver --on_trainer_death=drop: a job that loses a trainer goes on with the others; whoever
-# comes in its place is refused; with fewer than --min_trainers the job ends, everywhere.
+# comes in its place is refused; with fewer than --min_trainers the job ends, everywhere. weft launch
+# lets such a job go on, and ends with 0 if the others do.
 . "${0%/*}/lib.sh"
 needs_training
 
@@ -57,3 +58,33 @@ says again.err "was dropped from this job"
 lose_one 3 1 tcp
 all_end 69
 says pserver_0.err "2 of 3 trainers are left, and --min_trainers is 3"
+
+# launch_drop MIN_TRAINERS [options]: weft launch, trainer 2 of which is killed in the middle.
+launch_drop() {
+	least=$1
+	shift
+	start launched "$WEFT" launch --local --port="$port" --pservers=2 --trainers=3 \
+		--on_trainer_death=drop --min_trainers="$least" --reconnect_timeout=1s "$@" \
+		-- train mlp --num_passes=1000 --batch_size=64
+	wait_for launched.out "pass 1 "
+	kill -KILL "$(sed -n 's/^trainer 2 | pid \([0-9]*\):.*/\1/p' launched.err | tail -n 1)"
+	ends "$last_pid" 60 "weft launch"
+}
+
+port=$((port + 4))
+launch_drop 2 --restarts=3
+[ "$code" -eq 0 ] || fail "weft launch ended with $code after it had dropped a trainer"
+grep -q "^pass 999 .* digest " launched.out || fail "launch: the last pass is missing"
+says launched.err "was killed by signal 9 (Killed); its last line: " "; 2 trainers are left" \
+	"trainer 2 is dropped from step" "and 2 of 3 trainers go on" \
+	"weft launch: the job has ended well without trainer 2, which had died or failed"
+says_not launched.err "started again"
+
+launch_drop 3
+[ "$code" -eq 137 ] || fail "weft launch ended with $code, and one trainer too few was left"
+tail -n 1 launched.err | grep -q "^weft launch: trainer 2 (pid [0-9]*) was killed by signal 9" ||
+	fail "the last line does not say who ended the job"
+
+expect 64 "$WEFT" launch --local --port="$port" --trainers=2 --on_trainer_death=drop \
+	--min_trainers=3 -- train mlp
+says last.err "--min_trainers=3: the job has 2 trainers (num_gradient_servers)"

@@ -25,6 +25,7 @@ struct wf_child {
 	bool ended;      /* and the supervisor knows */
 	int wait_status; /* as waitpid gives it, when over */
 	bool stopped;    /* has been sent a signal by the supervisor */
+	bool dropped;    /* has ended, and the job goes on without it */
 	bool log_failed;
 	struct wf_lines lines[WF_PROCESS_STREAMS]; /* by stream; it has no stdin */
 	char last_error[WF_LINE_BYTES];            /* last line of stderr that is not empty */

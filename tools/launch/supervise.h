@@ -4,11 +4,12 @@
  * Each child is this same program with other arguments, or a program of the user's. On this host it
  * leads its own process group and dies with the supervisor; on another one a site does the same for
  * it. Its lines are printed with its name in front, and written to its log file. The job ends in
- * one of three ways. All workers have ended with 0, and the others with them. One child fails, and
- * is not started again by itself: the rest have `grace_ns` to notice by themselves, so that their
- * last lines are seen, then they get SIGTERM, then SIGKILL. This process gets SIGINT, SIGTERM or
- * SIGHUP: all get SIGTERM at once, and SIGKILL after `grace_ns` or at the second signal. No process
- * is left behind, except one that has not ended WF_PROCESS_STUCK_NS after SIGKILL, which is named.
+ * one of three ways. All workers but those that were dropped have ended with 0, and the others with
+ * them. One child fails, and is neither started again by itself nor dropped: the rest have
+ * `grace_ns` to notice by themselves, so that their last lines are seen, then they get SIGTERM,
+ * then SIGKILL. This process gets SIGINT, SIGTERM or SIGHUP: all get SIGTERM at once, and SIGKILL
+ * after `grace_ns` or at the second signal. No process is left behind, except one that has not
+ * ended WF_PROCESS_STUCK_NS after SIGKILL, which is named.
  *
  * The output of this process goes through outlets, so that it never waits for its readers: lines of
  * the log are dropped and counted, results wait in a queue, and when that is full their producer
@@ -98,11 +99,16 @@ struct wf_supervise_opts {
 	struct wf_site *const *site; /* [site_count] those that processes run at */
 	unsigned site_count;
 	struct wf_supervise_restarts restarts;
+	/* A worker that has died or failed, and is not started again, is dropped if so many others
+	 * are left, which go on without it. 0: it ends the job. One that has ended because of its
+	 * options or its data ends it nevertheless. */
+	unsigned least_workers;
 };
 
 struct wf_supervise_end {
 	int exit_code; /* 0, the first cause's, 128 + the signal that stopped the job */
-	char cause[WF_CAUSE_BYTES]; /* one line, "" if all went well */
+	char cause[WF_CAUSE_BYTES]; /* one line, "" if all went well; with exit_code 0: who was
+				     * dropped */
 	uint64_t restarts;          /* made by then, with opts->restarts.made */
 	bool is_done;     /* a child has died or failed, and all workers have ended with 0 */
 	bool may_recover; /* or not, and it was not because of its options or data */

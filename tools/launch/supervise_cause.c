@@ -65,9 +65,31 @@ have_workers_done(const struct wf_supervision *job)
 
 	for (unsigned i = 0; i < job->opts->count && done; i++) {
 		const struct wf_child *child = &job->child[i];
-		done = !child->spec->is_worker || (child->ended && wf_child_exit_code(child) == 0);
+		done = !child->spec->is_worker || child->dropped ||
+		       (child->ended && wf_child_exit_code(child) == 0);
 	}
 	return done;
+}
+
+/* A job that has ended well, and not with all that it began with. */
+static void
+name_dropped(const struct wf_supervision *job, struct wf_supervise_end *out)
+{
+	char names[256] = "";
+	size_t used = 0;
+
+	for (unsigned i = 0; i < job->opts->count && used < sizeof(names); i++) {
+		const struct wf_child *child = &job->child[i];
+		if (child->dropped) {
+			used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s",
+						 used > 0 ? ", " : "", child->spec->name);
+		}
+	}
+	if (used > 0) {
+		snprintf(out->cause, sizeof(out->cause),
+			 "the job has ended well without %s%s, which had died or failed", names,
+			 used >= sizeof(names) ? "..." : "");
+	}
 }
 
 void
@@ -96,5 +118,7 @@ wf_supervision_describe_end(const struct wf_supervision *job, struct wf_supervis
 		out->exit_code = WF_EXIT_SIGNAL + job->signal_number;
 		snprintf(out->cause, sizeof(out->cause), "stopped by %s; all processes have ended",
 			 strsignal(job->signal_number));
+	} else {
+		name_dropped(job, out);
 	}
 }

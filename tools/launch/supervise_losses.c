@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* supervise_losses: what becomes of a job that has lost a process: it ends, or the process is
- * started again. Thread: the supervisor's. */
+ * started again, or the others go on without it. Thread: the supervisor's. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -26,6 +26,54 @@ fail_job(struct wf_supervision *job, const struct wf_child *child)
 				     code == WF_EXIT_USAGE && job->opts->grace_ns > USAGE_GRACE_NS
 					     ? USAGE_GRACE_NS
 					     : job->opts->grace_ns);
+	}
+}
+
+/* ---- going on without one ---- */
+
+/* Workers that are left besides this one. */
+static unsigned
+count_left(const struct wf_supervision *job, const struct wf_child *but)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < job->opts->count; i++) {
+		const struct wf_child *child = &job->child[i];
+		count += child != but && child->spec->is_worker && !child->dropped;
+	}
+	return count;
+}
+
+static bool
+can_drop(const struct wf_supervision *job, const struct wf_child *child)
+{
+	return job->opts->least_workers > 0 && job->phase == WF_PHASE_RUN &&
+	       child->spec->is_worker && wf_supervision_may_recover(child) &&
+	       count_left(job, child) >= job->opts->least_workers;
+}
+
+static void
+drop(struct wf_supervision *job, struct wf_child *child)
+{
+	struct wf_supervise_end end;
+	char text[WF_CAUSE_BYTES + 40];
+	unsigned left = count_left(job, child);
+
+	child->dropped = true;
+	wf_supervision_describe_cause(child, &end);
+	snprintf(text, sizeof(text), "%s; %u trainer%s left", end.cause, left,
+		 left == 1 ? " is" : "s are");
+	wf_supervision_print(job, text);
+}
+
+/* One that is not started again. */
+static void
+lose_for_good(struct wf_supervision *job, struct wf_child *child)
+{
+	if (can_drop(job, child)) {
+		drop(job, child);
+	} else {
+		fail_job(job, child);
 	}
 }
 
@@ -56,20 +104,12 @@ has_restart_left(const struct wf_supervision *job)
 	return count < job->opts->restarts.most;
 }
 
-void
-wf_supervision_note_end(struct wf_supervision *job, unsigned idx)
+static void
+plan_restart(struct wf_supervision *job, unsigned idx)
 {
-	const struct wf_child *child = &job->child[idx];
 	struct wf_supervise_end end;
 
-	if (wf_child_exit_code(child) == 0 || child->stopped) {
-		return;
-	}
-	if (!can_restart(job, child) || !has_restart_left(job)) {
-		fail_job(job, child);
-		return;
-	}
-	wf_supervision_describe_cause(child, &end);
+	wf_supervision_describe_cause(&job->child[idx], &end);
 	wf_supervision_print(job, end.cause);
 	wf_restart_plan(&job->restart[idx], wf_now_ns(job->opts->env));
 }
@@ -83,7 +123,7 @@ restart(struct wf_supervision *job, unsigned idx)
 
 	wf_restart_begin(&job->restart[idx], wf_now_ns(job->opts->env));
 	if (!can_restart(job, child)) {
-		fail_job(job, child);
+		lose_for_good(job, child);
 		return;
 	}
 	if (spec->again != NULL) {
@@ -100,7 +140,7 @@ restart(struct wf_supervision *job, unsigned idx)
 	st = st == WEFT_OK ? wf_child_restart(child, &job->mask_before) : st;
 	if (st != WEFT_OK) {
 		wf_supervision_print(job, weft_last_error());
-		fail_job(job, child);
+		lose_for_good(job, child);
 		return;
 	}
 	job->restarts++;
@@ -118,5 +158,22 @@ wf_supervision_restart_due(struct wf_supervision *job)
 		    wf_now_ns(job->opts->env) >= job->restart[i].due_ns) {
 			restart(job, i);
 		}
+	}
+}
+
+/* ---- what becomes of the job ---- */
+
+void
+wf_supervision_note_end(struct wf_supervision *job, unsigned idx)
+{
+	struct wf_child *child = &job->child[idx];
+
+	if (wf_child_exit_code(child) == 0 || child->stopped) {
+		return;
+	}
+	if (can_restart(job, child) && has_restart_left(job)) {
+		plan_restart(job, idx);
+	} else {
+		lose_for_good(job, child);
 	}
 }

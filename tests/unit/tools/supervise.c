@@ -102,6 +102,26 @@ leave_a_large_pipe(void)
 	return 0;
 }
 
+/* Until the supervisor has seen the end of all others. */
+static void
+wait_until_alone(void)
+{
+	char path[64], line[256] = "";
+	long other = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)getppid(), (int)getppid());
+	do {
+		char *end = line;
+		FILE *file = fopen(path, "r");
+		assert_non_null(file);
+		assert_non_null(fgets(line, sizeof(line), file));
+		assert_int_equal(fclose(file), 0);
+		other = strtol(line, &end, 10);
+		other = other == getpid() ? strtol(end, NULL, 10) : other;
+		(void)poll(NULL, 0, 1);
+	} while (other != 0);
+}
+
 static int
 be_a_child(char **words)
 {
@@ -135,6 +155,10 @@ be_a_child(char **words)
 	}
 	if (strcmp(words[0], "exit") == 0) {
 		fprintf(stderr, "last words of %s\n", words[1]);
+		return (int)strtol(words[1], NULL, 10);
+	}
+	if (strcmp(words[0], "exit_last") == 0) {
+		wait_until_alone();
 		return (int)strtol(words[1], NULL, 10);
 	}
 	if (strcmp(words[0], "kill") == 0) {
@@ -245,6 +269,56 @@ a_child_killed_by_a_signal_is_named_with_it(void **state)
 	struct wf_supervise_end end = supervise(&opts);
 	assert_int_equal(end.exit_code, 128 + SIGKILL);
 	assert_non_null(strstr(end.cause, "killed by signal 9"));
+}
+
+static void
+a_worker_that_has_died_is_dropped_as_long_as_enough_are_left(void **state)
+{
+	plan(0, "exit", "0", true);
+	plan(1, "kill", "", true);
+	plan(2, "exit", "0", false);
+	struct wf_supervise_opts opts = opts_for(3, LONG_NS);
+
+	opts.least_workers = 1;
+	struct wf_supervise_end end = supervise(&opts);
+	assert_int_equal(end.exit_code, 0);
+	assert_string_equal(end.cause, "the job has ended well without child 1, which had died or "
+				       "failed");
+	opts.least_workers = 2;
+	end = supervise(&opts);
+	assert_int_equal(end.exit_code, 128 + SIGKILL);
+	assert_non_null(strstr(end.cause, "child 1 (pid "));
+}
+
+static void
+who_is_no_worker_or_has_bad_options_is_not_dropped(void **state)
+{
+	plan(0, "wait", "", true);
+	plan(1, "exit", "64", true);
+	plan(2, "wait", "", false);
+	struct wf_supervise_opts opts = opts_for(3, SHORT_NS);
+
+	opts.least_workers = 1;
+	struct wf_supervise_end end = supervise(&opts);
+	assert_int_equal(end.exit_code, 64);
+	plan(1, "kill", "", false);
+	end = supervise(&opts);
+	assert_int_equal(end.exit_code, 128 + SIGKILL);
+	assert_false(end.is_done);
+}
+
+static void
+work_is_done_without_those_that_were_dropped(void **state)
+{
+	plan(0, "exit", "0", true);
+	plan(1, "kill", "", true);
+	plan(2, "exit_last", "70", false);
+	struct wf_supervise_opts opts = opts_for(3, LONG_NS);
+
+	opts.least_workers = 1;
+	struct wf_supervise_end end = supervise(&opts);
+	assert_int_equal(end.exit_code, 70);
+	assert_true(end.is_done);
 }
 
 static void
@@ -679,6 +753,9 @@ main(int argc, char **argv)
 		cmocka_unit_test(the_failing_child_is_the_cause_and_the_others_are_stopped),
 		cmocka_unit_test(who_met_the_failure_of_another_is_not_the_cause),
 		cmocka_unit_test(a_child_killed_by_a_signal_is_named_with_it),
+		cmocka_unit_test(a_worker_that_has_died_is_dropped_as_long_as_enough_are_left),
+		cmocka_unit_test(who_is_no_worker_or_has_bad_options_is_not_dropped),
+		cmocka_unit_test(work_is_done_without_those_that_were_dropped),
 		cmocka_unit_test(one_signal_stops_all_even_the_deaf),
 		cmocka_unit_test(lines_are_filed_for_each_child),
 		cmocka_unit_test(only_files_of_our_own_are_emptied_for_a_log),
