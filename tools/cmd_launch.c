@@ -404,6 +404,7 @@ plan_opts(const struct command *command, struct wf_plan_opts *out)
 		.ports_num_for_sparse = set->ports_num_for_sparse,
 		.pserver_args = &command->split.pserver,
 		.trainer_args = &command->split.trainer,
+		.pserver_again = command->restarts.alone ? RESUME : NULL,
 	};
 	if (has_program(command)) {
 		out->program = command->program;
@@ -582,9 +583,6 @@ run_here(const struct command *command, struct wf_plan_opts *plan, struct wf_sup
 	}
 	opts->spec = spec;
 	st = wf_plan_job(plan, spec);
-	for (uint32_t i = 0; opts->restarts.alone && i < plan->pservers; i++) {
-		spec[i].again = RESUME;
-	}
 	if (st == WEFT_OK) {
 		st = give_secret(command, plan, spec);
 	}
@@ -663,13 +661,13 @@ check_restarts(const struct command *command)
 }
 
 /* A process is started again alone if the pservers wait for it, which they do unless the user has
- * decided otherwise. The agents of other hosts start each process once. With `drop` nobody can take
+ * decided otherwise. With `drop` nobody can take
  * the place of a trainer that has died, so it is not started again alone. */
 static enum weft_status
 plan_restarts(struct command *command)
 {
 	const struct wf_options *pserver = &command->tables.pserver;
-	bool can_wait = command->set.restarts > 0 && has_snapshots(command) && !is_remote(command);
+	bool can_wait = command->set.restarts > 0 && has_snapshots(command);
 	bool is_given = wf_options_origin(pserver, "on_trainer_death") != WF_ORIGIN_DEFAULT;
 
 	command->restarts.most = command->set.restarts;

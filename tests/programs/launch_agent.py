@@ -94,9 +94,9 @@ class Agent:
         self.request(SECRET, bytes(32))
         check(len(os.listdir(SECRETS)) == 1, "there is no secret")
 
-    def start(self, at, argv):
+    def start(self, at, argv, again=""):
         self.request(PROCESS, number(at) + text("trainer %d" % at) + text("train%d" % at) + text(argv[0]) +
-                     texts(argv) + texts([]))
+                     texts(argv) + texts([]) + text(again))
         self.send(START, number(at))
 
     def is_idle(self):
@@ -227,6 +227,31 @@ def an_agent_answers_a_sign_of_life():
     agent.gone()
 
 
+def a_process_that_has_ended_is_started_again():
+    agent = Agent()
+    agent.workspace("again", 2)
+    agent.start(1, ["sleep", "1000"])
+    check(agent.next()[0] == STARTED, "it is not started")
+    agent.start(0, ["sh", "-c", "echo \"$# $1\"; kill -9 $$", "name"], "--once more")
+    for arguments in ["0 ", "1 --once more", "1 --once more"]:
+        check(agent.next()[0] == STARTED, "it is not started")
+        kind, body = agent.next()
+        check((kind, body) == (LINE, number(0) + number(1) + text(arguments)), "other arguments: %r" % body)
+        check(agent.next() == (ENDED, number(0) + number(9)), "another end")
+        agent.send(START, number(0))
+    agent.link.close()
+    agent.gone()
+
+
+def a_process_that_runs_is_not_started_again():
+    agent = Agent()
+    agent.workspace("twice", 1)
+    agent.start(0, ["sleep", "1000"])
+    _, body = agent.next()
+    agent.send(START, number(0))
+    check(agent.gone([struct.unpack("<II", body)[1]]) == 69, "the agent accepts it")
+
+
 def main():
     os.mkdir(SECRETS)
     for test in [
@@ -236,6 +261,8 @@ def main():
         data_waits_for_a_slow_disk,
         an_agent_answers_a_sign_of_life,
         a_killed_agent_leaves_neither_a_process_nor_a_secret,
+        a_process_that_has_ended_is_started_again,
+        a_process_that_runs_is_not_started_again,
         the_end_of_a_process_gets_through_when_its_lines_do_not_fit,
     ]:
         print(test.__name__, flush=True)

@@ -16,9 +16,11 @@
 #include "base/outlet.h"
 #include "base/signals.h"
 #include "tools/launch/agent_internal.h"
+#include "tools/launch/restart.h"
 
 #define EVENTS_MAX 32
-#define IDLE_NS (10 * WF_NS_PER_S)
+/* A process that has ended is started again within this time, or never. */
+#define IDLE_NS (WF_RESTART_LONGEST_NS + 10 * WF_NS_PER_S)
 #define ERR_BYTES ((size_t)1 << 20)
 #define READ_ROOM (WF_AGENT_WORD_ROOM + ((size_t)2 << 20)) /* one read, all lines empty */
 
@@ -186,6 +188,21 @@ silence_ns(const struct wf_agent *agent)
 	return reads ? agent->loop.heard_ns + WF_FRAME_SILENCE_NS : WF_NEVER;
 }
 
+/* A launcher that has received all and has nothing more to say may be out of reach, and nobody
+ * would know. */
+static void
+look_whether_all_is_done(struct wf_agent *agent)
+{
+	if (agent->end.stops) {
+		return;
+	}
+	if (!wf_agent_has_done_all(agent)) {
+		agent->end.deadline_ns = WF_NEVER; /* a process was started again */
+	} else if (agent->end.deadline_ns == WF_NEVER && wf_outlet_flush(agent->output.out, 0)) {
+		agent->end.deadline_ns = wf_now_ns(agent->env) + IDLE_NS;
+	}
+}
+
 static void
 turn(struct wf_agent *agent)
 {
@@ -225,12 +242,7 @@ turn(struct wf_agent *agent)
 		on_deadline(agent);
 	}
 	wf_agent_reap(agent);
-	/* A launcher that has received all and has nothing more to say may be out of reach, and
-	 * nobody would know. */
-	if (!agent->end.stops && agent->end.deadline_ns == WF_NEVER &&
-	    wf_agent_has_done_all(agent) && wf_outlet_flush(agent->output.out, 0)) {
-		agent->end.deadline_ns = wf_now_ns(agent->env) + IDLE_NS;
-	}
+	look_whether_all_is_done(agent);
 }
 
 static enum weft_status

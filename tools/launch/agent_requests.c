@@ -296,6 +296,8 @@ plan(struct wf_agent_resident *one, struct wf_frame *frame)
 	spec->program = program[0] != '\0' ? program : NULL;
 	wf_frame_read_texts(frame, &spec->args);
 	wf_frame_read_texts(frame, &spec->variables);
+	const char *again = wf_frame_read_text(frame);
+	spec->again = again[0] != '\0' ? again : NULL;
 	enum weft_status st = wf_frame_check(frame);
 	if (st == WEFT_OK && (!is_file_name(name) || !is_file_name(log) || spec->args.count == 0)) {
 		st = wf_fail(WEFT_PROTOCOL, "a process is malformed");
@@ -332,6 +334,17 @@ on_process(struct wf_agent *agent, struct wf_frame *frame)
 	return WEFT_OK;
 }
 
+/* From the second start on. */
+static enum weft_status
+add_again(struct wf_child_spec *spec)
+{
+	if (spec->again != NULL) {
+		wf_args_add(&spec->args, "%s", spec->again);
+		spec->again = NULL;
+	}
+	return wf_args_check(&spec->args);
+}
+
 static enum weft_status
 on_start(struct wf_agent *agent, struct wf_frame *frame)
 {
@@ -339,12 +352,18 @@ on_start(struct wf_agent *agent, struct wf_frame *frame)
 
 	enum weft_status st = wf_frame_check(frame);
 	if (st != WEFT_OK || number >= agent->job.count || !agent->job.resident[number].planned ||
-	    agent->job.resident[number].child.started) {
+	    wf_agent_runs(&agent->job.resident[number].child)) {
 		return wf_fail(WEFT_PROTOCOL, "a process cannot be started");
 	}
-	struct wf_child *child = &agent->job.resident[number].child;
+	struct wf_agent_resident *one = &agent->job.resident[number];
+	struct wf_child *child = &one->child;
 	wf_reach_close(&agent->reach);
-	st = wf_agent_start(agent, &agent->job.resident[number]);
+	if (child->started) {
+		wf_child_fini(child);
+		child->started = false;
+		st = add_again(&one->spec);
+	}
+	st = st == WEFT_OK ? wf_agent_start(agent, one) : st;
 	if (st == WEFT_OK) {
 		wf_agent_send_numbers(agent, WF_FRAME_STARTED, number, (uint32_t)child->pid);
 		return WEFT_OK;

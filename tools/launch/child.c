@@ -89,7 +89,6 @@ enum weft_status
 wf_child_restart(struct wf_child *child, const sigset_t *mask)
 {
 	WF_ASSERT(child->ended);
-	WF_ASSERT(child->spec->site == NULL);
 	wf_child_fini(child);
 	wf_process_init(&child->process);
 	enum weft_status st = wf_child_start(child, mask);

@@ -41,7 +41,7 @@ void wf_child_init(struct wf_child *child, const struct wf_supervise_opts *opts,
 		   const struct wf_child_spec *spec, unsigned idx);
 /* Starts it, with `mask` as its signal mask. */
 enum weft_status wf_child_start(struct wf_child *child, const sigset_t *mask) WEFT_MUST_CHECK;
-/* Starts one of this host again, which has ended. Not OK: it has still ended, as it had. */
+/* Starts one again, which has ended. Not OK: it has still ended, as it had. */
 enum weft_status wf_child_restart(struct wf_child *child, const sigset_t *mask) WEFT_MUST_CHECK;
 /* Reads what is there on a stream, and closes the stream at its end. */
 void wf_child_read(struct wf_child *child, enum wf_process_stream stream);

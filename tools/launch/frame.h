@@ -12,7 +12,7 @@
 #include "base/env.h"
 #include "tools/launch/args.h"
 
-#define WF_FRAME_VERSION 3u
+#define WF_FRAME_VERSION 4u
 #define WF_FRAME_HEAD_BYTES 8u
 #define WF_FRAME_BODY_BYTES 262144u /* the longest body */
 
@@ -22,7 +22,7 @@ enum wf_frame_type {
 	WF_FRAME_REPLY,     /* status, text: to each request, in order */
 	WF_FRAME_STARTED,   /* process, pid */
 	WF_FRAME_LINE,      /* process, stream, text; WF_FRAME_AGENT: of a hook */
-	WF_FRAME_ENDED,     /* process, wait status; nothing of it follows */
+	WF_FRAME_ENDED,     /* process, wait status; nothing of it follows before another START */
 	/* Launcher to agent: requests. */
 	WF_FRAME_WORKSPACE, /* enum wf_workspace, path, numbers of node and processes; the first */
 	WF_FRAME_PACKAGE,   /* the folder in the workspace: "" or "thirdparty"; data follows */
@@ -31,10 +31,12 @@ enum wf_frame_type {
 	WF_FRAME_RESOLVE,   /* name; the reply has its addresses with blanks between them */
 	WF_FRAME_LISTEN,    /* addresses, lowest and highest port, count; the reply: "addr port" */
 	WF_FRAME_REACH,     /* count, then address and port of each */
-	WF_FRAME_PROCESS,   /* number, name, log, program ("": weft), arguments, variables */
-	WF_FRAME_SECRET,    /* bytes */
+	/* Number, name, log, program ("": weft), arguments, variables, a further argument from the
+	 * second start on ("": none). */
+	WF_FRAME_PROCESS,
+	WF_FRAME_SECRET, /* bytes */
 	/* No replies. */
-	WF_FRAME_START,  /* process */
+	WF_FRAME_START,  /* process: one that was never started, or has ended */
 	WF_FRAME_SIGNAL, /* process, signal */
 	WF_FRAME_ALIVE,  /* nothing; the agent sends one back */
 	/* Requests of weft doctor. */

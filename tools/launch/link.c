@@ -350,7 +350,8 @@ start_child(struct wf_site *site, struct wf_child *child, const sigset_t *mask)
 	uint32_t number = child->spec->number;
 
 	(void)mask; /* the agent has its own */
-	WF_ASSERT(number < link->child_count && link->child[number] == NULL);
+	WF_ASSERT(number < link->child_count &&
+		  (link->child[number] == NULL || link->child[number] == child));
 	link->child[number] = child;
 	link->err = child->err;
 	wf_frame_begin(&link->writer, WF_FRAME_START);
@@ -370,6 +371,12 @@ signal_child(struct wf_site *site, struct wf_child *child, int signal_number)
 	wf_frame_add_number(&link->writer, child->spec->number);
 	wf_frame_add_number(&link->writer, (uint32_t)signal_number);
 	(void)!post(link); /* a link that is lost has reported the end of its processes */
+}
+
+static bool
+is_there(const struct wf_site *site)
+{
+	return !((const struct wf_link *)(const void *)site)->lost;
 }
 
 static void
@@ -394,7 +401,12 @@ tick(struct wf_site *site)
 	wf_link_pulse(link_of(site));
 }
 
-static const struct wf_site_ops link_ops = {start_child, signal_child, on_ready, abandon, tick};
+static const struct wf_site_ops link_ops = {.start = start_child,
+					    .signal = signal_child,
+					    .is_there = is_there,
+					    .on_ready = on_ready,
+					    .abandon = abandon,
+					    .tick = tick};
 
 /* ---- signs of life ---- */
 

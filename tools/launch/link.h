@@ -10,7 +10,8 @@
 #include "tools/launch/supervise.h"
 
 #define WF_LINK_TEXT_BYTES 1024u
-/* A start, SIGTERM and SIGKILL for each process of the largest job: 44 bytes. */
+/* A start, SIGTERM and SIGKILL for each process of the largest job: 44 bytes. A process is started
+ * again only when its host has said that it has ended, so what waits does not grow. */
 #define WF_LINK_QUEUE_BYTES 16384u
 
 struct wf_child;

@@ -58,11 +58,11 @@ static const struct wf_option table[] = {
 	 .offset = FIELD(restarts),
 	 .initial = "0",
 	 .max = 1000000,
-	 .help = "How often a process of the job is started again that has died or failed. On "
-		 "this host, with --snapshot_dir, it is that process alone: launch gives the "
-		 "pservers --on_trainer_death=wait, and the others go back to the newest snapshot "
-		 "and on from there. With --on_trainer_death=end, on several hosts, and when one "
-		 "has ended well already, all processes are started again, which counts as one; "
+	 .help = "How often a process of the job is started again that has died or failed. With "
+		 "--snapshot_dir, it is that process alone: launch gives the pservers "
+		 "--on_trainer_death=wait, and the others go back to the newest snapshot and on "
+		 "from there. With --on_trainer_death=end or drop, and when one has ended well "
+		 "already or a host is lost, all processes are started again, which counts as one; "
 		 "without --snapshot_dir the job then begins anew. A process that ends because of "
 		 "its options or its data is not started again, and ends the job."},
 	{.name = "log_dir",

@@ -112,6 +112,7 @@ plan_pserver(const struct wf_plan_opts *opts, uint32_t idx, struct wf_child_spec
 		wf_args_add(args, "--registrar=%s", registrar);
 	}
 	wf_args_add(args, "--once");
+	spec->again = opts->pserver_again;
 }
 
 /* The job's settings for the session of a user's program, by weft's names and by the original's.

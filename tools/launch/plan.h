@@ -21,6 +21,8 @@ struct wf_plan_opts {
 	 * the first of which is its name. */
 	const char *program;
 	const struct wf_args *variables; /* of such a program: its session's settings */
+	/* A further argument of each pserver from its second start on, or NULL. */
+	const char *pserver_again;
 };
 
 /* How many port numbers the pservers take, from listen.port upwards. */

@@ -479,6 +479,7 @@ send_process(struct wf_remote *remote, struct wf_remote_node *node, uint32_t idx
 	wf_frame_add_text(writer, spec->program != NULL ? spec->program : "");
 	wf_frame_add_texts(writer, &spec->args);
 	wf_frame_add_texts(writer, &variables);
+	wf_frame_add_text(writer, spec->again != NULL ? spec->again : "");
 	st = send_to(node);
 	return st == WEFT_OK ? wf_link_await(&node->link, wf_now_ns(remote->env) + ANSWER_NS) : st;
 }

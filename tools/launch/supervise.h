@@ -40,11 +40,14 @@ struct wf_site {
 };
 
 struct wf_site_ops {
-	/* Asks for the start. The site then calls wf_child_on_start, wf_child_on_line and, at the
-	 * end, also after a failed start, wf_child_on_end: see child.h. */
+	/* Asks for the start, or for another one of a child that has ended; with spec->again from
+	 * the second on. The site then calls wf_child_on_start, wf_child_on_line and, at the end,
+	 * also after a failed start, wf_child_on_end: see child.h. */
 	enum weft_status (*start)(struct wf_site *site, struct wf_child *child,
 				  const sigset_t *mask);
 	void (*signal)(struct wf_site *site, struct wf_child *child, int signal_number);
+	/* Whether processes may be started there: the connection is there. */
+	bool (*is_there)(const struct wf_site *site);
 	void (*on_ready)(struct wf_site *site);
 	/* It has not ended its processes in time: closes the connection, and reports that they
 	 * have ended. */
@@ -68,8 +71,8 @@ struct wf_child_spec {
 	const char *again;        /* a further argument from the second start on; NULL: none */
 };
 
-/* A child of this host that has died or failed, and not because of its options or data, may be
- * started again by itself while the others go on. It is not when one has ended with 0, which cannot
+/* A child that has died or failed, and not because of its options or data, may be started again by
+ * itself while the others go on. It is not when one has ended with 0, which cannot
  * take part in what follows, when `most` starts were made, or when the start fails: the child then
  * ends the job. */
 struct wf_supervise_restarts {

@@ -88,8 +88,9 @@ can_restart(const struct wf_supervision *job, const struct wf_child *child)
 			return false;
 		}
 	}
+	const struct wf_site *site = child->spec->site;
 	return job->opts->restarts.alone && job->phase == WF_PHASE_RUN &&
-	       child->spec->site == NULL && wf_supervision_may_recover(child);
+	       (site == NULL || site->ops->is_there(site)) && wf_supervision_may_recover(child);
 }
 
 /* Whether one more start is allowed, besides those that are planned. */

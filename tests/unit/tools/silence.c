@@ -524,6 +524,7 @@ be_agent_of_stuck(void)
 	wf_frame_add_text(&writer, self);
 	wf_frame_add_texts(&writer, &args);
 	wf_frame_add_texts(&writer, &none);
+	wf_frame_add_text(&writer, "");
 	good = wf_frame_end(&writer) == WEFT_OK && good;
 	good = write(input[1], writer.bytes, writer.used) == (ssize_t)writer.used && good;
 	wf_frame_begin(&writer, WF_FRAME_START);
