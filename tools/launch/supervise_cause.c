@@ -47,14 +47,18 @@ wf_supervision_describe_cause(const struct wf_child *cause, struct wf_supervise_
 	}
 }
 
+/* Whether it may only have noticed the failure of another one. */
+static bool
+may_follow(const struct wf_child *child)
+{
+	bool has_own_codes = child->spec->program != NULL && WIFEXITED(child->wait_status);
+	return has_own_codes || wf_child_exit_code(child) == WF_EXIT_UNAVAILABLE;
+}
+
 bool
 wf_supervision_is_better_cause(const struct wf_supervision *job, const struct wf_child *child)
 {
-	if (job->cause == NULL) {
-		return true;
-	}
-	return wf_child_exit_code(job->cause) == WF_EXIT_UNAVAILABLE &&
-	       wf_child_exit_code(child) != WF_EXIT_UNAVAILABLE;
+	return job->cause == NULL || (may_follow(job->cause) && !may_follow(child));
 }
 
 /* Whether the work is done, whatever becomes of the others. */

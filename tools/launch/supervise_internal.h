@@ -64,7 +64,8 @@ bool wf_supervision_may_recover(const struct wf_child *child);
 /* How this child has ended, in one line: out->cause. */
 void wf_supervision_describe_cause(const struct wf_child *cause, struct wf_supervise_end *out);
 /* A child that ended with "peer unavailable" may have noticed the failure of another one a moment
- * before this process did: then the other one is the cause. */
+ * before this process did, and so may a program of the user's with an exit code of its own: then
+ * the other one is the cause. */
 bool wf_supervision_is_better_cause(const struct wf_supervision *job, const struct wf_child *child);
 /* How the job has ended: everything of `out`. */
 void wf_supervision_describe_end(const struct wf_supervision *job, struct wf_supervise_end *out);

@@ -260,6 +260,26 @@ who_met_the_failure_of_another_is_not_the_cause(void **state)
 	assert_non_null(strstr(end.cause, "child 1"));
 }
 
+/* A trainer of the user's ends with 1 because a pserver has told it why there is no job. */
+static void
+a_program_with_exit_codes_of_its_own_is_not_the_cause_of_others(void **state)
+{
+	plan(0, "exit", "1", true);
+	plan(1, "exit_last", "65", false);
+	spec[0].program = "/proc/self/exe";
+	struct wf_supervise_opts opts = opts_for(2, LONG_NS);
+
+	struct wf_supervise_end end = supervise(&opts);
+	assert_int_equal(end.exit_code, 65);
+	assert_non_null(strstr(end.cause, "child 1"));
+	assert_false(end.may_recover);
+	plan(1, "exit_last", "69", false);
+	end = supervise(&opts);
+	assert_int_equal(end.exit_code, 1);
+	assert_non_null(strstr(end.cause, "child 0"));
+	spec[0].program = NULL;
+}
+
 static void
 a_child_killed_by_a_signal_is_named_with_it(void **state)
 {
@@ -288,6 +308,11 @@ a_worker_that_has_died_is_dropped_as_long_as_enough_are_left(void **state)
 	end = supervise(&opts);
 	assert_int_equal(end.exit_code, 128 + SIGKILL);
 	assert_non_null(strstr(end.cause, "child 1 (pid "));
+	plan(2, "exit_last", "70", false); /* when the work is done, without child 1 */
+	opts.least_workers = 1;
+	end = supervise(&opts);
+	assert_int_equal(end.exit_code, 70);
+	assert_true(end.is_done);
 }
 
 static void
@@ -305,20 +330,6 @@ who_is_no_worker_or_has_bad_options_is_not_dropped(void **state)
 	end = supervise(&opts);
 	assert_int_equal(end.exit_code, 128 + SIGKILL);
 	assert_false(end.is_done);
-}
-
-static void
-work_is_done_without_those_that_were_dropped(void **state)
-{
-	plan(0, "exit", "0", true);
-	plan(1, "kill", "", true);
-	plan(2, "exit_last", "70", false);
-	struct wf_supervise_opts opts = opts_for(3, LONG_NS);
-
-	opts.least_workers = 1;
-	struct wf_supervise_end end = supervise(&opts);
-	assert_int_equal(end.exit_code, 70);
-	assert_true(end.is_done);
 }
 
 static void
@@ -752,10 +763,10 @@ main(int argc, char **argv)
 		cmocka_unit_test(a_job_that_goes_well_ends_with_0_and_nothing_to_say),
 		cmocka_unit_test(the_failing_child_is_the_cause_and_the_others_are_stopped),
 		cmocka_unit_test(who_met_the_failure_of_another_is_not_the_cause),
+		cmocka_unit_test(a_program_with_exit_codes_of_its_own_is_not_the_cause_of_others),
 		cmocka_unit_test(a_child_killed_by_a_signal_is_named_with_it),
 		cmocka_unit_test(a_worker_that_has_died_is_dropped_as_long_as_enough_are_left),
 		cmocka_unit_test(who_is_no_worker_or_has_bad_options_is_not_dropped),
-		cmocka_unit_test(work_is_done_without_those_that_were_dropped),
 		cmocka_unit_test(one_signal_stops_all_even_the_deaf),
 		cmocka_unit_test(lines_are_filed_for_each_child),
 		cmocka_unit_test(only_files_of_our_own_are_emptied_for_a_log),
