@@ -29,8 +29,8 @@ JOBS = (
      "mlp --num_passes=400"),
     ("rows_tcp", 8, 3.0, "--pservers=2 --ports_num_for_sparse=2 --transport=tcp --snapshot_steps=101",
      "ctr --num_passes=20"),
-    ("rows_shm", 8, 3.0, "--pservers=1 --ports_num_for_sparse=1 --transport=shm --snapshot_steps=53",
-     "ctr --num_passes=20"),
+    ("rows_shm", 8, 1.0, "--pservers=1 --ports_num_for_sparse=1 --transport=shm --snapshot_steps=53",
+     "ctr --num_passes=60"),
 )
 TRAINERS = 2
 STUCK_SECONDS = 300
