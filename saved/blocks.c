@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "saved/rows_layout.h"
+#include "wire/little.h"
 #include "wire/partition.h"
 
 #define FIRST_ROOM 256u
@@ -130,6 +131,12 @@ is_same(const struct wf_part_table *a, const struct wf_part_table *b)
 	       a->counter_count == b->counter_count && a->rest == b->rest;
 }
 
+bool
+wf_blocks_has_same_table(const struct wf_blocks *a, const struct wf_blocks *b, uint32_t idx)
+{
+	return is_same(&a->table[idx].about, &b->table[idx].about);
+}
+
 static enum weft_status
 list_description(struct listing *listing, struct wf_part_reader *reader,
 		 const struct wf_walk_block *place)
@@ -177,6 +184,19 @@ list_counters(struct listing *listing, struct wf_part_reader *reader,
 	return add(listing, reader, &(struct wf_blocks_entry){.place = *place});
 }
 
+/* A row of a delta was updated, or born, since the snapshot on which it builds. */
+static const char *
+row_objection(const struct listing *listing, const struct wf_rows_head *head, uint32_t partition,
+	      const struct wf_row_record *row)
+{
+	const uint64_t base = listing->walk->manifest->parts.base_step;
+
+	if (row->stamp <= base && row->born < base) {
+		return "has a row that has not changed since the snapshot on which this one builds";
+	}
+	return wf_rows_objection(head, partition, NULL, row);
+}
+
 static enum weft_status
 list_rows(struct listing *listing, struct wf_part_reader *reader, const struct wf_walk_block *place)
 {
@@ -198,12 +218,37 @@ list_rows(struct listing *listing, struct wf_part_reader *reader, const struct w
 		}
 		wf_row_record_get(&head.shape, listing->record, listing->floats, &row);
 		const uint32_t partition = wf_blocks_partition(&head, row.key);
-		const char *why = wf_rows_objection(&head, partition, NULL, &row);
+		const char *why = row_objection(listing, &head, partition, &row);
 		st = why == NULL ? st : wf_part_refuse(reader, why);
 		entry.low = partition < entry.low ? partition : entry.low;
 		entry.high = partition > entry.high ? partition : entry.high;
 	}
 	table->rows += block->count;
+	return st == WEFT_OK && block->count > 0 ? add(listing, reader, &entry) : st;
+}
+
+/* Keys of rows that are gone since the snapshot on which a delta builds. */
+static enum weft_status
+list_gone(struct listing *listing, struct wf_part_reader *reader, const struct wf_walk_block *place)
+{
+	const struct wf_part_block *block = &place->block;
+	const struct wf_rows_head head =
+		wf_blocks_head(listing->walk, &listing->blocks->table[block->item].about);
+	struct wf_blocks_entry entry = {.place = *place, .low = WF_PARTITION_COUNT};
+	uint8_t bytes[sizeof(uint64_t)];
+	enum weft_status st = WEFT_OK;
+
+	if (listing->walk->manifest->parts.base_step == 0 || head.vocabulary > 0 ||
+	    block->count != block->bytes / sizeof(bytes) || block->bytes % sizeof(bytes) != 0) {
+		return wf_part_refuse(reader,
+				      "has keys of rows that are gone, which it cannot have");
+	}
+	for (uint64_t i = 0; st == WEFT_OK && i < block->count; i++) {
+		st = wf_part_read(reader, bytes, sizeof(bytes));
+		const uint32_t partition = wf_blocks_partition(&head, wf_load_u64(bytes));
+		entry.low = partition < entry.low ? partition : entry.low;
+		entry.high = partition > entry.high ? partition : entry.high;
+	}
 	return st == WEFT_OK && block->count > 0 ? add(listing, reader, &entry) : st;
 }
 
@@ -224,6 +269,9 @@ list_sparse(void *arg, struct wf_part_reader *reader, const struct wf_walk_block
 	}
 	if (block->kind == WF_PART_COUNTERS) {
 		return list_counters(listing, reader, place);
+	}
+	if (block->kind == WF_PART_GONE) {
+		return list_gone(listing, reader, place);
 	}
 	return block->kind == WF_PART_ROWS
 		       ? list_rows(listing, reader, place)
@@ -246,7 +294,8 @@ compare_entries(const void *a, const void *b)
 	int order = compare_u64(x->block.kind, y->block.kind);
 
 	order = order != 0 ? order : compare_u64(x->block.item, y->block.item);
-	if (x->block.kind != WF_PART_ROWS) { /* whose numbers are the part's own */
+	/* Numbers of rows and keys are the part's own. */
+	if (x->block.kind != WF_PART_ROWS && x->block.kind != WF_PART_GONE) {
 		order = order != 0 ? order : compare_u64(x->block.first, y->block.first);
 	}
 	order = order != 0 ? order : compare_u64(x->part, y->part);
@@ -314,7 +363,9 @@ check_table(const struct wf_walk *walk, const struct wf_blocks *blocks, uint32_t
 	while (good < count && entry[good].place.block.first == good) {
 		good++;
 	}
-	if (table->described_in > 0 && table->rows == named->rows && good == due && count == due) {
+	const bool is_delta = walk->manifest->parts.base_step != 0;
+	const bool is_whole = is_delta ? table->rows <= named->rows : table->rows == named->rows;
+	if (table->described_in > 0 && is_whole && good == due && count == due) {
 		return WEFT_OK;
 	}
 	return wf_fail(WEFT_DATA,

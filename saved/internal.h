@@ -3,6 +3,7 @@
 #pragma once
 
 #include "saved/blocks.h"
+#include "saved/chain.h"
 #include "saved/manifest.h"
 #include "saved/tensors.h"
 
@@ -14,6 +15,7 @@ struct wf_saved {
 	char path[WF_SAVED_PATH_BYTES];
 	struct wf_manifest manifest;
 	struct wf_blocks blocks; /* of a snapshot; all zeroes in a pass */
+	struct wf_chain chain;   /* of a delta; all zeroes in all else */
 };
 
 /* saved.c. wf_saved_open of a pass that has its name; `path` has at most WF_SAVED_PATH_BYTES - 1

@@ -126,6 +126,12 @@ check_rows(struct wf_saved *saved, uint32_t idx)
 	}
 	wf_rows_close(rows);
 	if (st == WEFT_OK && wf_manifest_is_snapshot(&saved->manifest)) {
+		if (sum.row_count != table->rows) { /* it is a delta */
+			return wf_fail(WEFT_DATA,
+				       "%s: table %s: with the snapshots on which it builds it has "
+				       "%" PRIu64 " rows, not %" PRIu64,
+				       saved->path, table->name, sum.row_count, table->rows);
+		}
 		table->bytes = sum.bytes;
 		table->crc = sum.crc;
 		return WEFT_OK;
@@ -158,6 +164,9 @@ check_content(struct wf_saved *saved)
 	enum weft_status st = wf_manifest_is_snapshot(&saved->manifest)
 				      ? wf_blocks_read(&walk, &saved->blocks)
 				      : check_tensors(saved);
+	if (st == WEFT_OK) {
+		st = wf_chain_open(&walk, &saved->blocks, &saved->chain);
+	}
 	for (uint32_t i = 0; st == WEFT_OK && i < saved->manifest.table_count; i++) {
 		st = check_rows(saved, i);
 	}
@@ -177,13 +186,6 @@ read_manifest(struct wf_saved *saved, bool may_be_snapshot)
 		return wf_fail(WEFT_DATA,
 			       "%s: is a snapshot of pservers, not a pass; weft ckpt reads it",
 			       saved->path);
-	}
-	if (st == WEFT_OK && saved->manifest.parts.base_step != 0) {
-		return wf_fail(WEFT_UNSUPPORTED,
-			       "%s: has only what has changed in tables since step %" PRIu64
-			       ": name a snapshot that is complete (weft ckpt show says which "
-			       "are), or let pservers go on from it with --resume=auto",
-			       saved->path, saved->manifest.parts.base_step);
 	}
 	return st;
 }
@@ -234,6 +236,7 @@ void
 wf_saved_close(struct wf_saved *saved)
 {
 	if (saved != NULL) {
+		wf_chain_close(saved->env, &saved->chain);
 		wf_blocks_fini(saved->env, &saved->blocks);
 		wf_manifest_fini(saved->env, &saved->manifest);
 		wf_free(saved->env, saved, sizeof(*saved));

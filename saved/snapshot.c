@@ -399,8 +399,8 @@ wf_snapshot_manifest(const struct wf_snapshot *snapshot)
 	return &snapshot->manifest;
 }
 
-static struct wf_walk
-walk_of(const struct wf_snapshot *snapshot)
+struct wf_walk
+wf_snapshot_walk(const struct wf_snapshot *snapshot)
 {
 	return (struct wf_walk){
 		.env = snapshot->env,
@@ -435,22 +435,41 @@ has_same_tables(const struct wf_manifest *a, const struct wf_manifest *b)
 	return same;
 }
 
-enum weft_status
-wf_snapshot_open_base(const struct wf_snapshot *snapshot, struct wf_snapshot **out)
+/* The folder in which a snapshot's directory is. `out` is [WF_SAVED_PATH_BYTES]. */
+static enum weft_status
+find_folder(const char *path, char *out)
 {
-	char dir[WF_SAVED_PATH_BYTES];
+	const char *slash = strrchr(path, '/');
 	struct wf_snapshot_id id;
+
+	if (!wf_snapshot_of_name(slash == NULL ? path : slash + 1, &id)) {
+		return wf_saved_join(path, "..", out);
+	}
+	if (slash == NULL) {
+		snprintf(out, WF_SAVED_PATH_BYTES, ".");
+	} else {
+		snprintf(out, WF_SAVED_PATH_BYTES, "%.*s", slash == path ? 1 : (int)(slash - path),
+			 path);
+	}
+	return WEFT_OK;
+}
+
+enum weft_status
+wf_snapshot_open_base_of(const struct wf_walk *walk, struct wf_snapshot **out)
+{
+	const struct wf_manifest *manifest = walk->manifest;
+	const struct wf_snapshot_id id = {manifest->parts.epoch, manifest->parts.base_step};
+	char dir[WF_SAVED_PATH_BYTES];
 	struct wf_snapshot *base = NULL;
 
-	if (!wf_snapshot_base(snapshot, &id)) {
-		return wf_fail(WEFT_DATA, "%s: is complete, and builds on nothing", snapshot->path);
+	if (id.step == 0) {
+		return wf_fail(WEFT_DATA, "%s: is complete, and builds on nothing", walk->path);
 	}
-	snprintf(dir, sizeof(dir), "%s", snapshot->path);
-	char *slash = strrchr(dir, '/');
-	WF_ASSERT(slash != NULL); /* wf_saved_join */
-	slash[slash == dir ? 1 : 0] = '\0';
-	enum weft_status st = wf_snapshot_open(snapshot->env, snapshot->calls, dir, id, &base);
-	if (st == WEFT_OK && !has_same_tables(&snapshot->manifest, &base->manifest)) {
+	enum weft_status st = find_folder(walk->path, dir);
+	if (st == WEFT_OK) {
+		st = wf_snapshot_open(walk->env, walk->calls, dir, id, &base);
+	}
+	if (st == WEFT_OK && !has_same_tables(manifest, &base->manifest)) {
 		st = wf_fail(WEFT_DATA, "%s: has other tables", base->path);
 	}
 	if (st != WEFT_OK) {
@@ -458,10 +477,18 @@ wf_snapshot_open_base(const struct wf_snapshot *snapshot, struct wf_snapshot **o
 		wf_snapshot_close(base);
 		return wf_fail(st == WEFT_NOMEM ? st : WEFT_DATA,
 			       "%s: builds on step %" PRIu64 ", which cannot be used: %.300s",
-			       snapshot->path, id.step, why.text);
+			       walk->path, id.step, why.text);
 	}
 	*out = base;
 	return WEFT_OK;
+}
+
+enum weft_status
+wf_snapshot_open_base(const struct wf_snapshot *snapshot, struct wf_snapshot **out)
+{
+	const struct wf_walk walk = wf_snapshot_walk(snapshot);
+
+	return wf_snapshot_open_base_of(&walk, out);
 }
 
 enum weft_status
@@ -482,7 +509,7 @@ wf_snapshot_crc(const struct wf_snapshot *snapshot, uint32_t *out)
 enum weft_status
 wf_snapshot_part_path(const struct wf_snapshot *snapshot, uint32_t idx, char *out)
 {
-	const struct wf_walk walk = walk_of(snapshot);
+	const struct wf_walk walk = wf_snapshot_walk(snapshot);
 
 	return wf_walk_path(&walk, idx, out);
 }
@@ -490,7 +517,7 @@ wf_snapshot_part_path(const struct wf_snapshot *snapshot, uint32_t idx, char *ou
 enum weft_status
 wf_snapshot_verify_part(const struct wf_snapshot *snapshot, uint32_t idx)
 {
-	const struct wf_walk walk = walk_of(snapshot);
+	const struct wf_walk walk = wf_snapshot_walk(snapshot);
 
 	return wf_walk_part(&walk, idx, NULL, NULL);
 }

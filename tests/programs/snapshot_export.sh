@@ -143,8 +143,18 @@ rm -r snapshots/record-*
 expect 65 "$WEFT" export snapshots -o without
 says last.err "snapshots is of the history that remains; name the one that is meant"
 
-# Tables: rows by partition and key, whichever lane had them.
+# Tables: rows by partition and key, whichever lane had them; and of deltas, those of the snapshots on
+# which they build. The last one is a delta if there are two.
 words="--vocabulary=200 --hidden=8 --embedding=6 --slice_bytes=256 --batch_size=500"
+snapshots_of ngram "$words --data=$work/text" "--ports_num_for_sparse=2 --snapshot_full=100"
+set -- snapshots/epoch-*
+if [ $# -gt 1 ]; then
+	says "$snapshot/manifest" "base 1 "
+	mv "$1" aside
+	expect 65 "$WEFT" export "$snapshot" -o without_base
+	says last.err "which cannot be used: " "$1"
+	mv aside "$1"
+fi
 snapshots_of ngram "$words --data=$work/text" --ports_num_for_sparse=2
 # shellcheck disable=SC2086
 begin ngram "$pass" $words --data="$work/text"
