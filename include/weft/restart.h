@@ -56,8 +56,9 @@ struct weft_resumed {
 	uint64_t step;
 	uint64_t samples; /* of all trainers, in the steps up to it */
 	/* Passes that the job had ended before that step; the same for all trainers. A trainer
-	 * whose position is of an earlier pass has no data left in it and none in this one. 0 if
-	 * no trainer gave a position. weft_session_save counts them. */
+	 * whose position is of an earlier pass has no data left in it, or was dropped in it
+	 * (--on_trainer_death=drop), and begins this one. 0 if no trainer gave a position.
+	 * weft_session_save counts them. */
 	uint64_t pass_count;
 	uint32_t position_bytes; /* 0: none was given */
 	/* [position_bytes] as this trainer gave it to weft_session_position */
