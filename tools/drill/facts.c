@@ -97,14 +97,15 @@ look_for_snapshot(struct wf_drill_facts *facts, const char *line)
 	static const char goes_on[] = "the job goes on from the snapshot of step ";
 	const char *at = strstr(line, goes_on);
 
-	facts->snapshots_lost += count_unsaid(line);
+	facts->snapshots_failed += count_unsaid(line);
 	if (at != NULL && sscanf(at + strlen(goes_on), "%" SCNu64, &facts->resumed_step) == 1) {
 		facts->resumed++;
 	} else if (strstr(line, " I snapshot of step ") != NULL) {
 		facts->snapshots++;
-	} else if (strstr(line, "there is no snapshot of step ") != NULL ||
-		   strstr(line, " cannot be used, and the one before it is") != NULL) {
-		facts->snapshots_lost++;
+	} else if (strstr(line, "there is no snapshot of step ") != NULL) {
+		facts->snapshots_failed++;
+	} else if (strstr(line, " cannot be used, and the one before it is") != NULL) {
+		facts->snapshots_damaged++;
 	}
 }
 

@@ -20,7 +20,8 @@ struct wf_drill_facts {
 	uint64_t beyond_ns; /* when a step later than `made` was seen; 0: none was */
 
 	uint64_t snapshots;                 /* complete ones */
-	uint64_t snapshots_lost;            /* not made, or damaged */
+	uint64_t snapshots_failed;          /* not made */
+	uint64_t snapshots_damaged;         /* that a job could not go on from */
 	uint64_t resumed_step;              /* of the snapshot that the job went on from last */
 	uint64_t resumed;                   /* how often it did */
 	uint64_t restarts;                  /* made by launch itself, of one process or of all */

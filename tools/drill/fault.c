@@ -113,7 +113,7 @@ await_end(struct wf_drill_play *play)
 static void
 mark_fault(struct wf_drill_play *play)
 {
-	play->run->facts.snapshots_lost = 0;
+	play->run->facts.snapshots_failed = 0;
 	play->fault_ns = wf_now_ns(play->run->env);
 }
 
@@ -437,7 +437,8 @@ fill_in(const struct wf_drill_play *play, struct wf_drill_row *out)
 	*out = (struct wf_drill_row){
 		.detected_ns = facts->sign_ns == 0 ? WF_NEVER : facts->sign_ns - play->fault_ns,
 		.recovered_ns = recovered_ns == 0 ? WF_NEVER : recovered_ns - play->fault_ns,
-		.snapshots_lost = facts->snapshots_lost,
+		.snapshots_lost = play->damaged_step != 0 ? facts->snapshots_damaged
+							  : facts->snapshots_failed,
 		.snapshots = facts->snapshots,
 	};
 	if (facts->resumed > 0 && facts->made > facts->resumed_step) {
