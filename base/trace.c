@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@ WF_STATIC_ASSERT(sizeof(struct wf_trace_event) == 32, "as it travels");
 WF_STATIC_ASSERT((WF_TRACE_EVENTS & (WF_TRACE_EVENTS - 1)) == 0, "a power of two");
 
 #define TASKS_MAX 4096u /* threads of a process that are looked at */
+#define FILES_MAX 4096u /* open files of a process that are looked at */
 
 /* The second number of a schedstat file: time on a run queue. False: it cannot be read. */
 static bool
@@ -61,6 +63,42 @@ read_run_queues(uint64_t *out)
 	return any;
 }
 
+/* Whether the path is that of an accelerator's device file. */
+static bool
+is_accelerator(const char *path)
+{
+	static const char *const begins[] = {"/dev/nvidia", "/dev/kfd", "/dev/dri/renderD",
+					     "/dev/accel"};
+	for (size_t i = 0; i < WF_ARRAY_COUNT(begins); i++) {
+		if (strncmp(path, begins[i], strlen(begins[i])) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* How many files of accelerators the process has open. */
+static uint64_t
+count_devices(void)
+{
+	DIR *files = opendir("/proc/self/fd");
+	if (files == NULL) {
+		return 0;
+	}
+	uint64_t count = 0;
+	const struct dirent *entry = readdir(files);
+	for (unsigned i = 0; entry != NULL && i < FILES_MAX; i++, entry = readdir(files)) {
+		char path[64];
+		ssize_t got = readlinkat(dirfd(files), entry->d_name, path, sizeof(path) - 1);
+		if (got > 0) {
+			path[got] = '\0';
+			count += is_accelerator(path) ? 1 : 0;
+		}
+	}
+	(void)closedir(files);
+	return count;
+}
+
 static uint64_t
 ns_of(const struct timeval *time)
 {
@@ -80,5 +118,8 @@ wf_trace_note_usage(struct wf_trace *trace, uint64_t step, bool of_process)
 	if (of_process ? read_run_queues(&waited_ns)
 		       : read_run_queue("/proc/thread-self/schedstat", &waited_ns)) {
 		wf_trace_note(trace, WF_TRACE_RUN_QUEUE_NS, 0, 0, step, waited_ns);
+	}
+	if (of_process) {
+		wf_trace_note(trace, WF_TRACE_DEVICES, 0, 0, step, count_devices());
 	}
 }

@@ -17,7 +17,8 @@
 
 enum wf_trace_what {
 	WF_TRACE_NOTHING,
-	/* Of a trainer. peer: wf_trace_lane; slice: the ordinal on that lane. */
+	/* Of a trainer. peer: wf_trace_lane; slice: the ordinal on that lane. The push of a step
+	 * to a sparse lane is recorded as that of one slice, with number 0. */
 	WF_TRACE_STEP_BEGUN,  /* weft_step was called; value: samples */
 	WF_TRACE_QUEUED,      /* a push of a slice was asked for */
 	WF_TRACE_STEP_POSTED, /* STEP was given to the transport */
@@ -36,6 +37,18 @@ enum wf_trace_what {
 	WF_TRACE_CPU_NS,
 	WF_TRACE_RUN_QUEUE_NS, /* it could have run, and had no CPU */
 	WF_TRACE_MAJOR_FAULTS, /* pages that were read from a disk */
+	/* Of a trainer, about a sparse lane: a request for rows as they are after `step`. slice:
+	 * the number of the request; value: rows. */
+	WF_TRACE_ROWS_ASKED,
+	WF_TRACE_ROWS_ANSWERED, /* the last of them has arrived */
+	/* Of a sparse lane. */
+	WF_TRACE_ROWS_PULLED, /* all keys of such a request are here; value: rows */
+	WF_TRACE_HOT_KEY, /* at the end. value: a key; peer: its table; slice: its part of the keys
+			   * that the table was asked for since the job began, in thousandths */
+	/* Of a lane, at the end. value: enum wf_service. */
+	WF_TRACE_SERVICE,
+	/* Of a trainer, as its use of a CPU. value: files of accelerators that it has open. */
+	WF_TRACE_DEVICES,
 	WF_TRACE_KINDS,
 };
 

@@ -148,6 +148,8 @@ struct wf_lane_service {
 	/* Fills the record of table `idx`, which is empty so far. False: there are no more. NULL:
 	 * there are none. */
 	bool (*watch)(const struct wf_lane *lane, uint32_t idx, struct wf_watch_record *out);
+	/* The recording of the lane (trace.h) ends: adds what it has counted. NULL: nothing. */
+	void (*trace)(const struct wf_lane *lane, struct wf_trace *ring);
 };
 
 enum wf_peer_state {

@@ -149,6 +149,11 @@ end_ring(struct wf_lane *lane, struct lane_part *part)
 {
 	if (lane->trace.ring != NULL) {
 		wf_trace_note_usage(lane->trace.ring, step_of(lane), false);
+		wf_trace_note(lane->trace.ring, WF_TRACE_SERVICE, WF_TRACE_ALL, 0, step_of(lane),
+			      lane->service->number);
+		if (lane->service->trace != NULL && lane->job.is_ready) {
+			lane->service->trace(lane, lane->trace.ring);
+		}
 	}
 	lane->trace.ring = NULL;
 	lane->trace.recording = 0;

@@ -5,10 +5,10 @@
  * table.c  settings, weft_table_add; rows.c  a batch: pull, wait, push; session.c  what the session
  * asks for (trainer/session/service.h); session_memory.c  its slabs; session_link.c  greeting and
  * messages of a link; session_flow.c  pulls, pushes and answers on it; records.c  weft_table_read
- * and _write; session_call.c  their messages; session_stats.c  counters and what follows from them.
- * Thread: as each struct says, the owner's or the core's (the thread that drives progress).
- * Commands pass data from the owner to the core; `busy`, `push.busy` and `up_busy` pass it back (B1
- * of trainer/session/threads.md). */
+ * and _write; session_call.c  their messages; session_stats.c  counters and what follows from them;
+ * session_trace.c  what is recorded. Thread: as each struct says, the owner's or the core's (the
+ * thread that drives progress). Commands pass data from the owner to the core; `busy`, `push.busy`
+ * and `up_busy` pass it back (B1 of trainer/session/threads.md). */
 #pragma once
 
 #include <stdatomic.h>
@@ -342,6 +342,18 @@ void wf_client_describe(const struct wf_client *client, char *out, size_t bytes)
 
 /* session_link.c */
 extern const struct wf_link_ops wf_client_link_ops;
+
+/* session_trace.c: called while the trainer is recorded. */
+void wf_client_note_push(const struct wf_client_link *cl, enum wf_trace_what what)
+	__attribute__((cold));
+void wf_client_note_pull(const struct wf_client_link *cl, const struct wf_pull_request *request,
+			 enum wf_trace_what what) __attribute__((cold));
+
+static inline bool
+wf_client_is_recorded(const struct wf_client *client)
+{
+	return __builtin_expect(client->core->trace.on != NULL, 0);
+}
 
 /* session_flow.c */
 void wf_client_command_run(struct wf_core *core, const struct wf_command *command);

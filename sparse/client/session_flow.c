@@ -92,6 +92,9 @@ begin_push(struct wf_client *client, uint64_t step)
 		cl->push.said = false;
 		cl->push.table = 0;
 		cl->push.next = 0;
+		if (wf_client_is_recorded(client)) {
+			wf_client_note_push(cl, WF_TRACE_QUEUED);
+		}
 		set_due(cl);
 	}
 }
@@ -238,6 +241,9 @@ new_request(struct wf_client_link *cl)
 	}
 	request->unanswered = request->part_count;
 	WF_ASSERT(request->part_count > 0);
+	if (wf_client_is_recorded(cl->client)) {
+		wf_client_note_pull(cl, request, WF_TRACE_ROWS_ASKED);
+	}
 	return request;
 }
 
@@ -485,6 +491,10 @@ post_message(struct wf_client_link *cl)
 	if (cl->sending == WF_SENDING_PULL && cl->sent_request->refused) {
 		give_up_request(cl, cl->sent_request);
 	}
+	bool is_pushed = cl->sending == WF_SENDING_PUSH && cl->push_is_last;
+	if (wf_client_is_recorded(cl->client) && is_pushed) {
+		wf_client_note_push(cl, WF_TRACE_POSTED);
+	}
 	cl->sending = WF_SENDING_NOTHING;
 	wf_client_call_finish(cl->client);
 	return true;
@@ -588,6 +598,9 @@ wf_client_answer(struct wf_link *link, const struct wf_put *put)
 	wf_send_window_release(&cl->link.window, &request->part[i].slot);
 	settle_part(cl, request, &request->part[i]);
 	if (request->unanswered == 0) {
+		if (wf_client_is_recorded(cl->client)) {
+			wf_client_note_pull(cl, request, WF_TRACE_ROWS_ANSWERED);
+		}
 		close_request(cl, request);
 	}
 	return WEFT_OK;
@@ -677,6 +690,9 @@ wf_client_applied(struct wf_client_link *cl, const struct wf_sparse_applied *msg
 	wf_send_window_release_all(&cl->link.window, &cl->push_slots);
 	cl->push.waits = false;
 	cl->push.applied = msg->step;
+	if (wf_client_is_recorded(client)) {
+		wf_client_note_push(cl, WF_TRACE_ANSWERED);
+	}
 	WF_ASSERT(client->push.lanes > 0);
 	client->push.lanes--;
 	if (client->judges && cl->lane == 0) {

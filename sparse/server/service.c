@@ -267,4 +267,5 @@ const struct wf_lane_service wf_sparse_service = {
 	.words = wf_sparse_words,
 	.lines = wf_sparse_lines,
 	.watch = wf_sparse_watch,
+	.trace = wf_sparse_trace,
 };

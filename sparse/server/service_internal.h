@@ -12,10 +12,13 @@
  * service_snapshot.c   the lane's part of one
  * service_send.c    everything it sends
  * service_report.c  its log lines
+ * service_trace.c   what it adds to a recording
+ * service_watch.c   a table for whoever watches
  *
  * Nothing here allocates once the job is open, except tables that grow. Thread: the lane's. */
 #pragma once
 
+#include "base/trace.h"
 #include "pserver/service.h"
 #include "saved/part_table.h"
 #include "sparse/table/ceiling.h"
@@ -307,6 +310,19 @@ void wf_sparse_log_gone(const struct wf_lane *lane);
 
 /* service_watch.c */
 bool wf_sparse_watch(const struct wf_lane *lane, uint32_t idx, struct wf_watch_record *out);
+
+/* service_trace.c */
+void wf_sparse_trace(const struct wf_lane *lane, struct wf_trace *ring);
+
+/* Records an event of a step's rows, if the lane is recorded. */
+static inline void
+wf_sparse_note(const struct wf_lane *lane, enum wf_trace_what what, uint32_t peer, uint64_t step,
+	       uint64_t value)
+{
+	if (__builtin_expect(lane->trace.ring != NULL, 0)) {
+		wf_trace_note(lane->trace.ring, what, peer, 0, step, value);
+	}
+}
 
 /* service_push.c */
 enum weft_status wf_push_begin(struct wf_lane *lane, struct wf_peer *peer,

@@ -269,11 +269,22 @@ make_due(struct wf_lane *lane, struct wf_peer *peer, struct wf_pull *pull)
 	wf_peer_due(peer);
 }
 
+static void
+note_pull(const struct wf_lane *lane, const struct wf_peer *peer, const struct wf_pull *pull)
+{
+	uint64_t rows = 0;
+	for (uint32_t i = 0; lane->trace.ring != NULL && i < pull->part_count; i++) {
+		rows += pull->part[i].row_count;
+	}
+	wf_sparse_note(lane, WF_TRACE_ROWS_PULLED, peer->trainer, pull->step, rows);
+}
+
 /* All keys are here. The answers free the slots of a pull that is due at once, and CREDIT those of
  * one that is held. */
 static void
 finish_pull(struct wf_lane *lane, struct wf_peer *peer, struct wf_pull *pull)
 {
+	note_pull(lane, peer, pull);
 	if (pull->step < lane->order.sum.step || wf_sparse_is_async(lane->own)) {
 		make_due(lane, peer, pull);
 		return;

@@ -383,6 +383,7 @@ apply_step(struct wf_lane *lane)
 	if (!runs) {
 		return;
 	}
+	wf_sparse_note(lane, WF_TRACE_APPLIED, WF_TRACE_ALL, step, applied.rows_updated);
 	for (uint32_t t = 0; t < lane->peers.count; t++) {
 		struct wf_peer *peer = &lane->peers.all[t];
 		const struct wf_sparse_peer *own = peer->own;
@@ -391,6 +392,7 @@ apply_step(struct wf_lane *lane)
 		}
 	}
 	wf_step_is_done(lane, applied_ns);
+	wf_sparse_note(lane, WF_TRACE_STEP_DONE, WF_TRACE_ALL, step, 0);
 	if (lane->opts.snapshots != NULL) {
 		wf_sparse_snapshot_applied(lane, step);
 	}
@@ -514,11 +516,32 @@ finish_as_it_comes(struct wf_lane *lane, struct wf_peer *peer)
 	}
 	lane->order.sum.samples_before += said->samples;
 	wf_view_note_end(sparse, own, said->step);
+	wf_sparse_note(lane, WF_TRACE_APPLIED, peer->trainer, said->step, applied.rows_updated);
 	consume_push(lane, peer, &applied);
 	wake_others(lane);
 }
 
 /* Receiving a push. */
+
+static uint64_t
+rows_of(const struct wf_sparse *sparse, const struct wf_sparse_peer *own)
+{
+	uint64_t rows = 0;
+	for (uint32_t i = 0; i < sparse->desc_count; i++) {
+		rows += own->push.rows[i];
+	}
+	return rows;
+}
+
+static void
+note_push(const struct wf_lane *lane, const struct wf_peer *peer)
+{
+	const struct wf_sparse_peer *own = peer->own;
+	if (lane->trace.ring != NULL && !own->push.said.out) {
+		wf_sparse_note(lane, WF_TRACE_ARRIVED, peer->trainer, own->push.said.step,
+			       rows_of(lane->own, own));
+	}
+}
 
 /* The last part of the last message has arrived. */
 static enum weft_status
@@ -531,6 +554,7 @@ finish_push(struct wf_lane *lane, struct wf_peer *peer)
 		return st;
 	}
 	own->push.begun = false;
+	note_push(lane, peer);
 	if (wf_sparse_is_async(lane->own)) {
 		finish_as_it_comes(lane, peer);
 		return WEFT_OK;

@@ -9,6 +9,9 @@ flush_applied(struct wf_lane *lane, struct wf_peer *peer)
 	struct wf_sparse_peer *own = peer->own;
 	wf_sparse_applied_encode(&own->applied, &lane->msg);
 	own->applied_due = !wf_control_send(peer, &lane->msg);
+	if (!own->applied_due) {
+		wf_sparse_note(lane, WF_TRACE_ANSWER_POSTED, peer->trainer, own->applied.step, 0);
+	}
 	return !own->applied_due;
 }
 

@@ -570,6 +570,65 @@ without_a_cap_no_pair_is_lost_the_job_ends(void **state)
 	ground_play(&capped, outgrow_the_lane);
 }
 
+static uint32_t
+events(const struct wf_trace *ring, enum wf_trace_what what, uint32_t peer, uint64_t value)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < wf_trace_kept(ring); i++) {
+		const struct wf_trace_event *event = wf_trace_at(ring, i);
+		count +=
+			event->what == what && event->peer == peer && event->value == value ? 1 : 0;
+	}
+	return count;
+}
+
+/* Two steps of two trainers are recorded, and the end of the recording. */
+static void
+record_steps(struct ground *ground)
+{
+	static struct wf_trace ring;
+	const struct wish a[] = {WISH(0, low, 1, 0)};
+	const struct wish b[] = {WISH(0, high, 1, 0)};
+	struct wf_lane *lane = ground->lane[0];
+	for (uint32_t t = 0; t < 2; t++) {
+		doll_meet(doll_add(ground, t, 0));
+	}
+	ring = (struct wf_trace){.env = lane->env};
+	lane->trace.ring = &ring;
+	for (uint64_t step = 1; step <= 2; step++) {
+		doll_pull(&ground->doll[0], step, step - 1, a, 1);
+		doll_push(&ground->doll[0], step, a, 1);
+		doll_push(&ground->doll[1], step, b, 1);
+		ground_settle(ground);
+	}
+	CHECK(ground, events(&ring, WF_TRACE_ROWS_PULLED, 0, 5) == 2);
+	CHECK(ground, events(&ring, WF_TRACE_ARRIVED, 0, 5) == 2);
+	CHECK(ground, events(&ring, WF_TRACE_ARRIVED, 1, 7) == 2);
+	CHECK(ground, events(&ring, WF_TRACE_APPLIED, WF_TRACE_ALL, 9) == 2);
+	CHECK(ground, events(&ring, WF_TRACE_STEP_DONE, WF_TRACE_ALL, 0) == 2);
+	CHECK(ground, events(&ring, WF_TRACE_ANSWER_POSTED, 0, 0) == 2);
+	CHECK(ground, events(&ring, WF_TRACE_ANSWER_POSTED, 1, 0) == 2);
+	for (uint64_t i = 0; i < 200; i++) { /* one key of 64 is counted */
+		doll_pull(&ground->doll[0], 3 + i, 2, a, 1);
+		ground_settle(ground);
+	}
+	lane->service->trace(lane, &ring);
+	uint32_t hot = 0;
+	for (size_t i = 0; i < sizeof(low) / sizeof(low[0]); i++) {
+		hot += events(&ring, WF_TRACE_HOT_KEY, 0, low[i]);
+	}
+	CHECK(ground, hot == 4);
+	lane->trace.ring = NULL;
+}
+
+static void
+what_a_lane_records_of_rows_is_complete(void **state)
+{
+	const struct ground_opts opts = {.trainers = 2};
+	(void)state;
+	ground_play(&opts, record_steps);
+}
+
 int
 main(void)
 {
@@ -591,6 +650,7 @@ main(void)
 		cmocka_unit_test(two_lanes_give_the_rows_of_one),
 		cmocka_unit_test(pairs_without_memory_are_told),
 		cmocka_unit_test(without_a_cap_no_pair_is_lost_the_job_ends),
+		cmocka_unit_test(what_a_lane_records_of_rows_is_complete),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
