@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* weft why: where the time of a running job's steps goes, and who makes the others wait. Thread:
  * main. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -71,9 +72,13 @@ print(const struct settings *set, const struct wf_recording *recording, const st
 	}
 	if (set->json) {
 		printf("{\"steps\": %u, \"step_ms\": %.3f, \"kind\": \"%s\", \"who\": \"%s\", "
-		       "\"share\": %.3f, \"wait_ms\": %.3f}\n",
+		       "\"share\": %.3f, \"wait_ms\": %.3f, \"keys\": [",
 		       why->steps, why->step_ns / 1e6, wf_why_kind_name(why->kind), who, why->share,
 		       why->wait_ns / 1e6);
+		for (uint32_t i = 0; i < why->hot_count; i++) {
+			printf("%s%" PRIu64, i > 0 ? ", " : "", why->hot[i].key);
+		}
+		puts("]}");
 	}
 	for (uint32_t i = 0; !set->json && i < why->line_count; i++) {
 		puts(why->line[i]);

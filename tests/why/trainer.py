@@ -15,12 +15,6 @@ PAGES = 512
 PAGE = mmap.PAGESIZE
 
 
-def busy(seconds):
-    end = time.thread_time() + seconds
-    while time.thread_time() < end:
-        pass
-
-
 def touch(path):
     """Reads pages of a file that are not in memory: each is a major fault."""
     with open(path, "r+b") as file:
@@ -29,6 +23,33 @@ def touch(path):
             pages.madvise(mmap.MADV_RANDOM)
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
             return sum(pages[i * PAGE] for i in range(PAGES))
+
+
+ROW = 1024  # values
+HOT, FEW = 1600, 8  # keys of a batch that sparse lane 1 has, and others
+HOTTEST = 5  # keys of lane 1 that are in every batch; of the others each is in one of some
+
+
+class Embedding:
+    """A table nearly all keys of which are sparse lane 1's, in every step."""
+
+    def __init__(self):
+        self.table = weft.table("emb", ROW, batch_keys_max=HOT + FEW)
+
+    def choose(self, seed):
+        own = {0: [], 1: []}
+        key = 0
+        while len(own[0]) < FEW or len(own[1]) < 4 * HOT:
+            own[self.table.key_lane(key)].append(key)
+            key += 1
+        self.hottest, self.rest = own[1][:HOTTEST], np.array(own[1][HOTTEST:])
+        self.few, self.random = own[0][:FEW], np.random.default_rng(seed)
+
+    def step(self):
+        more = self.random.choice(self.rest, HOT - HOTTEST, replace=False)
+        keys = np.concatenate([self.hottest, more, self.few]).astype(np.uint64)
+        rows = self.table.lookup(keys)
+        return rows, np.full((rows.count, ROW), 1e-3, np.float32)
 
 
 def main():
@@ -40,23 +61,34 @@ def main():
         num_gradient_servers=trainers,
         trainer_id=trainer,
         slice_bytes=int(args.get("slice_bytes", 16384)),
+        ports_num_for_sparse=int(args.get("sparse_lanes", 0)),
         transport="tcp",
     )
     tensors = [weft.empty((int(args["floats"]),), name=f"w{i}") for i in range(2)]
+    embedding = Embedding() if "sparse_lanes" in args else None
     for tensor in tensors:
         tensor.param[:] = 0
     if "paging" in args:
         with open(args["paging"], "wb") as file:
             file.write(os.urandom(PAGES * PAGE))
     weft.start()
+    if embedding:
+        embedding.choose(trainer)
     while True:  # until it is killed
+        rows, grad = embedding.step() if embedding else (None, None)
         time.sleep(float(args.get("sleep", 0)))
-        busy(float(args.get("busy", 0)))
         if "paging" in args:
             touch(args["paging"])
         for tensor in tensors:
             tensor.grad[:] = np.float32(1e-3)
-        weft.exchange(samples=1)
+        if not embedding:
+            weft.exchange(samples=1)
+            continue
+        weft.step(1)
+        for tensor in tensors:
+            weft.push(tensor)
+        embedding.table.update(rows, grad)
+        weft.wait()
 
 
 main()

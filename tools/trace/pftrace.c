@@ -214,6 +214,12 @@ static const struct {
 	[WF_TRACE_CPU_NS] = {"CPU time", "usage"},
 	[WF_TRACE_RUN_QUEUE_NS] = {"time on a run queue", "usage"},
 	[WF_TRACE_MAJOR_FAULTS] = {"major faults", "usage"},
+	[WF_TRACE_ROWS_ASKED] = {"rows asked for", "rows"},
+	[WF_TRACE_ROWS_ANSWERED] = {"rows arrived", "rows"},
+	[WF_TRACE_ROWS_PULLED] = {"request for rows arrived", "rows"},
+	[WF_TRACE_HOT_KEY] = {"hot key", "rows"},
+	[WF_TRACE_SERVICE] = {"service", "usage"},
+	[WF_TRACE_DEVICES] = {"accelerators open", "usage"},
 };
 
 static bool
@@ -284,15 +290,17 @@ static void
 write_instant(struct output *out, uint32_t m, const struct wf_trace_event *event)
 {
 	const struct wf_recording_member *member = &out->recording->member[m];
+	bool is_rows = event->what == WF_TRACE_ROWS_ASKED || event->what == WF_TRACE_ROWS_ANSWERED;
 	bool of_lane = member->is_trainer && event->what != WF_TRACE_STEP_BEGUN &&
-		       event->what < WF_TRACE_STEP_ARRIVED;
+		       (event->what < WF_TRACE_STEP_ARRIVED || is_rows);
 	uint64_t track = track_of(out, m, of_lane ? lane_member(out, event->peer) : UINT32_MAX);
 	struct open_event open = begin_event(out, INSTANT, track, event->at_ns,
 					     kinds[event->what].category, kinds[event->what].name);
 	annotate(&out->writer, "step", event->step);
 	annotate(&out->writer, "slice", event->slice);
 	if (event->peer != WF_TRACE_ALL && !member->is_trainer) {
-		annotate(&out->writer, "trainer", event->peer);
+		bool is_key = event->what == WF_TRACE_HOT_KEY;
+		annotate(&out->writer, is_key ? "table" : "trainer", event->peer);
 	}
 	if (event->value != 0) {
 		annotate(&out->writer, "value", event->value);

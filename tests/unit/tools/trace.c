@@ -18,13 +18,19 @@
 #define MS 1000000ull
 #define STEPS 8u
 #define TRAINERS 2u
-#define LANES 2u
+#define LANES 2u                /* dense, and as many sparse ones, which follow them */
+#define ROWS 100u               /* that a trainer asks a sparse lane for, and pushes to it */
+#define HOTTEST 4711u           /* the key that sparse lane 3 is asked for most */
 #define FAR_OFF 123456789012ull /* by which the clock of trainer 1 is ahead */
 
 /* Times of trainer 1, or lane 1, that differ; in ns. */
 struct job {
 	uint64_t compute, out, in, lane, queue, faults, bytes;
-	bool has_small; /* messages that are not delayed */
+	uint64_t trainer_queue, devices;
+	uint64_t rows, more_rows; /* sparse lane 3 answers so much later, and for so many more */
+	uint64_t often;           /* trainer 1 computes by so much longer in every other step */
+	bool has_small;           /* messages that are not delayed */
+	bool has_rows;            /* two sparse lanes */
 };
 
 static void
@@ -59,10 +65,31 @@ note_usage(struct wf_recording *recording, const struct job *job, uint64_t at_ns
 		note(recording, true, i, at_ns, WF_TRACE_CPU_NS, 0, 0, steps * 30 * MS);
 		note(recording, true, i, at_ns, WF_TRACE_MAJOR_FAULTS, 0, 0,
 		     i == 1 ? steps * job->faults : 0);
-		note(recording, true, i, at_ns, WF_TRACE_RUN_QUEUE_NS, 0, 0, 0);
+		note(recording, true, i, at_ns, WF_TRACE_RUN_QUEUE_NS, 0, 0,
+		     i == 1 ? steps * job->trainer_queue : 0);
+		note(recording, true, i, at_ns, WF_TRACE_DEVICES, 0, 0, i == 1 ? job->devices : 0);
 		note(recording, false, i, at_ns, WF_TRACE_CPU_NS, 0, 0, steps * MS);
 		note(recording, false, i, at_ns, WF_TRACE_RUN_QUEUE_NS, 0, 0,
 		     i == 1 ? steps * job->queue : 0);
+	}
+}
+
+/* Rows as they are after the step before, for which the trainer waits. */
+static void
+note_rows(struct wf_recording *recording, const struct job *job, uint64_t start[TRAINERS],
+	  uint32_t step)
+{
+	for (uint32_t t = 0; t < TRAINERS; t++) {
+		for (uint32_t l = LANES; l < 2 * LANES; l++) {
+			bool is_slow = l == 2 * LANES - 1;
+			uint64_t given = start[t] + MS + (is_slow ? job->rows : 0);
+			uint32_t place = wf_trace_lane(0, l);
+			note(recording, true, t, start[t], WF_TRACE_ROWS_ASKED, place, step - 1, 0);
+			note(recording, false, l, start[t] + MS / 2, WF_TRACE_ROWS_PULLED, t,
+			     step - 1, ROWS + (is_slow ? job->more_rows : 0));
+			note(recording, true, t, given, WF_TRACE_ROWS_ANSWERED, place, step - 1, 0);
+		}
+		start[t] += MS + job->rows;
 	}
 }
 
@@ -71,7 +98,11 @@ static void
 note_step(struct wf_recording *recording, const struct job *job, uint64_t start[TRAINERS],
 	  uint32_t step)
 {
-	uint64_t arrived[LANES] = {0};
+	uint64_t arrived[2 * LANES] = {0};
+	uint32_t lanes = job->has_rows ? 2 * LANES : LANES;
+	if (job->has_rows) {
+		note_rows(recording, job, start, step);
+	}
 	for (uint32_t t = 0; job->has_small && t < TRAINERS;
 	     t++) { /* what a slow link lets through */
 		note(recording, true, t, start[t], WF_TRACE_STEP_BEGUN, 0, step, 1);
@@ -80,8 +111,9 @@ note_step(struct wf_recording *recording, const struct job *job, uint64_t start[
 		     step, start[t]);
 	}
 	for (uint32_t t = 0; t < TRAINERS; t++) {
-		uint64_t pushed = start[t] + 30 * MS + (t == 1 ? job->compute : 0);
-		for (uint32_t l = 0; l < LANES; l++) {
+		uint64_t pushed = start[t] + 30 * MS + (t == 1 ? job->compute : 0) +
+				  (t == 1 && step % 2 == 0 ? job->often : 0);
+		for (uint32_t l = 0; l < lanes; l++) {
 			uint32_t place = wf_trace_lane(0, l);
 			uint64_t at =
 				pushed + MS + (t == 1 ? job->out : 0) + (l == 1 ? job->lane : 0);
@@ -89,11 +121,12 @@ note_step(struct wf_recording *recording, const struct job *job, uint64_t start[
 			note(recording, true, t, pushed, WF_TRACE_QUEUED, place, step, bytes);
 			note(recording, true, t, pushed + 1000, WF_TRACE_POSTED, place, step,
 			     bytes);
-			note(recording, false, l, at, WF_TRACE_ARRIVED, t, step, 0);
+			uint64_t rows = l < LANES ? 0 : ROWS + (l == 3 ? job->more_rows : 0);
+			note(recording, false, l, at, WF_TRACE_ARRIVED, t, step, rows);
 			arrived[l] = at > arrived[l] ? at : arrived[l];
 		}
 	}
-	for (uint32_t l = 0; l < LANES; l++) {
+	for (uint32_t l = 0; l < lanes; l++) {
 		note(recording, false, l, arrived[l] + MS, WF_TRACE_APPLIED, WF_TRACE_ALL, step, 0);
 		for (uint32_t t = 0; t < TRAINERS; t++) {
 			uint64_t at = arrived[l] + 2 * MS + (t == 1 ? job->in : 0);
@@ -119,17 +152,21 @@ invent(struct wf_recording *recording, const struct job *job)
 		note_step(recording, job, at, step);
 	}
 	note_usage(recording, job, at[1], STEPS);
+	for (uint32_t l = LANES; job->has_rows && l < 2 * LANES; l++) {
+		note(recording, false, l, at[1], WF_TRACE_SERVICE, WF_TRACE_ALL, STEPS, 3);
+		note(recording, false, l, at[1], WF_TRACE_HOT_KEY, 0, STEPS, HOTTEST);
+	}
 }
 
 /* Judges, and frees it. */
 static struct wf_why
-judge(struct wf_recording *recording)
+judge(struct wf_recording *recording, uint32_t lanes)
 {
 	struct wf_pushes pushes;
 	struct wf_why why;
 	wf_recording_align(recording);
 	assert_int_equal(wf_pushes_find(recording, &pushes), WEFT_OK);
-	assert_int_equal(pushes.posted, STEPS * TRAINERS * LANES);
+	assert_int_equal(pushes.posted, STEPS * TRAINERS * lanes);
 	assert_int_equal(pushes.applied, pushes.posted);
 	assert_int_equal(pushes.end_step - pushes.first_step, STEPS);
 	assert_int_equal(wf_why_find(recording, &pushes, &why), WEFT_OK);
@@ -144,9 +181,19 @@ static const struct {
 	bool of_trainer;
 } cases[] = {
 	{{0}, WF_WHY_NOBODY, false},
+	{{.has_rows = true}, WF_WHY_NOBODY, false},
+	/* Its mean is 30 ms longer, but it is the last one in half of the steps only. */
+	{{.often = 60 * MS}, WF_WHY_NOBODY, false},
 	{{.compute = 5 * MS}, WF_WHY_NOBODY, false}, /* less than a fifth of a step */
 	{{.compute = 60 * MS}, WF_WHY_COMPUTE, true},
-	{{.compute = 200 * MS}, WF_WHY_DEVICE, true}, /* 30 ms of CPU in 230 */
+	{{.compute = 200 * MS}, WF_WHY_COMPUTE, true}, /* it sleeps: 30 ms of CPU in 230 */
+	{{.compute = 200 * MS, .devices = 1}, WF_WHY_DEVICE, true},
+	{{.compute = 60 * MS, .devices = 1}, WF_WHY_COMPUTE, true}, /* 30 of 90 */
+	{{.compute = 60 * MS, .trainer_queue = 58 * MS}, WF_WHY_NO_CPU, true},
+	{{.compute = 60 * MS, .has_rows = true}, WF_WHY_COMPUTE, true},
+	/* It waits for a CPU in half of the time that it seems to be on the way. */
+	{{.out = 60 * MS, .trainer_queue = 30 * MS, .has_small = true}, WF_WHY_NOBODY, false},
+	{{.out = 60 * MS, .queue = 30 * MS, .has_small = true}, WF_WHY_NOBODY, false},
 	{{.compute = 60 * MS, .faults = 500}, WF_WHY_PAGING, true},
 	{{.out = 60 * MS, .has_small = true}, WF_WHY_OUT, true},
 	{{.in = 60 * MS, .has_small = true}, WF_WHY_IN, true},
@@ -155,7 +202,8 @@ static const struct {
 	{{.compute = 30 * MS, .out = 30 * MS, .has_small = true}, WF_WHY_NOBODY, false},
 	{{.lane = 60 * MS}, WF_WHY_LANE, false},
 	{{.lane = 60 * MS, .queue = 58 * MS}, WF_WHY_NO_CPU, false},
-	{{.lane = 60 * MS, .bytes = 2000}, WF_WHY_IMBALANCE, false},
+	{{.lane = 60 * MS, .bytes = 30000}, WF_WHY_IMBALANCE, false},
+	{{.lane = 60 * MS, .bytes = 2000}, WF_WHY_LANE, false}, /* these take 6 ms at lane 0 */
 };
 
 static void
@@ -165,7 +213,7 @@ the_member_and_the_cause_are_named(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct wf_recording recording;
 		invent(&recording, &cases[i].job);
-		struct wf_why why = judge(&recording);
+		struct wf_why why = judge(&recording, cases[i].job.has_rows ? 2 * LANES : LANES);
 		if (why.kind != cases[i].kind) {
 			fail_msg("case %zu: %s", i, why.line[0]);
 		}
@@ -176,6 +224,62 @@ the_member_and_the_cause_are_named(void **state)
 		}
 		wf_recording_fini(&recording);
 	}
+}
+
+static void
+a_sparse_lane_that_is_asked_for_more_rows_is_named_with_its_keys(void **state)
+{
+	(void)state;
+	for (uint32_t heavy = 0; heavy < 2; heavy++) {
+		struct wf_recording recording;
+		invent(&recording, &(struct job){.has_rows = true,
+						 .rows = 60 * MS,
+						 .more_rows = heavy * 20 * ROWS});
+		for (uint32_t i = 0; i < recording.count; i++) {
+			struct wf_recording_member *member = &recording.member[i];
+			for (uint32_t k = 0; k < member->count; k++) {
+				bool is_hot = member->event[k].what == WF_TRACE_HOT_KEY;
+				member->event[k].slice = is_hot && member->idx == 3 ? 250 : 0;
+			}
+		}
+		struct wf_why why = judge(&recording, 2 * LANES);
+		assert_int_equal(why.kind, heavy ? WF_WHY_HOT_KEYS : WF_WHY_LANE);
+		assert_int_equal(recording.member[why.member].idx, 3);
+		assert_false(why.is_trainer);
+		assert_int_equal(why.hot_count, heavy);
+		if (heavy) {
+			assert_int_equal(why.hot[0].key, HOTTEST);
+			assert_int_equal(why.hot[0].thousandths, 250);
+			assert_non_null(strstr(why.line[0], "4711 (25.0 %)"));
+		}
+		wf_recording_fini(&recording);
+	}
+}
+
+static void
+waits_for_rows_are_no_computing(void **state)
+{
+	struct wf_recording recording;
+	struct wf_pushes pushes;
+	struct wf_why why;
+	(void)state;
+	invent(&recording, &(struct job){.has_rows = true, .rows = 60 * MS});
+	wf_recording_align(&recording);
+	assert_int_equal(wf_pushes_find(&recording, &pushes), WEFT_OK);
+	assert_int_equal(wf_why_find(&recording, &pushes, &why), WEFT_OK);
+	for (uint32_t i = 2; i < why.line_count; i++) {
+		char who[2][16];
+		unsigned number[2];
+		double compute, rows;
+		assert_int_equal(sscanf(why.line[i], " %15s %u %15s %u %lf %lf", who[0], &number[0],
+					who[1], &number[1], &compute, &rows),
+				 6);
+		assert_true(compute > 29.9 && compute < 30.1);
+		double expected = number[1] == 3 ? 61 : number[1] == 2 ? 1 : 0;
+		assert_true(rows > expected - 0.1 && rows < expected + 0.1);
+	}
+	wf_pushes_fini(&pushes);
+	wf_recording_fini(&recording);
 }
 
 static void
@@ -233,7 +337,7 @@ a_file_has_the_recording_and_what_is_damaged_is_refused(void **state)
 	again.steps = STEPS;
 	assert_int_equal(wf_pftrace_read(path, &again), WEFT_OK);
 	assert_int_equal(again.count, recording.count);
-	struct wf_why why = judge(&again);
+	struct wf_why why = judge(&again, LANES);
 	assert_int_equal(why.kind, WF_WHY_OUT);
 	wf_recording_fini(&again);
 	off_t bytes = lseek(fd, 0, SEEK_END);
@@ -279,6 +383,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_member_and_the_cause_are_named),
+		cmocka_unit_test(a_sparse_lane_that_is_asked_for_more_rows_is_named_with_its_keys),
+		cmocka_unit_test(waits_for_rows_are_no_computing),
 		cmocka_unit_test(
 			clocks_that_differ_are_brought_to_one_within_the_error_that_is_stated),
 		cmocka_unit_test(a_direction_within_the_error_of_the_clock_is_not_named),
