@@ -26,27 +26,32 @@ def touch(path):
 
 
 ROW = 1024  # values
-HOT, FEW = 1600, 8  # keys of a batch that sparse lane 1 has, and others
-HOTTEST = 5  # keys of lane 1 that are in every batch; of the others each is in one of some
+FEW = 8  # keys of a batch that the first sparse lane has
+HOTTEST = 5  # keys of the last lane that are in every batch; of the others each is in one of some
 
 
 class Embedding:
-    """A table nearly all keys of which are sparse lane 1's, in every step."""
+    """A table nearly all keys of which are the last sparse lane's, in every step."""
 
-    def __init__(self):
-        self.table = weft.table("emb", ROW, batch_keys_max=HOT + FEW)
+    def __init__(self, rows, lanes):
+        self.rows, self.lanes = rows, lanes
+        self.table = weft.table("emb", ROW, batch_keys_max=rows + FEW)
 
     def choose(self, seed):
-        own = {0: [], 1: []}
+        first, last = [], []
         key = 0
-        while len(own[0]) < FEW or len(own[1]) < 4 * HOT:
-            own[self.table.key_lane(key)].append(key)
+        while len(first) < FEW or len(last) < 4 * self.rows:
+            lane = self.table.key_lane(key)
+            if lane == self.lanes - 1 and len(last) < 4 * self.rows:
+                last.append(key)
+            elif lane == 0:
+                first.append(key)
             key += 1
-        self.hottest, self.rest = own[1][:HOTTEST], np.array(own[1][HOTTEST:])
-        self.few, self.random = own[0][:FEW], np.random.default_rng(seed)
+        self.hottest, self.rest = last[:HOTTEST], np.array(last[HOTTEST:])
+        self.few, self.random = first[:FEW], np.random.default_rng(seed)
 
     def step(self):
-        more = self.random.choice(self.rest, HOT - HOTTEST, replace=False)
+        more = self.random.choice(self.rest, self.rows - HOTTEST, replace=False)
         keys = np.concatenate([self.hottest, more, self.few]).astype(np.uint64)
         rows = self.table.lookup(keys)
         return rows, np.full((rows.count, ROW), 1e-3, np.float32)
@@ -65,7 +70,10 @@ def main():
         transport="tcp",
     )
     tensors = [weft.empty((int(args["floats"]),), name=f"w{i}") for i in range(2)]
-    embedding = Embedding() if "sparse_lanes" in args else None
+    embedding = None
+    if "sparse_lanes" in args:
+        lanes = len(args["pservers"].split(",")) * int(args["sparse_lanes"])
+        embedding = Embedding(int(args["rows"]), lanes)
     for tensor in tensors:
         tensor.param[:] = 0
     if "paging" in args:

@@ -29,6 +29,7 @@ STEPS = 3
 LIMIT = 90  # seconds: bounds a failure, nothing else
 TRAINERS = 2
 LANES = 2
+PORTS = 8  # of a pserver
 RATE = "20mbit"  # of a slow link
 PAUSE = 0.05  # seconds of a step for which trainers compute: they sleep
 
@@ -42,23 +43,26 @@ def run(*words):
 
 
 class Job:
-    """One pserver and two trainers; `slow` has the arguments of trainer 1 that differ."""
+    """Pservers and two trainers; `slow` has the arguments of trainer 1 that differ."""
 
-    def __init__(self, folder, floats, slow, space=None):
+    def __init__(self, folder, floats, slow, space=None, pservers=1):
         self.folder, self.space = folder, space
         self.processes = []
         self.ports = support.Ports()
-        self.port = self.ports.first + 1
-        self.address = space.address if space else "127.0.0.1"
+        address = space.address if space else "127.0.0.1"
+        first = [self.ports.first + 1 + PORTS * i for i in range(pservers)]
+        self.at = ",".join(f"{address}:{port}" for port in first)
         environment = dict(os.environ, PYTHONPATH=support.PACKAGE, OPENBLAS_NUM_THREADS="1")
-        self.pserver = self.start(
-            "pserver",
-            [WEFT, "pserver", f"--listen={self.address}", f"--port={self.port}", "--once",
-             f"--ports_num={LANES}", f"--num_gradient_servers={TRAINERS}",
-             f"--ports_num_for_sparse={slow.get('sparse_lanes', 0)}"], environment)
+        for i, port in enumerate(first):
+            self.start(
+                f"pserver{i}",
+                [WEFT, "pserver", f"--listen={address}", f"--port={port}", "--once",
+                 f"--ports_num={LANES}", f"--num_gradient_servers={TRAINERS}",
+                 f"--ports_num_for_sparse={slow.get('sparse_lanes', 0)}"], environment)
+        self.pserver = self.processes[0]
         for trainer in range(TRAINERS):
             words = dict(trainer_id=trainer, trainers=TRAINERS, lanes=LANES, floats=floats,
-                         pservers=f"{self.address}:{self.port}", sleep=PAUSE)
+                         pservers=self.at, sleep=PAUSE)
             words.update(slow if trainer == 1 or "sparse_lanes" in slow else {})
             command = [sys.executable, os.path.join(HERE, "trainer.py")]
             command += [f"{name}={value}" for name, value in words.items()]
@@ -91,9 +95,6 @@ class Job:
                 with open(os.path.join(self.folder, name), errors="replace") as log:
                     text += f"\n--- {name}\n{log.read()[-1500:]}"
         return text
-
-    def at(self):
-        return f"{self.address}:{self.port}"
 
     def close(self):
         for process in self.processes:
@@ -171,7 +172,7 @@ EXPERIMENTS = {
     "out": (LARGE, {}, "far", "slow_out", "trainer 1"),
     "in": (LARGE, {}, "near", "slow_in", "trainer 1"),
     "no_cpu": (LARGE, {}, "none", "no_cpu", "lane 1"),
-    "hot": (SMALL, {"sparse_lanes": 2, "sleep": 0.01}, "none", "hot_keys", "lane 3"),
+    "hot": (SMALL, {"sparse_lanes": 2, "rows": 1600, "sleep": 0.01}, "none", "hot_keys", "lane 3"),
     "paging": (SMALL, {"paging": "pages"}, "none", "paging", "trainer 1"),
 }
 
@@ -283,20 +284,20 @@ def play(name, traces):
             stack.callback(space.close)
         job = Job(folder, floats, slow, space)
         stack.callback(job.close)
-        job.ask("why", job.at(), "--json")  # it makes steps
+        job.ask("why", job.at, "--json")  # it makes steps
         if name == "no_cpu":
             stack.enter_context(starved(job))
             time.sleep(0.5)
-        verdict = json.loads(job.ask("why", job.at(), f"--steps={STEPS}", "--json"))
+        verdict = json.loads(job.ask("why", job.at, f"--steps={STEPS}", "--json"))
         if traces:
             path = os.path.join(folder, "t.pftrace")
-            print(job.ask("trace", job.at(), f"--steps={STEPS}", "-o", path).strip())
+            print(job.ask("trace", job.at, f"--steps={STEPS}", "-o", path).strip())
             pushes, lacking = check_trace(path)
             if pushes == 0 or lacking > 0:
                 sys.exit(f"{lacking} of {pushes} pushes lack their apply or answer")
             again = json.loads(job.ask("why", path, "--json"))
             print(f"{name}: from the file: {again['kind']} of {again['who'] or 'nobody'}")
-        print(job.ask("why", job.at(), f"--steps={STEPS}"), end="", flush=True)
+        print(job.ask("why", job.at, f"--steps={STEPS}"), end="", flush=True)
     return f"{verdict['kind']} of {verdict['who'] or 'nobody'}"
 
 
@@ -335,4 +336,5 @@ def main():
     return 0 if right * 48 >= 46 * count and healthy == healthy_of else 1
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

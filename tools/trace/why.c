@@ -18,6 +18,7 @@
 #define HEAVY 1.5     /* as many bytes, or rows, as the others: imbalance, hot keys */
 #define FAULTS 20.0   /* of pages from a disk in a step: paging */
 #define IDLE_CPU 0.25 /* of its compute time: it waits for something else than a CPU */
+#define STARVED 0.5   /* of the gap, in which a CPU was waited for: no network is blamed */
 #define ONE_WAY 4.0   /* as slow as the other direction: it is this one */
 
 /* ---- who is last ---- */
@@ -189,8 +190,9 @@ judge_trainer(const struct wf_why_table *table, const struct ranking *ranking, s
 	double away = excess(table, who, WF_WHY_SENT) + excess(table, who, WF_WHY_RECEIVED);
 	double queue = excess(table, who, WF_WHY_RUN_QUEUE);
 	double faults = table->mean[who][WF_WHY_FAULTS];
-	/* Who gets no CPU is late to send and to receive, and blames no link. */
-	double link = away - wf_why_larger(queue, 0) - lanes_queue(table);
+	/* Who gets no CPU is late to send and to receive, and blames no link. How much of these
+	 * waits delayed a push is not known: on a slow link most of them do not. */
+	bool is_starved = wf_why_larger(queue, 0) + lanes_queue(table) > STARVED * gap;
 	if (faults >= FAULTS && faults >= 4 * of_others(table, who, WF_WHY_FAULTS) &&
 	    compute + away >= EXPLAINS * gap) {
 		name_it(out, WF_WHY_PAGING, who, ranking->share, gap);
@@ -198,8 +200,8 @@ judge_trainer(const struct wf_why_table *table, const struct ranking *ranking, s
 		name_it(out, WF_WHY_NO_CPU, who, wf_why_smaller(ranking->share, queue / gap), gap);
 	} else if (compute >= EXPLAINS * gap) {
 		judge_compute(table, ranking, out, compute);
-	} else if (link >= EXPLAINS * gap) {
-		judge_network(table, ranking, out, link / gap);
+	} else if (away >= EXPLAINS * gap && !is_starved) {
+		judge_network(table, ranking, out, away / gap);
 	}
 }
 

@@ -191,9 +191,9 @@ static const struct {
 	{{.compute = 60 * MS, .devices = 1}, WF_WHY_COMPUTE, true}, /* 30 of 90 */
 	{{.compute = 60 * MS, .trainer_queue = 58 * MS}, WF_WHY_NO_CPU, true},
 	{{.compute = 60 * MS, .has_rows = true}, WF_WHY_COMPUTE, true},
-	/* It waits for a CPU in half of the time that it seems to be on the way. */
-	{{.out = 60 * MS, .trainer_queue = 30 * MS, .has_small = true}, WF_WHY_NOBODY, false},
-	{{.out = 60 * MS, .queue = 30 * MS, .has_small = true}, WF_WHY_NOBODY, false},
+	/* It waits for a CPU in two thirds of the time that it seems to be on the way. */
+	{{.out = 60 * MS, .trainer_queue = 40 * MS, .has_small = true}, WF_WHY_NOBODY, false},
+	{{.out = 60 * MS, .queue = 40 * MS, .has_small = true}, WF_WHY_NOBODY, false},
 	{{.compute = 60 * MS, .faults = 500}, WF_WHY_PAGING, true},
 	{{.out = 60 * MS, .has_small = true}, WF_WHY_OUT, true},
 	{{.in = 60 * MS, .has_small = true}, WF_WHY_IN, true},
