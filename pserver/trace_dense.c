@@ -125,8 +125,11 @@ flush(const struct wf_feature *self, struct wf_lane *lane, struct wf_peer *peer)
 	struct state *state = self->state;
 	struct told *told = &state->told[peer->trainer];
 	bool stops;
+	if (lane->opts.idx != 0) {
+		return true; /* lane 0 alone knows, and says, what is recorded */
+	}
 	uint64_t id = wf_traces_recording(lane->opts.traces, &stops);
-	if (lane->opts.idx != 0 || id == 0 || (told->id == id && told->stops)) {
+	if (id == 0 || (told->id == id && told->stops)) {
 		return true;
 	}
 	const struct wf_msg_trace msg = {

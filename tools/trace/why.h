@@ -6,7 +6,7 @@
 #include "tools/trace/pushes.h"
 
 #define WF_WHY_LINES 8u
-#define WF_WHY_LINE_BYTES 480u
+#define WF_WHY_LINE_BYTES 640u
 #define WF_WHY_HOT 4u
 
 enum wf_why_kind {
