@@ -16,7 +16,7 @@
 
 /* The list on its way. */
 struct listing {
-	const struct wf_walk *walk;
+	const struct wf_block_walk *walk;
 	struct wf_blocks *blocks;
 	uint8_t record[WF_ROW_RECORD_BYTES_MAX];
 	float floats[WF_ROW_RECORD_FLOATS_MAX];
@@ -81,7 +81,7 @@ slice_objection(const struct wf_manifest *manifest, const struct wf_part_block *
 }
 
 static enum weft_status
-list_dense(void *arg, struct wf_part_reader *reader, const struct wf_walk_block *place)
+list_dense(void *arg, struct wf_part_reader *reader, const struct wf_block_walk_block *place)
 {
 	struct listing *listing = arg;
 	const struct wf_part_block *block = &place->block;
@@ -107,7 +107,7 @@ list_dense(void *arg, struct wf_part_reader *reader, const struct wf_walk_block 
 /* ---- sparse parts ---- */
 
 struct wf_rows_head
-wf_blocks_head(const struct wf_walk *walk, const struct wf_part_table *about)
+wf_blocks_head(const struct wf_block_walk *walk, const struct wf_part_table *about)
 {
 	return (struct wf_rows_head){
 		.shape = about->row,
@@ -139,7 +139,7 @@ wf_blocks_has_same_table(const struct wf_blocks *a, const struct wf_blocks *b, u
 
 static enum weft_status
 list_description(struct listing *listing, struct wf_part_reader *reader,
-		 const struct wf_walk_block *place)
+		 const struct wf_block_walk_block *place)
 {
 	const struct wf_manifest *manifest = listing->walk->manifest;
 	struct wf_blocks_table *table = &listing->blocks->table[place->block.item];
@@ -172,7 +172,7 @@ list_description(struct listing *listing, struct wf_part_reader *reader,
 
 static enum weft_status
 list_counters(struct listing *listing, struct wf_part_reader *reader,
-	      const struct wf_walk_block *place)
+	      const struct wf_block_walk_block *place)
 {
 	const struct wf_part_block *block = &place->block;
 	const uint32_t count = listing->blocks->table[block->item].about.counter_count;
@@ -198,7 +198,8 @@ row_objection(const struct listing *listing, const struct wf_rows_head *head, ui
 }
 
 static enum weft_status
-list_rows(struct listing *listing, struct wf_part_reader *reader, const struct wf_walk_block *place)
+list_rows(struct listing *listing, struct wf_part_reader *reader,
+	  const struct wf_block_walk_block *place)
 {
 	const struct wf_part_block *block = &place->block;
 	struct wf_blocks_table *table = &listing->blocks->table[block->item];
@@ -229,7 +230,8 @@ list_rows(struct listing *listing, struct wf_part_reader *reader, const struct w
 
 /* Keys of rows that are gone since the snapshot on which a delta builds. */
 static enum weft_status
-list_gone(struct listing *listing, struct wf_part_reader *reader, const struct wf_walk_block *place)
+list_gone(struct listing *listing, struct wf_part_reader *reader,
+	  const struct wf_block_walk_block *place)
 {
 	const struct wf_part_block *block = &place->block;
 	const struct wf_rows_head head =
@@ -253,7 +255,7 @@ list_gone(struct listing *listing, struct wf_part_reader *reader, const struct w
 }
 
 static enum weft_status
-list_sparse(void *arg, struct wf_part_reader *reader, const struct wf_walk_block *place)
+list_sparse(void *arg, struct wf_part_reader *reader, const struct wf_block_walk_block *place)
 {
 	struct listing *listing = arg;
 	const struct wf_part_block *block = &place->block;
@@ -289,8 +291,8 @@ compare_u64(uint64_t a, uint64_t b)
 static int
 compare_entries(const void *a, const void *b)
 {
-	const struct wf_walk_block *x = &((const struct wf_blocks_entry *)a)->place;
-	const struct wf_walk_block *y = &((const struct wf_blocks_entry *)b)->place;
+	const struct wf_block_walk_block *x = &((const struct wf_blocks_entry *)a)->place;
+	const struct wf_block_walk_block *y = &((const struct wf_blocks_entry *)b)->place;
 	int order = compare_u64(x->block.kind, y->block.kind);
 
 	order = order != 0 ? order : compare_u64(x->block.item, y->block.item);
@@ -331,7 +333,7 @@ wf_blocks_of(const struct wf_blocks *blocks, enum wf_part_kind kind, uint32_t it
 
 /* Each element is in one block. */
 static enum weft_status
-check_tensor(const struct wf_walk *walk, const struct wf_blocks *blocks, uint32_t idx)
+check_tensor(const struct wf_block_walk *walk, const struct wf_blocks *blocks, uint32_t idx)
 {
 	const struct wf_manifest_tensor *tensor = &walk->manifest->tensor[idx];
 	const uint64_t elements = tensor->rows * tensor->cols;
@@ -351,7 +353,7 @@ check_tensor(const struct wf_walk *walk, const struct wf_blocks *blocks, uint32_
 
 /* Rows that are there twice show when they are sorted. */
 static enum weft_status
-check_table(const struct wf_walk *walk, const struct wf_blocks *blocks, uint32_t idx)
+check_table(const struct wf_block_walk *walk, const struct wf_blocks *blocks, uint32_t idx)
 {
 	const struct wf_manifest_table *named = &walk->manifest->table[idx];
 	const struct wf_blocks_table *table = &blocks->table[idx];
@@ -376,7 +378,7 @@ check_table(const struct wf_walk *walk, const struct wf_blocks *blocks, uint32_t
 }
 
 static enum weft_status
-check_all(const struct wf_walk *walk, const struct wf_blocks *blocks)
+check_all(const struct wf_block_walk *walk, const struct wf_blocks *blocks)
 {
 	enum weft_status st = WEFT_OK;
 
@@ -394,9 +396,10 @@ list_all(struct listing *listing)
 {
 	struct wf_blocks *blocks = listing->blocks;
 
-	enum weft_status st = wf_walk_service(listing->walk, WF_SERVICE_DENSE, list_dense, listing);
+	enum weft_status st =
+		wf_block_walk_service(listing->walk, WF_SERVICE_DENSE, list_dense, listing);
 	if (st == WEFT_OK) {
-		st = wf_walk_service(listing->walk, WF_SERVICE_SPARSE, list_sparse, listing);
+		st = wf_block_walk_service(listing->walk, WF_SERVICE_SPARSE, list_sparse, listing);
 	}
 	if (st == WEFT_OK && blocks->count > 0) {
 		qsort(blocks->entry, blocks->count, sizeof(*blocks->entry), compare_entries);
@@ -405,7 +408,7 @@ list_all(struct listing *listing)
 }
 
 enum weft_status
-wf_blocks_read(const struct wf_walk *walk, struct wf_blocks *out)
+wf_blocks_read(const struct wf_block_walk *walk, struct wf_blocks *out)
 {
 	struct wf_blocks blocks = {.table_count = walk->manifest->table_count};
 	struct listing *listing = wf_zalloc(walk->env, sizeof(*listing));
@@ -445,7 +448,7 @@ struct copying {
 
 /* One array after the other, of which one is wanted. */
 static enum weft_status
-copy_slice(void *arg, struct wf_part_reader *reader, const struct wf_walk_block *place)
+copy_slice(void *arg, struct wf_part_reader *reader, const struct wf_block_walk_block *place)
 {
 	const struct copying *copying = arg;
 	const uint64_t count = place->block.count;
@@ -469,23 +472,23 @@ copy_slice(void *arg, struct wf_part_reader *reader, const struct wf_walk_block 
 }
 
 enum weft_status
-wf_blocks_read_tensor(const struct wf_walk *walk, const struct wf_blocks *blocks, uint32_t idx,
-		      unsigned array, const struct wf_tensor_target *to)
+wf_blocks_read_tensor(const struct wf_block_walk *walk, const struct wf_blocks *blocks,
+		      uint32_t idx, unsigned array, const struct wf_tensor_target *to)
 {
 	struct copying copying = {
 		.to = to,
 		.array = array,
 		.array_count = 1 + walk->manifest->tensor[idx].state_count,
 	};
-	struct wf_walk_cursor cursor = {0};
+	struct wf_block_walk_cursor cursor = {0};
 	enum weft_status st = WEFT_OK;
 	size_t count = 0;
 	const struct wf_blocks_entry *entry = wf_blocks_of(blocks, WF_PART_SLICE, idx, &count);
 
 	WF_ASSERT(array < copying.array_count);
 	for (size_t i = 0; st == WEFT_OK && i < count; i++) {
-		st = wf_walk_again(walk, &cursor, &entry[i].place, copy_slice, &copying);
+		st = wf_block_walk_again(walk, &cursor, &entry[i].place, copy_slice, &copying);
 	}
-	wf_walk_close(&cursor);
+	wf_block_walk_close(&cursor);
 	return st;
 }

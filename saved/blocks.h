@@ -12,7 +12,7 @@
 #include "saved/walk.h"
 
 struct wf_blocks_entry {
-	struct wf_walk_block place;
+	struct wf_block_walk_block place;
 	uint32_t low, high; /* of rows and keys: the first and the last partition that has one */
 };
 
@@ -38,13 +38,14 @@ struct wf_blocks {
 };
 
 struct wf_blocks_base {
-	struct wf_walk walk;
+	struct wf_block_walk walk;
 	struct wf_blocks blocks;
 };
 
 /* Reads all parts. WEFT_DATA: file, block and reason, or the tensor or table of which something is
  * missing or there twice; WEFT_IO; WEFT_NOMEM. wf_blocks_fini ends it. */
-enum weft_status wf_blocks_read(const struct wf_walk *walk, struct wf_blocks *out) WEFT_MUST_CHECK;
+enum weft_status wf_blocks_read(const struct wf_block_walk *walk,
+				struct wf_blocks *out) WEFT_MUST_CHECK;
 void wf_blocks_fini(struct wf_env *env, struct wf_blocks *blocks);
 /* Whether both describe table `idx` in the same way, so that rows of one fit into the other. */
 bool wf_blocks_has_same_table(const struct wf_blocks *a, const struct wf_blocks *b, uint32_t idx);
@@ -53,13 +54,14 @@ const struct wf_blocks_entry *wf_blocks_of(const struct wf_blocks *blocks, enum 
 					   uint32_t item, size_t *count);
 
 /* What the file of the table's rows would have in front. */
-struct wf_rows_head wf_blocks_head(const struct wf_walk *walk, const struct wf_part_table *about);
+struct wf_rows_head wf_blocks_head(const struct wf_block_walk *walk,
+				   const struct wf_part_table *about);
 /* The partition of a key. */
 uint32_t wf_blocks_partition(const struct wf_rows_head *head, uint64_t key);
 
 /* Array `array` of tensor `idx`, 0: its values. WEFT_DATA, WEFT_IO, WEFT_NOMEM */
-enum weft_status wf_blocks_read_tensor(const struct wf_walk *walk, const struct wf_blocks *blocks,
-				       uint32_t idx, unsigned array,
+enum weft_status wf_blocks_read_tensor(const struct wf_block_walk *walk,
+				       const struct wf_blocks *blocks, uint32_t idx, unsigned array,
 				       const struct wf_tensor_target *to) WEFT_MUST_CHECK;
 
 /* The table's rows as files of rows have them: partition by partition, by ascending key. Blocks
@@ -69,6 +71,7 @@ enum weft_status wf_blocks_read_tensor(const struct wf_walk *walk, const struct 
  * newest says of it counts: its row, or that it is gone. `walk` is copied; what it points to, and
  * `blocks`, are lent until wf_rows_close. WEFT_DATA, WEFT_IO, WEFT_NOMEM */
 #define WF_BLOCKS_WINDOW_BYTES ((uint64_t)256 << 20)
-enum weft_status wf_blocks_open_rows(const struct wf_walk *walk, const struct wf_blocks *blocks,
-				     uint32_t idx, uint64_t window_bytes,
+enum weft_status wf_blocks_open_rows(const struct wf_block_walk *walk,
+				     const struct wf_blocks *blocks, uint32_t idx,
+				     uint64_t window_bytes,
 				     struct wf_rows_reader **out) WEFT_MUST_CHECK;

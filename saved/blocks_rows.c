@@ -25,11 +25,12 @@ struct listed {
 
 struct collected {
 	struct wf_rows_reader reader; /* first */
-	struct wf_walk walk;
-	struct wf_walk_cursor counters, cursor; /* in the newest snapshot; in the one at hand */
-	const struct wf_blocks *blocks;         /* lent */
-	uint32_t idx;                           /* of the table */
-	uint32_t age;                           /* of the snapshot at hand */
+	struct wf_block_walk walk;
+	struct wf_block_walk_cursor counters,
+		cursor;                 /* in the newest snapshot; in the one at hand */
+	const struct wf_blocks *blocks; /* lent */
+	uint32_t idx;                   /* of the table */
+	uint32_t age;                   /* of the snapshot at hand */
 	uint64_t window_bytes;
 	uint64_t rows[WF_PARTITION_COUNT]; /* of each partition, in all snapshots */
 	uint64_t gone[WF_PARTITION_COUNT]; /* keys, likewise */
@@ -102,7 +103,7 @@ alloc_window(struct collected *self, uint32_t first)
 
 /* Rows of a block, or keys, that belong to the window. */
 static enum weft_status
-collect_block(void *arg, struct wf_part_reader *part, const struct wf_walk_block *place)
+collect_block(void *arg, struct wf_part_reader *part, const struct wf_block_walk_block *place)
 {
 	struct collected *self = arg;
 	const bool is_gone = place->block.kind == WF_PART_GONE;
@@ -189,8 +190,8 @@ sort_window(struct collected *self)
 /* Calls `fn` with each block of a kind that the table has and that has something of partitions
  * `first` to `end` - 1, in the snapshot at hand. */
 static enum weft_status
-visit(struct collected *self, const struct wf_walk *walk, const struct wf_blocks *blocks,
-      enum wf_part_kind kind, wf_walk_fn *fn)
+visit(struct collected *self, const struct wf_block_walk *walk, const struct wf_blocks *blocks,
+      enum wf_part_kind kind, wf_block_walk_fn *fn)
 {
 	enum weft_status st = WEFT_OK;
 	size_t count = 0;
@@ -198,7 +199,7 @@ visit(struct collected *self, const struct wf_walk *walk, const struct wf_blocks
 
 	for (size_t i = 0; st == WEFT_OK && i < count; i++) {
 		if (entry[i].low < self->end && entry[i].high >= self->first) {
-			st = wf_walk_again(walk, &self->cursor, &entry[i].place, fn, self);
+			st = wf_block_walk_again(walk, &self->cursor, &entry[i].place, fn, self);
 		}
 	}
 	return st;
@@ -206,9 +207,9 @@ visit(struct collected *self, const struct wf_walk *walk, const struct wf_blocks
 
 /* In all snapshots, from the newest to the one that is complete. */
 static enum weft_status
-visit_all(struct collected *self, wf_walk_fn *fn)
+visit_all(struct collected *self, wf_block_walk_fn *fn)
 {
-	const struct wf_walk *walk = &self->walk;
+	const struct wf_block_walk *walk = &self->walk;
 	const struct wf_blocks *blocks = self->blocks;
 	enum weft_status st = WEFT_OK;
 
@@ -218,7 +219,7 @@ visit_all(struct collected *self, wf_walk_fn *fn)
 		if (st == WEFT_OK) {
 			st = visit(self, walk, blocks, WF_PART_GONE, fn);
 		}
-		wf_walk_close(&self->cursor);
+		wf_block_walk_close(&self->cursor);
 		self->age++;
 		walk = blocks->base != NULL ? &blocks->base->walk : NULL;
 		blocks = blocks->base != NULL ? &blocks->base->blocks : NULL;
@@ -247,7 +248,7 @@ add_sum(struct collected *self, const uint8_t *at, size_t bytes)
 }
 
 static enum weft_status
-read_counters(void *arg, struct wf_part_reader *part, const struct wf_walk_block *place)
+read_counters(void *arg, struct wf_part_reader *part, const struct wf_block_walk_block *place)
 {
 	struct collected *self = arg;
 	uint8_t bytes[sizeof(uint16_t)];
@@ -273,8 +274,8 @@ begin(struct wf_rows_reader *reader, uint64_t *row_count)
 		const struct wf_blocks_entry *entry =
 			wf_blocks_of(self->blocks, WF_PART_COUNTERS, self->idx, &count);
 		WF_ASSERT(partition < count); /* wf_blocks_read */
-		st = wf_walk_again(&self->walk, &self->counters, &entry[partition].place,
-				   read_counters, self);
+		st = wf_block_walk_again(&self->walk, &self->counters, &entry[partition].place,
+					 read_counters, self);
 	}
 	if (st == WEFT_OK && partition >= self->end) {
 		st = load_window(self, partition);
@@ -315,15 +316,15 @@ close_collected(struct wf_rows_reader *reader)
 {
 	struct collected *self = collected_of(reader);
 
-	wf_walk_close(&self->counters);
-	wf_walk_close(&self->cursor);
+	wf_block_walk_close(&self->counters);
+	wf_block_walk_close(&self->cursor);
 	free_window(self);
 }
 
 /* ---- opening ---- */
 
 static enum weft_status
-count_block(void *arg, struct wf_part_reader *part, const struct wf_walk_block *place)
+count_block(void *arg, struct wf_part_reader *part, const struct wf_block_walk_block *place)
 {
 	struct collected *self = arg;
 	const bool is_gone = place->block.kind == WF_PART_GONE;
@@ -340,7 +341,7 @@ count_block(void *arg, struct wf_part_reader *part, const struct wf_walk_block *
 }
 
 enum weft_status
-wf_blocks_open_rows(const struct wf_walk *walk, const struct wf_blocks *blocks, uint32_t idx,
+wf_blocks_open_rows(const struct wf_block_walk *walk, const struct wf_blocks *blocks, uint32_t idx,
 		    uint64_t window_bytes, struct wf_rows_reader **out)
 {
 	static const struct wf_rows_source source = {

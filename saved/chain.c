@@ -33,9 +33,9 @@ make_room(struct wf_env *env, struct wf_chain *chain, uint32_t room)
 
 /* Opens the base of the newest links' last one. */
 static enum weft_status
-add_link(const struct wf_walk *newest, struct wf_chain *chain)
+add_link(const struct wf_block_walk *newest, struct wf_chain *chain)
 {
-	const struct wf_walk *walk =
+	const struct wf_block_walk *walk =
 		chain->count == 0 ? newest : &chain->link[chain->count - 1].at.walk;
 	enum weft_status st = WEFT_OK;
 
@@ -60,7 +60,8 @@ add_link(const struct wf_walk *newest, struct wf_chain *chain)
 
 /* Reads all parts of a link. */
 static enum weft_status
-read_link(const struct wf_walk *newest, const struct wf_blocks *blocks, struct wf_blocks_base *link)
+read_link(const struct wf_block_walk *newest, const struct wf_blocks *blocks,
+	  struct wf_blocks_base *link)
 {
 	enum weft_status st = wf_blocks_read(&link->walk, &link->blocks);
 
@@ -75,7 +76,7 @@ read_link(const struct wf_walk *newest, const struct wf_blocks *blocks, struct w
 }
 
 enum weft_status
-wf_chain_open(const struct wf_walk *walk, struct wf_blocks *blocks, struct wf_chain *out)
+wf_chain_open(const struct wf_block_walk *walk, struct wf_blocks *blocks, struct wf_chain *out)
 {
 	const struct wf_manifest *last = walk->manifest;
 	enum weft_status st = WEFT_OK;

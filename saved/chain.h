@@ -20,6 +20,6 @@ struct wf_chain {
  * @return WEFT_OK; WEFT_DATA: file, block and reason, or the snapshot that is missing, damaged or
  *         of other tables; WEFT_IO; WEFT_NOMEM. wf_chain_close ends it in each case.
  */
-enum weft_status wf_chain_open(const struct wf_walk *walk, struct wf_blocks *blocks,
+enum weft_status wf_chain_open(const struct wf_block_walk *walk, struct wf_blocks *blocks,
 			       struct wf_chain *out) WEFT_MUST_CHECK;
 void wf_chain_close(struct wf_env *env, struct wf_chain *chain);

@@ -12,10 +12,10 @@
 #include "saved/snapshot.h"
 #include "saved/tensors.h"
 
-static struct wf_walk
+static struct wf_block_walk
 walk_of(const struct wf_saved *saved)
 {
-	return (struct wf_walk){
+	return (struct wf_block_walk){
 		.env = saved->env,
 		.calls = saved->calls,
 		.path = saved->path,
@@ -36,7 +36,7 @@ rows_path(const struct wf_saved *saved, uint32_t idx, char *out)
 enum weft_status
 wf_saved_open_rows(const struct wf_saved *saved, uint32_t idx, struct wf_rows_reader **out)
 {
-	const struct wf_walk walk = walk_of(saved);
+	const struct wf_block_walk walk = walk_of(saved);
 	char path[WF_SAVED_PATH_BYTES];
 
 	if (wf_manifest_is_snapshot(&saved->manifest)) {
@@ -51,7 +51,7 @@ wf_saved_read_tensor(const struct wf_saved *saved, uint32_t idx, unsigned array,
 		     const struct wf_tensor_target *to)
 {
 	const struct wf_manifest_tensor *entry = &saved->manifest.tensor[idx];
-	const struct wf_walk walk = walk_of(saved);
+	const struct wf_block_walk walk = walk_of(saved);
 	char name[WF_MANIFEST_NAME_BYTES];
 	char path[WF_SAVED_PATH_BYTES];
 	const struct wf_tensor_file file = {
@@ -159,7 +159,7 @@ check_tensors(const struct wf_saved *saved)
 static enum weft_status
 check_content(struct wf_saved *saved)
 {
-	const struct wf_walk walk = walk_of(saved);
+	const struct wf_block_walk walk = walk_of(saved);
 
 	enum weft_status st = wf_manifest_is_snapshot(&saved->manifest)
 				      ? wf_blocks_read(&walk, &saved->blocks)

@@ -399,10 +399,10 @@ wf_snapshot_manifest(const struct wf_snapshot *snapshot)
 	return &snapshot->manifest;
 }
 
-struct wf_walk
+struct wf_block_walk
 wf_snapshot_walk(const struct wf_snapshot *snapshot)
 {
-	return (struct wf_walk){
+	return (struct wf_block_walk){
 		.env = snapshot->env,
 		.calls = snapshot->calls,
 		.path = snapshot->path,
@@ -455,7 +455,7 @@ find_folder(const char *path, char *out)
 }
 
 enum weft_status
-wf_snapshot_open_base_of(const struct wf_walk *walk, struct wf_snapshot **out)
+wf_snapshot_open_base_of(const struct wf_block_walk *walk, struct wf_snapshot **out)
 {
 	const struct wf_manifest *manifest = walk->manifest;
 	const struct wf_snapshot_id id = {manifest->parts.epoch, manifest->parts.base_step};
@@ -486,7 +486,7 @@ wf_snapshot_open_base_of(const struct wf_walk *walk, struct wf_snapshot **out)
 enum weft_status
 wf_snapshot_open_base(const struct wf_snapshot *snapshot, struct wf_snapshot **out)
 {
-	const struct wf_walk walk = wf_snapshot_walk(snapshot);
+	const struct wf_block_walk walk = wf_snapshot_walk(snapshot);
 
 	return wf_snapshot_open_base_of(&walk, out);
 }
@@ -509,17 +509,17 @@ wf_snapshot_crc(const struct wf_snapshot *snapshot, uint32_t *out)
 enum weft_status
 wf_snapshot_part_path(const struct wf_snapshot *snapshot, uint32_t idx, char *out)
 {
-	const struct wf_walk walk = wf_snapshot_walk(snapshot);
+	const struct wf_block_walk walk = wf_snapshot_walk(snapshot);
 
-	return wf_walk_path(&walk, idx, out);
+	return wf_block_walk_path(&walk, idx, out);
 }
 
 enum weft_status
 wf_snapshot_verify_part(const struct wf_snapshot *snapshot, uint32_t idx)
 {
-	const struct wf_walk walk = wf_snapshot_walk(snapshot);
+	const struct wf_block_walk walk = wf_snapshot_walk(snapshot);
 
-	return wf_walk_part(&walk, idx, NULL, NULL);
+	return wf_block_walk_part(&walk, idx, NULL, NULL);
 }
 
 enum weft_status

@@ -95,9 +95,9 @@ bool wf_snapshot_base(const struct wf_snapshot *snapshot, struct wf_snapshot_id 
 enum weft_status wf_snapshot_open_base(const struct wf_snapshot *snapshot,
 				       struct wf_snapshot **out) WEFT_MUST_CHECK;
 /* The same for a delta of which only the manifest has been read; the other one is beside it. */
-enum weft_status wf_snapshot_open_base_of(const struct wf_walk *walk,
+enum weft_status wf_snapshot_open_base_of(const struct wf_block_walk *walk,
 					  struct wf_snapshot **out) WEFT_MUST_CHECK;
-struct wf_walk wf_snapshot_walk(const struct wf_snapshot *snapshot);
+struct wf_block_walk wf_snapshot_walk(const struct wf_snapshot *snapshot);
 /* CRC32C of the manifest's text. WEFT_NOMEM */
 enum weft_status wf_snapshot_crc(const struct wf_snapshot *snapshot, uint32_t *out) WEFT_MUST_CHECK;
 /* The path of part `idx` of the manifest, for wf_part_open. `out` is [WF_SAVED_PATH_BYTES]. */

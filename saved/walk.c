@@ -7,14 +7,14 @@
 #include "base/assert.h"
 
 enum weft_status
-wf_walk_path(const struct wf_walk *walk, uint32_t part, char *out)
+wf_block_walk_path(const struct wf_block_walk *walk, uint32_t part, char *out)
 {
 	WF_ASSERT(part < walk->manifest->parts.part_count);
 	return wf_saved_join(walk->path, walk->manifest->parts.part[part].name, out);
 }
 
 static enum wf_service
-service_of(const struct wf_walk *walk, uint32_t part, uint32_t *lane)
+service_of(const struct wf_block_walk *walk, uint32_t part, uint32_t *lane)
 {
 	enum wf_service service = WF_SERVICE_DENSE;
 	const bool is_named =
@@ -26,7 +26,7 @@ service_of(const struct wf_walk *walk, uint32_t part, uint32_t *lane)
 
 /* The part's own head: the file may be whole, and not the one that belongs here. */
 static enum weft_status
-check_head(const struct wf_walk *walk, uint32_t part, const char *path,
+check_head(const struct wf_block_walk *walk, uint32_t part, const char *path,
 	   const struct wf_part_head *head)
 {
 	const struct wf_manifest_parts *parts = &walk->manifest->parts;
@@ -50,10 +50,11 @@ check_head(const struct wf_walk *walk, uint32_t part, const char *path,
 
 /* WEFT_CLOSED: the last block has been read (nothing is recorded). */
 static enum weft_status
-visit(struct wf_part_reader *reader, uint32_t part, wf_walk_fn *fn, void *arg)
+visit(struct wf_part_reader *reader, uint32_t part, wf_block_walk_fn *fn, void *arg)
 {
 	const struct wf_part_sum before = wf_part_sum(reader);
-	struct wf_walk_block block = {.at = before.bytes, .number = before.blocks, .part = part};
+	struct wf_block_walk_block block = {
+		.at = before.bytes, .number = before.blocks, .part = part};
 
 	enum weft_status st = wf_part_next(reader, &block.block);
 	if (st == WEFT_OK && fn != NULL) {
@@ -63,13 +64,13 @@ visit(struct wf_part_reader *reader, uint32_t part, wf_walk_fn *fn, void *arg)
 }
 
 enum weft_status
-wf_walk_part(const struct wf_walk *walk, uint32_t part, wf_walk_fn *fn, void *arg)
+wf_block_walk_part(const struct wf_block_walk *walk, uint32_t part, wf_block_walk_fn *fn, void *arg)
 {
 	const struct wf_manifest_part *named = &walk->manifest->parts.part[part];
 	struct wf_part_reader *reader = NULL;
 	char path[WF_SAVED_PATH_BYTES];
 
-	enum weft_status st = wf_walk_path(walk, part, path);
+	enum weft_status st = wf_block_walk_path(walk, part, path);
 	if (st == WEFT_OK) {
 		st = wf_part_open(walk->env, walk->calls, path, &reader);
 	}
@@ -93,14 +94,15 @@ wf_walk_part(const struct wf_walk *walk, uint32_t part, wf_walk_fn *fn, void *ar
 }
 
 enum weft_status
-wf_walk_service(const struct wf_walk *walk, enum wf_service service, wf_walk_fn *fn, void *arg)
+wf_block_walk_service(const struct wf_block_walk *walk, enum wf_service service,
+		      wf_block_walk_fn *fn, void *arg)
 {
 	enum weft_status st = WEFT_OK;
 	uint32_t lane = 0;
 
 	for (uint32_t i = 0; st == WEFT_OK && i < walk->manifest->parts.part_count; i++) {
 		if (service_of(walk, i, &lane) == service) {
-			st = wf_walk_part(walk, i, fn, arg);
+			st = wf_block_walk_part(walk, i, fn, arg);
 		}
 	}
 	return st;
@@ -114,30 +116,30 @@ is_same(const struct wf_part_block *a, const struct wf_part_block *b)
 }
 
 void
-wf_walk_close(struct wf_walk_cursor *cursor)
+wf_block_walk_close(struct wf_block_walk_cursor *cursor)
 {
 	wf_part_close(cursor->reader);
-	*cursor = (struct wf_walk_cursor){0};
+	*cursor = (struct wf_block_walk_cursor){0};
 }
 
 /* The cursor is in that part. */
 static enum weft_status
-go_to(const struct wf_walk *walk, struct wf_walk_cursor *cursor, uint32_t part)
+go_to(const struct wf_block_walk *walk, struct wf_block_walk_cursor *cursor, uint32_t part)
 {
 	char path[WF_SAVED_PATH_BYTES];
 
 	if (cursor->reader != NULL && cursor->part == part) {
 		return WEFT_OK;
 	}
-	wf_walk_close(cursor);
+	wf_block_walk_close(cursor);
 	cursor->part = part;
-	enum weft_status st = wf_walk_path(walk, part, path);
+	enum weft_status st = wf_block_walk_path(walk, part, path);
 	return st == WEFT_OK ? wf_part_open(walk->env, walk->calls, path, &cursor->reader) : st;
 }
 
 enum weft_status
-wf_walk_again(const struct wf_walk *walk, struct wf_walk_cursor *cursor,
-	      const struct wf_walk_block *block, wf_walk_fn *fn, void *arg)
+wf_block_walk_again(const struct wf_block_walk *walk, struct wf_block_walk_cursor *cursor,
+		    const struct wf_block_walk_block *block, wf_block_walk_fn *fn, void *arg)
 {
 	struct wf_part_block found = {0};
 

@@ -32,7 +32,7 @@ open_one(int folder, const char *path, int flags, mode_t mode)
 }
 
 static struct wf_rows_sum
-read_rows(const struct wf_walk *walk, const struct wf_blocks *blocks, uint64_t window_bytes,
+read_rows(const struct wf_block_walk *walk, const struct wf_blocks *blocks, uint64_t window_bytes,
 	  enum weft_status *st)
 {
 	struct wf_rows_reader *rows = NULL;
@@ -50,7 +50,7 @@ read_rows(const struct wf_walk *walk, const struct wf_blocks *blocks, uint64_t w
 
 /* Rows that are there twice show here. */
 static void
-check_rows(const struct wf_walk *walk, const struct wf_blocks *blocks)
+check_rows(const struct wf_block_walk *walk, const struct wf_blocks *blocks)
 {
 	enum weft_status st = WEFT_OK;
 	enum weft_status again = WEFT_OK;
@@ -65,7 +65,7 @@ check_rows(const struct wf_walk *walk, const struct wf_blocks *blocks)
 }
 
 static void
-check_tensors(const struct wf_walk *walk, const struct wf_blocks *blocks)
+check_tensors(const struct wf_block_walk *walk, const struct wf_blocks *blocks)
 {
 	float value[8];
 
@@ -98,7 +98,7 @@ check(bool is_sparse, bool is_delta, uint8_t rows, const uint8_t *data, size_t b
 		.table_count = is_sparse,
 		.table = &table,
 	};
-	const struct wf_walk walk = {&heap.env, &calls, "snapshot", &manifest};
+	const struct wf_block_walk walk = {&heap.env, &calls, "snapshot", &manifest};
 	struct wf_blocks blocks = {0};
 
 	calls.openat = open_one;

@@ -409,7 +409,7 @@ a_snapshot_fills_a_model_of_any_shape(void **state)
 static struct wf_rows_sum
 sum_of(const struct wf_saved *saved, uint64_t window_bytes)
 {
-	const struct wf_walk walk = {saved->env, saved->calls, saved->path, &saved->manifest};
+	const struct wf_block_walk walk = {saved->env, saved->calls, saved->path, &saved->manifest};
 	struct wf_rows_reader *rows = NULL;
 
 	assert_ok(wf_blocks_open_rows(&walk, &saved->blocks, 0, window_bytes, &rows));

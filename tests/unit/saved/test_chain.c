@@ -193,7 +193,7 @@ write_chain(struct scene *scene)
 static void
 read_values(const struct wf_saved *saved, uint64_t window_bytes, float out[KEYS_MAX])
 {
-	const struct wf_walk walk = {saved->env, saved->calls, saved->path, &saved->manifest};
+	const struct wf_block_walk walk = {saved->env, saved->calls, saved->path, &saved->manifest};
 	struct wf_rows_reader *rows = NULL;
 	struct wf_rows_partition partition;
 	struct wf_row_record row;
