@@ -7,7 +7,9 @@
 Plays each fault on each transport in each mode, or those that have each WORD (such as `link tcp sync`): one
 pserver and two trainers of the built-in model `mlp`, with snapshots and --on_trainer_death=wait. They are in two
 network namespaces with a bridge between them in a third, and in one namespace for shared memory. A process that is
-killed is started again at once; what is stopped or cut goes on a second after it was noticed.
+killed is started again at once; what is stopped or cut goes on a second after it was noticed. In mode drop
+training is synchronous with --on_trainer_death=drop, and a trainer that is killed is not started again; the
+other faults end such a job or are as in mode sync.
 
     kill-pserver, kill-trainer  SIGKILL
     stop-pserver                SIGSTOP, later SIGCONT
@@ -38,7 +40,8 @@ LIMIT = 90
 SPACES = ("near", "mid", "far")
 FAULTS = ("kill-pserver", "kill-trainer", "stop-pserver", "reset", "silent", "link")
 TRANSPORTS = ("tcp", "shm")
-MODES = ("sync", "async")
+MODES = ("sync", "async", "drop")
+OF_DROP = ("kill-trainer", "reset")
 NEEDS_A_LINK = ("silent", "link")
 
 
@@ -121,14 +124,15 @@ class Member:
 
 class Job:
     def __init__(self, net, build, transport, mode, folder):
-        self.lines, self.change, self.members = [], threading.Condition(), {}
+        self.lines, self.change, self.members, self.drops = [], threading.Condition(), {}, mode == "drop"
         weft = os.path.join(build, "tools/weft")
         far = "near" if transport == "shm" else "far"
         common = ["--port=7164", "--ports_num=2", "--transport=" + transport,
                   "--num_gradient_servers=2"]
         self.start("pserver 0", net.within("near") + [
             weft, "pserver", *common, "--listen=10.77.1.1", "--once", "--snapshot_dir=" + folder,
-            "--snapshot_steps=20", "--resume=auto", "--on_trainer_death=wait"])
+            "--snapshot_steps=20", "--resume=auto",
+            "--on_trainer_death=" + ("drop" if mode == "drop" else "wait")])
         for number in range(2):
             self.start("trainer %d" % number, net.within(far) + [
                 weft, "train", "mlp", *common, "--trainer_id=%d" % number, "--pservers=10.77.1.1",
@@ -201,7 +205,7 @@ def watch(net, job, fault):
         if fault != "reset":
             time.sleep(max(0.0, noticed + 1 - time.monotonic()))
             heal(net, job, fault, victim)
-    else:
+    elif not job.drops:
         since = job.wait(back)
     with job.change:
         best = max([(0, 0)] + [step_of(name, line) for at, name, line in job.lines
@@ -214,9 +218,10 @@ def watch(net, job, fault):
 
 def strike(net, job, fault, victim):
     if fault in ("kill-pserver", "kill-trainer"):
-        member = job.members[victim]
+        member = job.members.pop(victim)
         member.kill()
-        job.start(victim, member.command)
+        if not job.drops:
+            job.start(victim, member.command)
     elif fault == "stop-pserver":
         job.members[victim].process.send_signal(signal.SIGSTOP)
     elif fault == "reset":
@@ -234,7 +239,7 @@ def heal(net, job, fault, victim):
 
 def rows_of(words):
     rows = [(fault, transport, mode) for mode in MODES for transport in TRANSPORTS for fault in FAULTS]
-    return [row for row in rows if all(word in row for word in words)]
+    return [row for row in rows if all(word in row for word in words) and (row[2] != "drop" or row[0] in OF_DROP)]
 
 
 def play_row(net, options, row):
