@@ -25,8 +25,10 @@
 #define READER_NS (10 * WF_NS_PER_S) /* patience with a reader of stdout */
 #define PASSES_FIRST 40u
 #define PASSES_MOST (PASSES_FIRST << 8)
-#define SNAPSHOTS_WANTED 12u /* so that a fault after the second comes while the job trains */
-#define OPEN_FOLDERS 16      /* descriptors for removing a tree */
+/* So that a fault after the second comes while the job trains, and a snapshot after it as well,
+ * even if the disk is ten times as slow then. */
+#define SNAPSHOTS_WANTED 24u
+#define OPEN_FOLDERS 16 /* descriptors for removing a tree */
 
 struct settings {
 	uint64_t pservers;
