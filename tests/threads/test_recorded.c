@@ -5,6 +5,8 @@
 #include <sched.h>
 #include <stdatomic.h>
 
+#include "pserver/service.h"
+#include "pserver/trace.h"
 #include "tests/unit/trainer/fabric.h"
 #include "tools/trace/pushes.h"
 
@@ -14,6 +16,7 @@
 #define SLICE_BYTES 1024u
 #define STEPS 4u
 #define RECORDINGS 4u
+#define HANDOVERS 40u
 
 static _Atomic bool is_over; /* relaxed: it carries no data */
 
@@ -120,11 +123,111 @@ rings_are_handed_over_while_the_job_runs(void **state)
 	record_again_and_again(WEFT_PROGRESS_CALLER);
 }
 
+/* ---- lanes that have nothing else in common ---- */
+
+/* In a job each lane soon says something to a trainer, which says something to the others: that
+ * puts them in order, too. These lanes have no trainers. */
+struct alone {
+	struct wf_lane lane;
+	pthread_t thread;
+};
+
+static void
+turn(struct wf_lane *lane)
+{
+	lane->order.sum.step++;
+	wf_trace_look(lane, wf_now_ns(lane->env));
+	if (lane->trace.ring != NULL) {
+		wf_trace_note(lane->trace.ring, WF_TRACE_STEP_DONE, WF_TRACE_ALL, 0,
+			      lane->order.sum.step, lane->order.sum.step);
+	}
+}
+
+static void *
+turn_until_over(void *arg)
+{
+	struct alone *self = arg;
+	while (!atomic_load_explicit(&is_over, memory_order_relaxed)) {
+		turn(&self->lane);
+		(void)sched_yield();
+	}
+	return NULL;
+}
+
+static void
+init_alone(struct alone *self, uint32_t idx, struct wf_env *env, struct wf_traces *traces)
+{
+	static const struct wf_lane_service service = {.number = WF_SERVICE_DENSE};
+	memset(self, 0, sizeof(*self));
+	self->lane.env = env;
+	self->lane.opts.idx = idx;
+	self->lane.opts.traces = traces;
+	self->lane.service = &service;
+	self->lane.state = WF_LANE_RUNNING;
+	self->lane.job.is_ready = true;
+}
+
+/* Events that another thread has written: how many are steps. */
+static unsigned
+read_all(const struct wf_traces *traces)
+{
+	struct wf_trace_cursor cursor = {0};
+	struct wf_watch_record record;
+	unsigned count = 0;
+	while (wf_traces_next(traces, &cursor, &record)) {
+		for (uint64_t i = 0; i < record.value[WF_WTRACE_COUNT]; i++) {
+			const uint64_t *word =
+				&record.value[WF_WTRACE_EVENT + i * WF_WATCH_TRACE_WORDS];
+			if (word[3] >> 32 == WF_TRACE_STEP_DONE) {
+				assert_true(word[1] == (uint32_t)word[2]);
+				count += record.lane != 0 ? 1 : 0;
+			}
+		}
+	}
+	return count;
+}
+
+static void
+rings_of_lanes_that_share_nothing_are_handed_over(void **state)
+{
+	static struct alone alone[LANES];
+	struct wf_env *env;
+	struct wf_traces *traces;
+	(void)state;
+	assert_ok(wf_env_system_create(WF_LOG_WARN, 2, &env));
+	assert_ok(wf_traces_open(env, LANES, &traces));
+	atomic_store_explicit(&is_over, false, memory_order_relaxed);
+	for (uint32_t i = 0; i < LANES; i++) {
+		init_alone(&alone[i], i, env, traces);
+		assert_int_equal(
+			i > 0 ? pthread_create(&alone[i].thread, NULL, turn_until_over, &alone[i])
+			      : 0,
+			0);
+	}
+	for (uint64_t id = 1; id <= HANDOVERS; id++) {
+		const uint64_t question[2] = {STEPS, id};
+		bool is_ready = false;
+		while (!is_ready) {
+			turn(&alone[0].lane);
+			assert_ok(wf_traces_ask(&alone[0].lane, question, &is_ready));
+			(void)sched_yield();
+		}
+		assert_true(read_all(traces) > 0);
+	}
+	atomic_store_explicit(&is_over, true, memory_order_relaxed);
+	for (uint32_t i = 1; i < LANES; i++) {
+		(void)pthread_join(alone[i].thread, NULL);
+	}
+	wf_traces_close(traces);
+	wf_env_system_destroy(env);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rings_are_handed_over_while_the_job_runs),
+		cmocka_unit_test(rings_of_lanes_that_share_nothing_are_handed_over),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
