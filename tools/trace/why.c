@@ -239,10 +239,11 @@ judge_lane(const struct wf_why_table *table, const struct ranking *ranking, stru
 	double by_load = of_others(table, who, WF_WHY_OWN) * (heavy - 1);
 	bool is_load = heavy >= HEAVY && by_load >= EXPLAINS * gap;
 	bool is_sparse = table->group[who] == WF_WHY_SPARSE_LANES;
-	enum wf_why_kind kind = queue >= EXPLAINS * gap ? WF_WHY_NO_CPU
-				: !is_load              ? WF_WHY_LANE
-				: is_sparse             ? WF_WHY_HOT_KEYS
-							: WF_WHY_IMBALANCE;
+	/* Who has more to do waits for a CPU more often, too. */
+	enum wf_why_kind kind = is_load && is_sparse      ? WF_WHY_HOT_KEYS
+				: is_load                 ? WF_WHY_IMBALANCE
+				: queue >= EXPLAINS * gap ? WF_WHY_NO_CPU
+							  : WF_WHY_LANE;
 	name_it(out, kind, who, ranking->share, gap);
 	if (kind == WF_WHY_HOT_KEYS) {
 		list_hot(table, out);

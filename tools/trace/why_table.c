@@ -353,17 +353,35 @@ load_of(const struct wf_why_table *table, uint32_t member)
 	return table->group[member] == WF_WHY_SPARSE_LANES ? load_of_rows(table, member) : bytes;
 }
 
+/* What a trainer's own time of a step is made of: the longest of its lanes, as there. */
+static void
+add_times_of(const struct wf_why_table *table, uint32_t step, uint32_t t, double *mean)
+{
+	struct wf_why_part longest = {0};
+	double out = 0;
+	uint64_t before = last_answer(table, step - 1, t);
+	uint64_t pushed = last_push(table, step, t);
+	double rows = rows_wait(table, step, t, before, pushed);
+	for (uint32_t l = 0; l < table->members; l++) {
+		if (wf_why_path_of(table, step, t, l)->queued != 0) {
+			const struct wf_why_part part = split(table, step, t, l);
+			out = wf_why_larger(out, part.wait + part.way);
+			longest.way = wf_why_larger(longest.way, part.way);
+			longest.answered = wf_why_larger(longest.answered, part.answered);
+		}
+	}
+	mean[WF_WHY_COMPUTED] += wf_why_larger(between(before, pushed) - rows, 0) / table->timed;
+	mean[WF_WHY_SENT] += out / table->timed;
+	mean[WF_WHY_ON_WAY] += longest.way / table->timed;
+	mean[WF_WHY_RECEIVED] += (longest.answered + rows) / table->timed;
+}
+
 static void
 fill_means_of(struct wf_why_table *table, uint32_t m)
 {
 	double *mean = table->mean[m];
-	for (uint32_t l = 0; l < table->members; l++) {
-		const struct wf_why_part *part = &wf_why_cell_of(table, m, l)->sum;
-		double received = part->answered + part->rows;
-		mean[WF_WHY_COMPUTED] = wf_why_larger(mean[WF_WHY_COMPUTED], part->compute);
-		mean[WF_WHY_SENT] = wf_why_larger(mean[WF_WHY_SENT], part->wait + part->way);
-		mean[WF_WHY_ON_WAY] = wf_why_larger(mean[WF_WHY_ON_WAY], part->way);
-		mean[WF_WHY_RECEIVED] = wf_why_larger(mean[WF_WHY_RECEIVED], received);
+	for (uint32_t s = 1; wf_why_is_trainer(table, m) && s < table->steps; s++) {
+		add_times_of(table, s, m, mean);
 	}
 	mean[WF_WHY_OWN] = mean_own(table, m);
 	mean[WF_WHY_LOAD] = load_of(table, m);

@@ -31,7 +31,7 @@ enum wf_why_group {
 /* What is known of a member, means of a step. */
 enum wf_why_mean {
 	WF_WHY_OWN,       /* ns: a trainer's own time, a lane's service; NONE: no step has it */
-	WF_WHY_COMPUTED,  /* ns: the longest over its lanes, as the next three */
+	WF_WHY_COMPUTED,  /* ns, of a trainer, as the next three: of each step its longest lane */
 	WF_WHY_SENT,      /* ns: to send and on the way */
 	WF_WHY_ON_WAY,    /* ns: on the way alone */
 	WF_WHY_RECEIVED,  /* ns: answers, and rows */
