@@ -2,13 +2,14 @@
 /* session: the tables of a session, which weft/sparse.h hands out, and how their batches travel.
  * sparse/exchange.md has the protocol.
  *
- * table.c  settings, weft_table_add; rows.c  a batch: pull, wait, push; session.c  what the session
- * asks for (trainer/session/service.h); session_memory.c  its slabs; session_link.c  greeting and
- * messages of a link; session_flow.c  pulls, pushes and answers on it; records.c  weft_table_read
- * and _write; session_call.c  their messages; session_stats.c  counters and what follows from them;
- * session_trace.c  what is recorded. Thread: as each struct says, the owner's or the core's (the
- * thread that drives progress). Commands pass data from the owner to the core; `busy`, `push.busy`
- * and `up_busy` pass it back (B1 of trainer/session/threads.md). */
+ * table.c  settings, weft_table_add; rows.c  a batch: pull, wait, push; session.c  what the
+ * session asks for (trainer/session/service.h); session_memory.c  its slabs; session_link.c
+ * greeting and messages of a link; session_flow.c  pulls and pushes on it; session_answer.c  what
+ * comes back; records.c  weft_table_read and _write; session_call.c  their messages;
+ * session_stats.c  counters and what follows from them; session_trace.c  what is recorded.
+ * Thread: as each struct says, the owner's or the core's (the thread that drives progress).
+ * Commands pass data from the owner to the core; `busy`, `push.busy` and `up_busy` pass it back
+ * (B1 of trainer/session/threads.md). */
 #pragma once
 
 #include <stdatomic.h>
@@ -355,16 +356,36 @@ wf_client_is_recorded(const struct wf_client *client)
 	return __builtin_expect(client->core->trace.on != NULL, 0);
 }
 
+/* Cookies of PUTs: of a push, of a RESTORE; otherwise the rows' idx, of a pull. */
+#define WF_CLIENT_COOKIE_PUSH (1u << 31)
+#define WF_CLIENT_COOKIE_CALL (1u << 30)
+
+static inline void
+wf_client_due(struct wf_client_link *cl)
+{
+	wf_link_due(&cl->link);
+}
+
+static inline const struct wf_batch_part *
+wf_client_part(const struct wf_part_ref *ref)
+{
+	return &ref->rows->view.part[ref->part];
+}
+
 /* session_flow.c */
 void wf_client_command_run(struct wf_core *core, const struct wf_command *command);
 bool wf_client_flow_flush(struct wf_link *link); /* as wf_link_ops.flush */
+void wf_client_flow_forget(struct wf_client_link *cl);
+
+/* session_answer.c */
+/* Ends a refused request, all PUTs of which have left. */
+void wf_client_give_up(struct wf_client_link *cl, struct wf_pull_request *request);
 enum weft_status wf_client_answer(struct wf_link *link, const struct wf_put *put) WEFT_MUST_CHECK;
 void wf_client_done(struct wf_link *link, uint32_t what);
 enum weft_status wf_client_applied(struct wf_client_link *cl,
 				   const struct wf_sparse_applied *msg) WEFT_MUST_CHECK;
 enum weft_status wf_client_refused(struct wf_client_link *cl,
 				   const struct wf_sparse_nack *msg) WEFT_MUST_CHECK;
-void wf_client_flow_forget(struct wf_client_link *cl);
 
 /* session_call.c */
 /* The bytes that a lane PUTs for a part of a PULL. */

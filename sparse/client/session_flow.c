@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session_flow: pulls, pushes and answers on the links to sparse lanes. Thread: the core's. A
+/* session_flow: pulls and pushes on the links to sparse lanes. Thread: the core's. A
  * message and its PUTs leave together, with nothing in between. They may wait for slots, which come
  * back by CREDIT, by answers and by APPLIED. Pushes go before pulls. */
 #include <inttypes.h>
@@ -8,41 +8,6 @@
 
 #include "base/assert.h"
 #include "sparse/client/session.h"
-
-/* Cookies of PUTs: of a push, of a RESTORE; otherwise the rows' idx, of a pull. */
-#define COOKIE_PUSH (1u << 31)
-#define COOKIE_CALL (1u << 30)
-
-static void
-set_due(struct wf_client_link *cl)
-{
-	wf_link_due(&cl->link);
-}
-
-/* The ends of the owner's waits. */
-
-static void
-finish_rows(struct wf_client *client, struct weft_rows *rows)
-{
-	if (rows->unanswered > 0 || rows->in_flight > 0) {
-		return;
-	}
-	WF_ASSERT(client->pulls.busy > 0);
-	client->pulls.busy--;
-	wf_wait_end(&client->pulls.waits, &rows->wait);
-	atomic_store_explicit(&rows->busy, 0, memory_order_release); /* B1 */
-}
-
-static void
-finish_step(struct wf_client *client)
-{
-	if (client->push.lanes > 0 || client->push.in_flight > 0) {
-		return;
-	}
-	wf_count(&client->counts.steps_applied, 1);
-	client->push.applied_ns = wf_now_ns(client->core->end.env);
-	atomic_store_explicit(&client->push.busy, 0, memory_order_release); /* B1 */
-}
 
 /* Commands. */
 
@@ -60,7 +25,7 @@ wish(struct wf_client_link *cl, struct weft_rows *rows)
 		(struct wf_pull_wish){.rows = rows, .next = first, .end = end};
 	cl->wishes.count++;
 	rows->unanswered += end - first;
-	set_due(cl);
+	wf_client_due(cl);
 }
 
 static void
@@ -95,7 +60,7 @@ begin_push(struct wf_client *client, uint64_t step)
 		if (wf_client_is_recorded(client)) {
 			wf_client_note_push(cl, WF_TRACE_QUEUED);
 		}
-		set_due(cl);
+		wf_client_due(cl);
 	}
 }
 
@@ -117,12 +82,6 @@ wf_client_command_run(struct wf_core *core, const struct wf_command *command)
 }
 
 /* The message under way. */
-
-static const struct wf_batch_part *
-part_of(const struct wf_part_ref *ref)
-{
-	return &ref->rows->view.part[ref->part];
-}
 
 static struct wf_part_ref *
 sent_part(struct wf_client_link *cl, uint32_t i)
@@ -277,7 +236,7 @@ next_message(struct wf_client_link *cl)
 static void
 describe_part(const struct wf_part_ref *ref, struct wf_sparse_part *out)
 {
-	const struct wf_batch_part *part = part_of(ref);
+	const struct wf_batch_part *part = wf_client_part(ref);
 	*out = (struct wf_sparse_part){
 		.table = (uint16_t)ref->rows->table->idx,
 		.coding = (uint8_t)part->coding,
@@ -300,7 +259,7 @@ encode_pull(struct wf_client_link *cl)
 		describe_part(ref, &msg->part[i]);
 		msg->part[i].offset =
 			ref->rows->values_at + wf_client_landing(ref->rows) +
-			(uint64_t)part_of(ref)->first *
+			(uint64_t)wf_client_part(ref)->first *
 				wf_table_row_bytes(&cl->client->tables.desc[ref->rows->table->idx]);
 	}
 	wf_sparse_pull_encode(msg, &cl->client->core->end.msg);
@@ -350,7 +309,7 @@ fill_call_put(struct wf_client_link *cl, uint32_t slot, struct wf_op *op)
 	const struct wf_send_window *window = &cl->link.window;
 	*op = (struct wf_op){
 		.kind = WF_OP_PUT,
-		.cookie = wf_link_cookie(&cl->link, COOKIE_CALL),
+		.cookie = wf_link_cookie(&cl->link, WF_CLIENT_COOKIE_CALL),
 		.region = client->send_region,
 		.src = (const uint8_t *)client->send.base + client->send.bytes - WF_CLIENT_PIECE,
 		.bytes = client->call.bytes,
@@ -365,13 +324,13 @@ fill_put(struct wf_client_link *cl, uint32_t i, uint32_t slot, struct wf_op *op)
 	const struct wf_client *client = cl->client;
 	const struct wf_send_window *window = &cl->link.window;
 	const struct wf_part_ref *ref = sent_part(cl, i);
-	const struct wf_batch_part *part = part_of(ref);
+	const struct wf_batch_part *part = wf_client_part(ref);
 	bool push = cl->sending == WF_SENDING_PUSH;
 	size_t from = push ? part->at : part->key_at;
 	uint64_t step = push ? client->push.step : cl->sent_request->step;
 	*op = (struct wf_op){
 		.kind = WF_OP_PUT,
-		.cookie = wf_link_cookie(&cl->link, push ? COOKIE_PUSH : ref->rows->idx),
+		.cookie = wf_link_cookie(&cl->link, push ? WF_CLIENT_COOKIE_PUSH : ref->rows->idx),
 		.region = client->send_region,
 		.src = ref->rows->send + from,
 		.bytes = part->key_at + part->key_bytes - from,
@@ -422,43 +381,6 @@ puts_taken(struct wf_client_link *cl, unsigned count)
 	}
 }
 
-static void
-close_request(struct wf_client_link *cl, struct wf_pull_request *request)
-{
-	request->open = false;
-	if (cl->wishes.count > 0) {
-		set_due(cl);
-	}
-}
-
-/* Counts off a part that was answered, or will not be. */
-static void
-settle_part(struct wf_client_link *cl, struct wf_pull_request *request, struct wf_part_ref *part)
-{
-	part->answered = true;
-	WF_ASSERT(request->unanswered > 0 && part->rows->unanswered > 0);
-	request->unanswered--;
-	part->rows->unanswered--;
-	finish_rows(cl->client, part->rows);
-}
-
-/* Ends a refused request, all PUTs of which have left: its rows get no answer. CREDIT will free its
- * buffers. */
-static void
-give_up_request(struct wf_client_link *cl, struct wf_pull_request *request)
-{
-	for (uint32_t i = 0; i < request->part_count; i++) {
-		struct wf_part_ref *part = &request->part[i];
-		if (part->slot != WF_SLOT_NONE) {
-			wf_send_window_pass_on(&cl->link.window, part->slot, &cl->refused_slots);
-		}
-		if (!part->answered) {
-			settle_part(cl, request, part);
-		}
-	}
-	close_request(cl, request);
-}
-
 /* Posts the rest of the message under way. True: all of it was accepted. */
 static bool
 post_message(struct wf_client_link *cl)
@@ -489,7 +411,7 @@ post_message(struct wf_client_link *cl)
 		}
 	}
 	if (cl->sending == WF_SENDING_PULL && cl->sent_request->refused) {
-		give_up_request(cl, cl->sent_request);
+		wf_client_give_up(cl, cl->sent_request);
 	}
 	bool is_pushed = cl->sending == WF_SENDING_PUSH && cl->push_is_last;
 	if (wf_client_is_recorded(cl->client) && is_pushed) {
@@ -529,177 +451,6 @@ wf_client_flow_flush(struct wf_link *link)
 		cl->link.to_send.out = !send_out(cl);
 	}
 	return cl->link.to_send.out;
-}
-
-/* What the lane sends. */
-
-void
-wf_client_done(struct wf_link *link, uint32_t what)
-{
-	struct wf_client *client = wf_core_of(link)->service.state;
-	if ((what & COOKIE_PUSH) != 0) {
-		WF_ASSERT(client->push.in_flight > 0);
-		client->push.in_flight--;
-		finish_step(client);
-		return;
-	}
-	if ((what & COOKIE_CALL) != 0) {
-		WF_ASSERT(client->call.in_flight > 0);
-		client->call.in_flight--;
-		wf_client_call_finish(client);
-		return;
-	}
-	struct weft_rows *rows = wf_client_rows(client, what);
-	WF_ASSERT(rows->in_flight > 0);
-	rows->in_flight--;
-	finish_rows(client, rows);
-}
-
-static struct wf_pull_request *
-find_request(struct wf_client_link *cl, uint64_t id, uint64_t mask)
-{
-	for (uint32_t i = 0; i < WF_CLIENT_REQUESTS; i++) {
-		struct wf_pull_request *request = &cl->request[i];
-		if (request->open && request->begun && (request->id & mask) == id) {
-			return request;
-		}
-	}
-	return NULL;
-}
-
-enum weft_status
-wf_client_answer(struct wf_link *link, const struct wf_put *put)
-{
-	struct wf_client_link *cl = wf_client_link_of(link);
-	uint32_t tag = put->tag;
-	uint32_t slot = wf_tag_slot(tag);
-	uint32_t i = slot & 0xff;
-	if (i == WF_SPARSE_FETCH_PART) {
-		return wf_client_fetched(cl, put);
-	}
-	struct wf_pull_request *request = find_request(cl, slot >> 8, 0xffff);
-	if (request == NULL || request->refused || i >= request->part_count ||
-	    request->part[i].answered || !request->part[i].sent) {
-		return wf_fail(WEFT_PROTOCOL, "PUT: part %u of pull %u was not waited for", i,
-			       slot >> 8);
-	}
-	if (wf_tag_step(tag) != (uint8_t)request->step && !request->repeated) {
-		return wf_fail(WEFT_PROTOCOL,
-			       "PUT: rows of step %u modulo 256, but those of %" PRIu64
-			       " were requested",
-			       wf_tag_step(tag), request->step);
-	}
-	uint64_t due = wf_client_answer_bytes(cl->client, &request->part[i]);
-	if (!wf_put_is(put, due)) {
-		return wf_fail(WEFT_PROTOCOL,
-			       "PUT: %" PRIu64 " bytes of rows, but part %u has %" PRIu64,
-			       put->bytes, i, due);
-	}
-	wf_send_window_release(&cl->link.window, &request->part[i].slot);
-	settle_part(cl, request, &request->part[i]);
-	if (request->unanswered == 0) {
-		if (wf_client_is_recorded(cl->client)) {
-			wf_client_note_pull(cl, request, WF_TRACE_ROWS_ANSWERED);
-		}
-		close_request(cl, request);
-	}
-	return WEFT_OK;
-}
-
-/* The lane will not answer this pull: its rows have failed, and nothing else has. */
-static enum weft_status
-refuse_pull(struct wf_client_link *cl, const struct wf_sparse_nack *msg)
-{
-	struct wf_pull_request *request = find_request(cl, msg->request_id, UINT64_MAX);
-	if (request == NULL || request->refused) {
-		return wf_fail(WEFT_PROTOCOL, "NACK of pull %" PRIu64 ", which was not sent",
-			       msg->request_id);
-	}
-	for (uint32_t i = 0; i < request->part_count; i++) {
-		struct weft_rows *rows = request->part[i].rows;
-		if (!request->part[i].answered && rows->status == WEFT_OK) {
-			rows->status = (enum weft_status)msg->status;
-			(void)snprintf(rows->reason, sizeof(rows->reason), "%s", msg->reason);
-		}
-	}
-	request->refused = true;
-	if (cl->sending != WF_SENDING_PULL || cl->sent_request != request) {
-		give_up_request(cl, request);
-	}
-	return WEFT_OK;
-}
-
-enum weft_status
-wf_client_refused(struct wf_client_link *cl, const struct wf_sparse_nack *msg)
-{
-	if (msg->request_id != 0 && wf_client_call_refused(cl, msg)) {
-		return WEFT_OK;
-	}
-	if (msg->request_id != 0) {
-		return refuse_pull(cl, msg);
-	}
-	wf_core_fail(cl->client->core, (enum weft_status)msg->status,
-		     "pserver %u sparse lane %u, step %" PRIu64 ": %s", cl->link.pserver_idx,
-		     cl->link.lane_idx, msg->step, msg->reason);
-	return WEFT_OK;
-}
-
-/* (key, gradient) pairs that would have gone to the lane. */
-static uint64_t
-pairs_of_lane(const struct wf_client_link *cl)
-{
-	const struct wf_client *client = cl->client;
-	uint64_t pairs = 0;
-	for (uint32_t i = 0; i < client->tables.count; i++) {
-		const struct weft_rows *rows = client->step.pushed[i];
-		if (rows != NULL) {
-			pairs += rows->view.lane_first[cl->lane + 1] -
-				 rows->view.lane_first[cl->lane];
-		}
-	}
-	return pairs;
-}
-
-/* The first lane has judged the push: passes its verdict on to the others. */
-static void
-spread_verdict(struct wf_client *client, bool dropped)
-{
-	client->push.verdict = dropped ? WF_SPARSE_PUSH_DROP : WF_SPARSE_PUSH_APPLY;
-	for (uint32_t l = 1; l < client->lane_count; l++) {
-		struct wf_client_link *cl = &client->link[l];
-		WF_ASSERT(cl->push.held && cl->push.waits);
-		cl->push.held = false;
-		cl->push.left = true;
-		wf_count(&client->counts.pushes_lost, dropped ? pairs_of_lane(cl) : 0);
-		set_due(cl);
-	}
-}
-
-enum weft_status
-wf_client_applied(struct wf_client_link *cl, const struct wf_sparse_applied *msg)
-{
-	struct wf_client *client = cl->client;
-	bool whole = !cl->push.left && !cl->push.held && cl->sending != WF_SENDING_PUSH;
-	if (!cl->push.waits || !whole || msg->step != client->push.step) {
-		return wf_fail(WEFT_PROTOCOL, "APPLIED: step %" PRIu64 " was not waited for",
-			       msg->step);
-	}
-	wf_count(&client->counts.rows_updated, msg->rows_updated);
-	wf_count(&client->counts.pushes_lost, msg->pushes_lost);
-	wf_count(&client->counts.grads_nonfinite, msg->grads_nonfinite);
-	wf_send_window_release_all(&cl->link.window, &cl->push_slots);
-	cl->push.waits = false;
-	cl->push.applied = msg->step;
-	if (wf_client_is_recorded(client)) {
-		wf_client_note_push(cl, WF_TRACE_ANSWERED);
-	}
-	WF_ASSERT(client->push.lanes > 0);
-	client->push.lanes--;
-	if (client->judges && cl->lane == 0) {
-		spread_verdict(client, msg->dropped);
-	}
-	finish_step(client);
-	return WEFT_OK;
 }
 
 /* The end of a path. */
@@ -751,7 +502,7 @@ wf_client_flow_forget(struct wf_client_link *cl)
 	for (uint32_t i = 0; i < WF_CLIENT_REQUESTS; i++) {
 		struct wf_pull_request *request = &cl->request[i];
 		if (request->open && request->refused) {
-			give_up_request(cl, request);
+			wf_client_give_up(cl, request);
 		} else if (request->open) {
 			ask_again(cl, request);
 		}
