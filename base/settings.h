@@ -29,6 +29,10 @@
 	  .help = "How long a job that has lost a member waits until all members are there again " \
 		  "and it can go back to its newest snapshot, if the pservers have "               \
 		  "--on_trainer_death=wait.")                                                      \
+	X(bool, sparse_look_ahead, WF_OPTION_BOOL, "true", .heading = WF_HEADING_TRANSPORT,        \
+	  .help = "Let sparse lanes send the rows of the next batch before the step under way "    \
+		  "is applied, and correct those that it changes. No bit of any row depends on "   \
+		  "it. For synchronous tables.")                                                   \
 	X(uint64_t, all_reduce_ring, WF_OPTION_BYTES, "0", .max = 1ull << 30, .is_shared = true)   \
 	X(const char *, secret_file, WF_OPTION_STRING, "", .of_pserver = true,                     \
 	  .heading = WF_HEADING_TRANSPORT, .metavar = "FILE",                                      \

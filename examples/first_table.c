@@ -42,20 +42,25 @@ main(int argc, char **argv)
 	check(weft_table_add(session, &declared, &table));
 	check(weft_session_seal(session));
 	check(weft_session_start(session));
+	struct weft_rows *rows;
+	struct weft_rows *next = NULL;
+	check(weft_rows_pull(table, word, WORDS, WEFT_ROWS_CREATE, &rows));
 	for (int step = 0; step <= 100; step++) {
-		struct weft_rows *rows;
 		float grad[WORDS];
-		check(weft_rows_pull(table, word, WORDS, WEFT_ROWS_CREATE, &rows));
 		check(weft_rows_wait(rows));
+		check(weft_step(session, WORDS, 0));
+		/* The next batch, as it is after this step, travels while this one computes. */
+		check(weft_rows_pull(table, word, WORDS, WEFT_ROWS_CREATE, &next));
 		for (int i = 0; i < WORDS; i++) { /* each word's row is there once */
 			float value = weft_rows_values(rows)[weft_rows_place(rows)[i]];
 			grad[i] = value - target[i];
 			printf("%.3f%s", (double)value, i + 1 < WORDS ? " " : "\n");
 		}
-		check(weft_step(session, WORDS, 0));
 		check(weft_rows_push(rows, grad, NULL, NULL)); /* those of 7 are added up */
 		check(weft_wait_all(session));                 /* applied, and rows is gone */
+		rows = next;
 	}
+	weft_rows_free(rows); /* pulled, and not needed */
 	struct weft_session *done = session;
 	session = NULL; /* close frees it in any case */
 	check(weft_session_close(done));

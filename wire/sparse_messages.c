@@ -322,8 +322,12 @@ check_pull(const struct wf_sparse_pull *pull)
 	if (pull->step == WF_STEP_NONE) {
 		return wf_refuse("PULL", "step", pull->step, "the number of a step");
 	}
-	if (pull->flags > WF_SPARSE_PULL_CREATE) {
-		return wf_refuse("PULL", "flags", pull->flags, "0 or 1");
+	if (pull->flags >> 2 != 0) {
+		return wf_refuse("PULL", "flags", pull->flags, "0 to 3");
+	}
+	if ((pull->flags & WF_SPARSE_PULL_AHEAD) != 0 && pull->step == 0) {
+		return wf_refuse("PULL", "step", 0,
+				 "that of a step, where rows may come ahead of it");
 	}
 	if (pull->part_count == 0) {
 		return wf_refuse("PULL", "part_count", 0, "1 or more");

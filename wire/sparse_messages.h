@@ -12,7 +12,8 @@
  * NACK     lane     request_id, step, slice  status, reason
  * FETCH    trainer  request_id, step, slice  cursor and room; a run is PUT there
  * RESTORE  trainer  request_id, step, slice  samples, bytes; a run follows as one PUT, if any
- * RESTORED lane     request_id               rows that were restored */
+ * RESTORED lane     request_id               rows that were restored
+ * CHANGED  lane     request_id, step, slice  rows of a part of a PULL, sent ahead, that changed */
 #pragma once
 
 #include <stdbool.h>
@@ -33,6 +34,7 @@ enum wf_sparse_type {
 	WF_SPARSE_FETCH = 10,
 	WF_SPARSE_RESTORE = 11,
 	WF_SPARSE_RESTORED = 12,
+	WF_SPARSE_CHANGED = 13,
 };
 
 /* TABLE: sent if WELCOME asks for the job: all tables, in order. */
@@ -97,6 +99,8 @@ wf_sparse_push_verdict(const struct wf_sparse_push *push)
 
 enum wf_sparse_pull_flag {
 	WF_SPARSE_PULL_CREATE = 1 << 0, /* keys without a row get one, if the table admits them */
+	/* The lane may send parts ahead, as their rows are before the step, and correct them. */
+	WF_SPARSE_PULL_AHEAD = 1 << 1,
 };
 
 /* PULL: asks for rows as they are once `step` has been applied. */
@@ -159,6 +163,34 @@ struct wf_sparse_restored {
 #define WF_RUN_BYTES_MAX (1u << 16)
 #define WF_SPARSE_FETCH_PART 255u /* the part in the tag of a fetched run */
 
+/* CHANGED: rows of a part that was sent ahead, which may differ after the step. The message with
+ * `last` ends the part: all other rows of it are as they were sent. */
+#define WF_SPARSE_CHANGED_MAX 256u
+
+struct wf_sparse_changed {
+	uint64_t request_id; /* of the PULL, not 0 */
+	uint64_t step;       /* the step of the PULL, which is applied; not 0, not WF_STEP_NONE */
+	uint32_t part;       /* ordinal in its message; < WF_SPARSE_PARTS_MAX */
+	bool last;
+	uint32_t row_count; /* 0 only with `last` */
+	uint32_t row_bytes; /* of one row, as in a PUT; 1..WF_SPARSE_CHANGED_BYTES_MAX */
+	uint32_t row[WF_SPARSE_CHANGED_MAX]; /* which rows of the part, ascending */
+	const uint8_t *values; /* [row_count * row_bytes]; decoded: within the body, lent with it */
+};
+
+#define WF_SPARSE_CHANGED_FIXED_BYTES 9u
+#define WF_SPARSE_CHANGED_BYTES_MAX                                                                \
+	(WF_MSG_BODY_MAX - WF_SPARSE_CHANGED_FIXED_BYTES - sizeof(uint32_t))
+
+/* How many rows of so many bytes fit a CHANGED: 0 if a single one does not. */
+static inline uint32_t
+wf_sparse_changed_most(uint64_t row_bytes)
+{
+	const uint64_t room = WF_MSG_BODY_MAX - WF_SPARSE_CHANGED_FIXED_BYTES;
+	const uint64_t most = room / (sizeof(uint32_t) + row_bytes);
+	return most < WF_SPARSE_CHANGED_MAX ? (uint32_t)most : WF_SPARSE_CHANGED_MAX;
+}
+
 /* Tags. To a lane: any free buffer, the part's ordinal in its message, the message's step. */
 static inline uint32_t
 wf_sparse_put_tag(uint32_t part, uint32_t slot_count, uint32_t buffer, uint64_t step)
@@ -166,7 +198,8 @@ wf_sparse_put_tag(uint32_t part, uint32_t slot_count, uint32_t buffer, uint64_t 
 	return wf_tag(part * slot_count + buffer, step);
 }
 
-/* To a trainer: the request's low 16 bits, the part's ordinal, the step that was applied. */
+/* To a trainer: the request's low 16 bits, the part's ordinal, the step that was applied: that of
+ * the PULL, or, of a part that is sent ahead, the one before it. */
 static inline uint32_t
 wf_sparse_answer_tag(uint64_t request_id, uint32_t part, uint64_t step)
 {
@@ -181,6 +214,7 @@ void wf_sparse_nack_encode(const struct wf_sparse_nack *in, struct wf_msg *out);
 void wf_sparse_fetch_encode(const struct wf_sparse_fetch *in, struct wf_msg *out);
 void wf_sparse_restore_encode(const struct wf_sparse_restore *in, struct wf_msg *out);
 void wf_sparse_restored_encode(const struct wf_sparse_restored *in, struct wf_msg *out);
+void wf_sparse_changed_encode(const struct wf_sparse_changed *in, struct wf_msg *out);
 
 enum weft_status wf_sparse_table_decode(const struct wf_head *head, const uint8_t *body,
 					struct wf_sparse_table *out) WEFT_MUST_CHECK;
@@ -198,3 +232,5 @@ enum weft_status wf_sparse_restore_decode(const struct wf_head *head, const uint
 					  struct wf_sparse_restore *out) WEFT_MUST_CHECK;
 enum weft_status wf_sparse_restored_decode(const struct wf_head *head, const uint8_t *body,
 					   struct wf_sparse_restored *out) WEFT_MUST_CHECK;
+enum weft_status wf_sparse_changed_decode(const struct wf_head *head, const uint8_t *body,
+					  struct wf_sparse_changed *out) WEFT_MUST_CHECK;

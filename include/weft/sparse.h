@@ -23,13 +23,15 @@
  *             rows = next;
  *     weft_session_close(s);
  *
- * A pull returns the rows as they are once the current step (the last weft_step) has been applied;
- * before the first step, as they were initialised. What is pulled while step k computes therefore
- * arrives when k has been applied, and no order of arrival changes a bit. A step is applied when
- * every trainer has pushed its share. So a trainer that waits (weft_rows_wait) for rows of a step
- * that it has not pushed yet would wait for itself; it gets WEFT_INVALID. With a sparse_mode other
- * than WEFT_SPARSE_SYNC (weft_session_opts) a pull returns the rows as they are when it reaches the
- * lane, and each lane applies a step as it arrives. Semantics: sparse/README.md.
+ * A pull returns the rows as they are once the current step (the last weft_step) has been
+ * applied; before the first step, as they were initialised. What is pulled while step k computes
+ * therefore has arrived when k has been applied, and no order of arrival changes a bit: lanes may
+ * send its rows before that, and send those that k changes once more (setting sparse_look_ahead).
+ * A step is applied when every trainer has pushed its share. So a trainer that waits
+ * (weft_rows_wait) for rows of a step that it has not pushed yet would wait for itself; it gets
+ * WEFT_INVALID. With a sparse_mode other than WEFT_SPARSE_SYNC (weft_session_opts) a pull returns
+ * the rows as they are when it reaches the lane, and each lane applies a step as it arrives.
+ * Semantics: sparse/README.md.
  *
  * Thread: as for the session, one at a time. No call waits for ever; weft_last_error
  * has the text of every status other than WEFT_OK. */

@@ -37,6 +37,17 @@ widen(struct weft_rows *rows)
 	rows->table->copied_bytes += count * sizeof(float);
 }
 
+/* Whether this is the pull of the last table for its step: then nothing more is likely to come. */
+static bool
+is_last_pull(const struct weft_rows *rows)
+{
+	struct wf_client_step *step = &rows->table->client->step;
+	step->pulled_count = step->pulled_for == rows->wants ? step->pulled_count : 0;
+	step->pulled_for = rows->wants;
+	step->pulled_count++;
+	return step->pulled_count >= rows->table->client->tables.count;
+}
+
 /* An unused batch; NULL: there is none. */
 static struct weft_rows *
 find_free(struct weft_table *table)
@@ -170,6 +181,7 @@ weft_rows_pull(struct weft_table *table, const uint64_t *key, uint32_t count, un
 	rows->narrow = wf_client_format(rows) != WEFT_VALUES_F32;
 	rows->status = WEFT_OK;
 	wf_client_count_pull(rows, key);
+	const bool is_last = is_last_pull(rows);
 	*out = rows;
 	if (rows->view.row_count == 0) {
 		return WEFT_OK;
@@ -179,6 +191,9 @@ weft_rows_pull(struct weft_table *table, const uint64_t *key, uint32_t count, un
 							  .section = WF_CLIENT_PULL,
 							  .tensor = rows->idx});
 	wf_progress_send(session, rows->view.row_count * sizeof(uint64_t));
+	if (is_last) { /* so that the lanes work on it while the caller computes */
+		wf_progress_turn(session);
+	}
 	return WEFT_OK;
 }
 
@@ -330,6 +345,7 @@ weft_rows_push(struct weft_rows *rows, const float *grad, const float *show, con
 		wf_progress_send(session, (uint64_t)rows->view.row_count *
 						  client->tables.desc[table->idx].set.dim *
 						  sizeof(float));
+		wf_progress_turn(session);
 	}
 	return st;
 }

@@ -43,6 +43,8 @@ seal(struct weft_session *session)
 	const uint32_t trainers = session->core.job.set.num_gradient_servers;
 	client->judges = client->lane_count > 1 && trainers > 1 &&
 			 tables.mode != WEFT_SPARSE_SYNC && tables.discard_ratio * trainers >= 1;
+	client->looks_ahead =
+		session->core.values.sparse_look_ahead && tables.mode == WEFT_SPARSE_SYNC;
 	client->tables.digest = wf_tables_digest(&tables);
 	client->tables.bytes = wf_tables_bytes(&tables);
 	wf_client_slabs_deal(client);

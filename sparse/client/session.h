@@ -103,6 +103,7 @@ struct wf_part_ref {
 	uint32_t part; /* of its view */
 	uint32_t slot; /* of the lane, in which it lies; or WF_SLOT_NONE */
 	bool sent, answered;
+	bool ahead; /* its rows are here as they are before the step */
 };
 
 /* A PULL that is not answered. Core's. */
@@ -111,6 +112,7 @@ struct wf_pull_request {
 	bool begun;    /* its message was begun on this path */
 	bool refused;  /* by NACK: closed when the last of its PUTs has left */
 	bool repeated; /* on another path: the answer may be of a later step */
+	bool ahead;    /* the lane may send parts ahead of the step */
 	uint64_t id;
 	uint64_t step;
 	unsigned flags;
@@ -201,6 +203,7 @@ struct wf_client_call {
 struct wf_client_counts {
 	_Atomic uint64_t steps_applied, rows_updated, pushes_lost, grads_nonfinite;
 	_Atomic uint64_t waits_slot, pulls_repeated, pushes_repeated;
+	_Atomic uint64_t parts_ahead; /* that were sent ahead of their step and stayed */
 };
 
 /* The tables of a session. Fixed at seal. */
@@ -213,7 +216,9 @@ struct wf_client_tables {
 
 /* What the step begun last has pushed. Owner's; the core reads pushed while push.busy. */
 struct wf_client_step {
-	uint64_t handed_in; /* last step */
+	uint64_t handed_in;    /* last step */
+	uint64_t pulled_for;   /* the step of the last pull, */
+	uint32_t pulled_count; /* and how many pulls have asked for it */
 	uint32_t pushed_count;
 	struct weft_rows **pushed; /* [table_count] in the step begun last; NULL: nothing */
 	bool tight;                /* batches could exceed held_bytes of a lane: check each */
@@ -234,9 +239,10 @@ struct wf_client_push {
 
 /* Core's. */
 struct wf_client_pulls {
-	uint32_t busy;             /* rows */
-	struct wf_wait_list waits; /* of rows */
-	struct wf_sparse_pull msg; /* scratch of one encode */
+	uint32_t busy;                    /* rows */
+	struct wf_wait_list waits;        /* of rows */
+	struct wf_sparse_pull msg;        /* scratch of one encode */
+	struct wf_sparse_changed changed; /* of one decode */
 };
 
 struct wf_client {
@@ -245,6 +251,7 @@ struct wf_client {
 	struct wf_client_tables tables;
 	uint32_t lane_count; /* over all pservers */
 	bool judges;         /* asynchronous, and a push may be dropped: the first lane decides */
+	bool looks_ahead;    /* lanes may send rows ahead of their step */
 	struct wf_slab rows, send;
 	struct wf_answer_place place; /* the slab of rows */
 	uint32_t send_region;
@@ -384,6 +391,8 @@ enum weft_status wf_client_answer(struct wf_link *link, const struct wf_put *put
 void wf_client_done(struct wf_link *link, uint32_t what);
 enum weft_status wf_client_applied(struct wf_client_link *cl,
 				   const struct wf_sparse_applied *msg) WEFT_MUST_CHECK;
+enum weft_status wf_client_changed(struct wf_client_link *cl,
+				   const struct wf_sparse_changed *msg) WEFT_MUST_CHECK;
 enum weft_status wf_client_refused(struct wf_client_link *cl,
 				   const struct wf_sparse_nack *msg) WEFT_MUST_CHECK;
 

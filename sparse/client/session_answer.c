@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session_answer: what comes back on the links to sparse lanes: rows, refusals, APPLIED and DONE,
- * and the ends of the owner's waits that follow from them. Thread: the core's. */
+/* session_answer: what comes back on the links to sparse lanes: rows, corrections, refusals,
+ * APPLIED and DONE, and the ends of the owner's waits that follow from them. Thread: the core's. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -104,6 +104,27 @@ find_request(struct wf_client_link *cl, uint64_t id, uint64_t mask)
 	return NULL;
 }
 
+/* A part of the request has all its rows. */
+static void
+end_part(struct wf_client_link *cl, struct wf_pull_request *request, uint32_t i)
+{
+	wf_send_window_release(&cl->link.window, &request->part[i].slot);
+	settle_part(cl, request, &request->part[i]);
+	if (request->unanswered == 0) {
+		if (wf_client_is_recorded(cl->client)) {
+			wf_client_note_pull(cl, request, WF_TRACE_ROWS_ANSWERED);
+		}
+		close_request(cl, request);
+	}
+}
+
+/* Whether rows with this step in their tag are those before the step that is under way. */
+static bool
+comes_ahead(const struct wf_pull_request *request, const struct wf_part_ref *part, uint32_t tag)
+{
+	return request->ahead && !part->ahead && wf_tag_step(tag) == (uint8_t)(request->step - 1);
+}
+
 enum weft_status
 wf_client_answer(struct wf_link *link, const struct wf_put *put)
 {
@@ -120,7 +141,8 @@ wf_client_answer(struct wf_link *link, const struct wf_put *put)
 		return wf_fail(WEFT_PROTOCOL, "PUT: part %u of pull %u was not waited for", i,
 			       slot >> 8);
 	}
-	if (wf_tag_step(tag) != (uint8_t)request->step && !request->repeated) {
+	const bool ahead = comes_ahead(request, &request->part[i], tag);
+	if (wf_tag_step(tag) != (uint8_t)request->step && !request->repeated && !ahead) {
 		return wf_fail(WEFT_PROTOCOL,
 			       "PUT: rows of step %u modulo 256, but those of %" PRIu64
 			       " were requested",
@@ -132,13 +154,56 @@ wf_client_answer(struct wf_link *link, const struct wf_put *put)
 			       "PUT: %" PRIu64 " bytes of rows, but part %u has %" PRIu64,
 			       put->bytes, i, due);
 	}
-	wf_send_window_release(&cl->link.window, &request->part[i].slot);
-	settle_part(cl, request, &request->part[i]);
-	if (request->unanswered == 0) {
-		if (wf_client_is_recorded(cl->client)) {
-			wf_client_note_pull(cl, request, WF_TRACE_ROWS_ANSWERED);
-		}
-		close_request(cl, request);
+	if (ahead) {
+		request->part[i].ahead = true;
+	} else {
+		end_part(cl, request, i);
+	}
+	return WEFT_OK;
+}
+
+static enum weft_status
+check_changed(const struct wf_client *client, const struct wf_pull_request *request,
+	      const struct wf_sparse_changed *msg)
+{
+	const uint32_t last = msg->row_count > 0 ? msg->row[msg->row_count - 1] : 0;
+	if (request == NULL || msg->part >= request->part_count ||
+	    !request->part[msg->part].ahead || request->part[msg->part].answered ||
+	    msg->step != request->step) {
+		return wf_fail(WEFT_PROTOCOL,
+			       "CHANGED: part %u of pull %" PRIu64 ", step %" PRIu64
+			       ", was not sent ahead",
+			       msg->part, msg->request_id, msg->step);
+	}
+	const struct wf_part_ref *part = &request->part[msg->part];
+	const uint32_t row_bytes = wf_table_row_bytes(&client->tables.desc[part->rows->table->idx]);
+	if (msg->row_bytes != row_bytes || last >= wf_client_part(part)->row_count) {
+		return wf_fail(WEFT_PROTOCOL,
+			       "CHANGED: row %u of %u bytes, but part %u has %u rows of %u bytes",
+			       last, msg->row_bytes, msg->part, wf_client_part(part)->row_count,
+			       row_bytes);
+	}
+	return WEFT_OK;
+}
+
+enum weft_status
+wf_client_changed(struct wf_client_link *cl, const struct wf_sparse_changed *msg)
+{
+	struct wf_pull_request *request = find_request(cl, msg->request_id, UINT64_MAX);
+	enum weft_status st = check_changed(cl->client, request, msg);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	const struct wf_part_ref *part = &request->part[msg->part];
+	uint8_t *values = (uint8_t *)part->rows->values + wf_client_landing(part->rows) +
+			  (uint64_t)wf_client_part(part)->first * msg->row_bytes;
+	for (uint32_t i = 0; i < msg->row_count; i++) {
+		memcpy(values + (uint64_t)msg->row[i] * msg->row_bytes,
+		       msg->values + (size_t)i * msg->row_bytes, msg->row_bytes);
+	}
+	if (msg->last) {
+		wf_count(&cl->client->counts.parts_ahead, 1);
+		end_part(cl, request, msg->part);
 	}
 	return WEFT_OK;
 }

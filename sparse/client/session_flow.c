@@ -188,6 +188,7 @@ new_request(struct wf_client_link *cl)
 	request->id = ++cl->request_id;
 	request->step = first->wants;
 	request->flags = first->flags;
+	request->ahead = cl->client->looks_ahead && request->step > 0;
 	request->part_count = 0;
 	while (cl->wishes.count > 0) {
 		struct wf_pull_wish *w = &cl->wishes.wish[cl->wishes.first];
@@ -252,7 +253,8 @@ encode_pull(struct wf_client_link *cl)
 	struct wf_sparse_pull *msg = &cl->client->pulls.msg;
 	msg->request_id = request->id;
 	msg->step = request->step;
-	msg->flags = (request->flags & WEFT_ROWS_CREATE) != 0 ? WF_SPARSE_PULL_CREATE : 0;
+	msg->flags = ((request->flags & WEFT_ROWS_CREATE) != 0 ? WF_SPARSE_PULL_CREATE : 0) |
+		     (request->ahead ? WF_SPARSE_PULL_AHEAD : 0);
 	msg->part_count = request->part_count;
 	for (uint32_t i = 0; i < request->part_count; i++) {
 		const struct wf_part_ref *ref = &request->part[i];
@@ -484,6 +486,7 @@ ask_again(struct wf_client_link *cl, struct wf_pull_request *request)
 		}
 		part.rows->unanswered += part.answered ? 1 : 0;
 		part.answered = false;
+		part.ahead = false;
 		request->part[kept++] = part;
 	}
 	if (request->begun && kept > 0) {
@@ -492,6 +495,7 @@ ask_again(struct wf_client_link *cl, struct wf_pull_request *request)
 	request->part_count = kept;
 	request->unanswered = kept;
 	request->repeated = true;
+	request->ahead = false;
 	request->begun = false;
 	request->open = kept > 0;
 }

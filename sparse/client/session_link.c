@@ -160,11 +160,15 @@ on_message(struct wf_link *link, const struct wf_event *event)
 	struct wf_sparse_applied applied;
 	struct wf_sparse_nack nack;
 	struct wf_sparse_restored restored;
+	struct wf_sparse_changed *changed = &cl->client->pulls.changed;
 	enum weft_status st;
 	switch (head->type) {
 	case WF_SPARSE_APPLIED:
 		st = wf_sparse_applied_decode(head, body, &applied);
 		return st != WEFT_OK ? st : wf_client_applied(cl, &applied);
+	case WF_SPARSE_CHANGED:
+		st = wf_sparse_changed_decode(head, body, changed);
+		return st != WEFT_OK ? st : wf_client_changed(cl, changed);
 	case WF_SPARSE_RESTORED:
 		st = wf_sparse_restored_decode(head, body, &restored);
 		return st != WEFT_OK ? st : wf_client_restored(cl, &restored);

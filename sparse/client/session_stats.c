@@ -262,10 +262,12 @@ wf_client_report(struct wf_core *core, bool whole, char *out, size_t bytes)
 		out, bytes,
 		" rows_pulled %" PRIu64 " rows_pushed %" PRIu64 " key_bytes %" PRIu64
 		" row_bytes %" PRIu64 " grad_bytes %" PRIu64 " imbalance %.2f hottest_key %" PRIu64
-		" hottest_times %" PRIu64 " zipf %.2f pushes_lost %" PRIu64 " waits_slot %" PRIu64,
+		" hottest_times %" PRIu64 " zipf %.2f pushes_lost %" PRIu64 " waits_slot %" PRIu64
+		" parts_ahead %" PRIu64,
 		since[WF_SHARE_ROWS_PULLED], since[WF_SHARE_ROWS_PUSHED], since[WF_SHARE_KEY_BYTES],
 		since[WF_SHARE_ROW_BYTES], since[WF_SHARE_GRAD_BYTES], times,
 		wf_counted(&hot->hottest_key), wf_counted(&hot->hottest_times),
 		(double)atomic_load_explicit(&hot->zipf_milli, memory_order_relaxed) / 1000,
-		wf_counted(&client->counts.pushes_lost), wf_counted(&client->counts.waits_slot));
+		wf_counted(&client->counts.pushes_lost), wf_counted(&client->counts.waits_slot),
+		wf_counted(&client->counts.parts_ahead));
 }

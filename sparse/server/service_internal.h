@@ -6,6 +6,7 @@
  * service_nack.c    refusals that cost no connection
  * service_push.c    pushes: parts, what is kept of them, the apply
  * service_pull.c    pulls: keys, rows gathered for answers
+ * service_ahead.c   parts of a pull that are sent before its step, and what corrects them
  * service_view.c    asynchronous modes: how old the rows of a push are
  * service_save.c    rows with their state, fetched and put back
  * service_load.c    tables out of the parts of a snapshot
@@ -61,6 +62,20 @@ struct wf_pull_part {
 	uint64_t offset; /* bytes from the start of the trainer's granted range */
 };
 
+/* A key of a pull. */
+struct wf_key_cursor {
+	uint32_t cell; /* WF_CELL_NONE: there is none */
+	uint32_t at;   /* in the cell */
+};
+
+/* What has been sent of a pull before its step is applied. service_ahead.c owns it. */
+struct wf_pull_ahead {
+	bool allowed;              /* more may be sent */
+	uint32_t sent;             /* parts from the first on */
+	struct wf_key_cursor from; /* the first key of the next one; not set before the first */
+	uint32_t row;              /* of the part that is being corrected: the next one */
+};
+
 /* A pull, from its message to the gathering of its last part. */
 struct wf_pull {
 	uint64_t request_id;
@@ -68,11 +83,11 @@ struct wf_pull {
 	bool create;
 	bool is_due; /* its step is applied, and all its keys are here */
 	uint32_t part_count;
-	uint32_t next;    /* part to gather next */
-	uint32_t first;   /* cell of the next key */
-	uint32_t last;    /* cell that keys are added to */
-	uint32_t read_at; /* key within the first cell */
+	uint32_t next;             /* part to gather next */
+	struct wf_key_cursor from; /* its first key */
+	uint32_t last;             /* cell that keys are added to */
 	uint32_t write_at;
+	struct wf_pull_ahead ahead;
 	struct wf_pull_part part[WF_SPARSE_PARTS_MAX];
 };
 
@@ -121,6 +136,12 @@ struct wf_view {
 	bool has_rows; /* false: none were read here, and the end of the step counts */
 };
 
+/* Whether it is worth while to send a trainer's rows ahead. service_ahead.c owns it. */
+struct wf_ahead_use {
+	uint32_t rest;   /* pulls for which nothing is sent ahead */
+	uint32_t rested; /* the last number of them */
+};
+
 /* The pulls of a trainer, until DOWN. service_pull.c owns them. */
 struct wf_pulls {
 	struct wf_pull *pull;                /* [WF_PULLS_MAX] */
@@ -166,6 +187,7 @@ struct wf_sparse_peer {
 	uint32_t nack_count;
 	struct wf_sparse_nack nack[WF_NACKS_MAX];
 	struct wf_pulls pulls;
+	struct wf_ahead_use use; /* of what was sent ahead */
 	struct wf_answer answer;
 	struct wf_save_asked save;
 	bool applied_due;
@@ -231,6 +253,15 @@ struct wf_deal {
 	uint32_t *next;               /* [desc_count] parts of each table */
 };
 
+/* Keys that the step applied last has pushed, as far as something was sent ahead of it: a bit for
+ * each, by its hash, so that a key that was not pushed may seem to be. service_ahead.c owns it. */
+#define WF_CHANGES_BITS (1u << 19)
+
+struct wf_changes {
+	bool all;      /* so many that every key counts as one of them */
+	uint64_t *bit; /* [WF_CHANGES_BITS / 64] */
+};
+
 /* The search for expired rows after each step. service_push.c owns it. */
 struct wf_tending {
 	uint32_t table; /* searched next */
@@ -256,11 +287,16 @@ struct wf_sparse {
 	struct wf_sparse_async async;
 	uint32_t due_pulls; /* not gathered to the end; no step is applied while there are any */
 	struct wf_deal deal;
+	struct wf_changes changes;
 	struct wf_save save;
 	struct wf_sparse_snapshot *snapshot; /* service_snapshot.c owns it; NULL: none are taken */
 	struct wf_tending tend;
 	uint64_t *key_scratch;      /* [size.slot_bytes / WF_KEY_BYTES] keys of a pull's part */
 	float wide[WF_WIDE_FLOATS]; /* rows before they are rounded for an answer */
+	/* Scratch of one encode, with keys and values of its rows. */
+	struct wf_sparse_changed changed;
+	uint64_t changed_key[WF_SPARSE_CHANGED_MAX];
+	float changed_row[WF_MSG_BODY_MAX / sizeof(float)];
 	struct wf_log_limit nonfinite_log;
 	union { /* scratch */
 		struct wf_sparse_push push;
@@ -372,6 +408,66 @@ void wf_pull_step_is_applied(struct wf_lane *lane, uint64_t step);
 enum wf_flush wf_pull_flush(struct wf_lane *lane, struct wf_peer *peer);
 void wf_pull_done(struct wf_lane *lane, uint64_t cookie);
 void wf_pull_path_ends(struct wf_lane *lane, struct wf_peer *peer);
+
+/* Rows to gather. */
+struct wf_gather {
+	const struct wf_key_cells *cells;
+	uint16_t table;
+	uint32_t row_count;
+	bool create;
+	bool ahead; /* keys that all have rows, or nothing */
+};
+
+/* Moves the cursor on by so many keys. */
+static inline void
+wf_keys_step(const struct wf_key_cells *cells, struct wf_key_cursor *from, uint32_t count)
+{
+	from->at += count;
+	while (from->at >= WF_KEYS_OF_CELL) {
+		from->at -= WF_KEYS_OF_CELL;
+		from->cell = cells->cell[from->cell].next;
+	}
+}
+
+/* Gathers rows into `out`, as they are sent, and moves the cursor on. Ahead: WEFT_AGAIN, not
+ * recorded: wf_table_look_ahead found that it cannot be. */
+enum weft_status wf_pull_gather(struct wf_sparse *sparse, const struct wf_gather *what,
+				struct wf_key_cursor *from, uint8_t *out) WEFT_MUST_CHECK;
+/* Keys before `to` are not needed any more. */
+void wf_pull_give_keys(struct wf_key_cells *cells, struct wf_pull *pull, struct wf_key_cursor to);
+/* The buffer has the rows of part `idx` as they are after `step`: they are to be PUT. */
+void wf_pull_answer(const struct wf_sparse *sparse, struct wf_sparse_peer *own,
+		    const struct wf_pull *pull, uint32_t idx, uint32_t buffer, uint64_t step);
+/* The next part of pull number `at` is answered. */
+void wf_pull_part_ends(struct wf_sparse *sparse, struct wf_sparse_peer *own, uint32_t at);
+
+/* service_ahead.c */
+/* How the next part of a due pull ends, which was sent ahead. */
+enum wf_pull_ahead_end {
+	WF_AHEAD_SENT,   /* a correction was sent */
+	WF_AHEAD_FULL,   /* the transport accepts no more */
+	WF_AHEAD_ANSWER, /* so much has changed that it is answered anew */
+};
+
+/* A pull begins, whose trainer allows it, or not. */
+void wf_pull_ahead_begin(const struct wf_sparse *sparse, struct wf_pull *pull, bool allowed);
+static inline bool
+wf_pull_ahead_has_next(const struct wf_pull *pull)
+{
+	return pull->next < pull->ahead.sent;
+}
+/* Whether wf_pull_ahead_send may find something. */
+bool wf_pull_ahead_may_send(const struct wf_lane *lane, const struct wf_peer *peer);
+/* Gathers the next part that may be sent ahead into own->answer. False: there is none. */
+bool wf_pull_ahead_send(struct wf_lane *lane, struct wf_peer *peer);
+/* A push of the peer has arrived: more may be sent ahead, if its step is not applied yet. */
+void wf_pull_ahead_go_on(struct wf_lane *lane, struct wf_peer *peer);
+/* A step is applied: notes which keys it has pushed, which are dealt to their tables, if anything
+ * was sent ahead of it. */
+void wf_pull_ahead_note_step(struct wf_lane *lane, uint64_t step, bool has_pushes);
+/* Sends what corrects the next part of pull number `at`, as far as one message has room. */
+enum wf_pull_ahead_end wf_pull_ahead_end_part(struct wf_lane *lane, struct wf_peer *peer,
+					      uint32_t at);
 
 /* service_save.c */
 enum weft_status wf_save_fetch(struct wf_lane *lane, struct wf_peer *peer,

@@ -2,7 +2,8 @@
 /* service_pull: answers pulls. Keys are copied out of their slots as they arrive. A pull is due
  * when all its keys are here and the step that it waits for is applied; then its rows are gathered
  * into buffers of the lane, part by part, and PUT from there. No step is applied until every due
- * pull is gathered to its end, so all rows of a pull are of one step. Thread: the lane's. */
+ * pull is gathered to its end, so all rows of a pull are of one step. What service_ahead.c has sent
+ * of it before, it corrects. Thread: the lane's. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -51,7 +52,7 @@ add_keys(struct wf_key_cells *cells, struct wf_pull *pull, const uint64_t *key, 
 		if (pull->last == WF_CELL_NONE || pull->write_at == WF_KEYS_OF_CELL) {
 			uint32_t cell = pop_cell(cells);
 			if (pull->last == WF_CELL_NONE) {
-				pull->first = cell;
+				pull->from.cell = cell;
 			} else {
 				cells->cell[pull->last].next = cell;
 			}
@@ -74,7 +75,7 @@ drop_pull(struct wf_sparse *sparse, struct wf_sparse_peer *own, uint32_t at)
 {
 	struct wf_pull *pull = own->pulls.order[at];
 	WF_ASSERT(at < own->pulls.count);
-	for (uint32_t cell = pull->first; cell != WF_CELL_NONE;) {
+	for (uint32_t cell = pull->from.cell; cell != WF_CELL_NONE;) {
 		cell = give_cell(&own->pulls.cells, cell);
 	}
 	if (pull->is_due) {
@@ -174,7 +175,8 @@ check_bounds(const struct wf_lane *lane, const struct wf_sparse_peer *own,
 }
 
 static struct wf_pull *
-begin_pull(struct wf_sparse_peer *own, const struct wf_sparse_pull *msg)
+begin_pull(const struct wf_sparse *sparse, struct wf_sparse_peer *own,
+	   const struct wf_sparse_pull *msg)
 {
 	struct wf_pull *pull = own->pulls.order[own->pulls.count++];
 	pull->request_id = msg->request_id;
@@ -183,10 +185,10 @@ begin_pull(struct wf_sparse_peer *own, const struct wf_sparse_pull *msg)
 	pull->is_due = false;
 	pull->part_count = msg->part_count;
 	pull->next = 0;
-	pull->first = WF_CELL_NONE;
+	pull->from = (struct wf_key_cursor){.cell = WF_CELL_NONE};
 	pull->last = WF_CELL_NONE;
-	pull->read_at = 0;
 	pull->write_at = 0;
+	wf_pull_ahead_begin(sparse, pull, (msg->flags & WF_SPARSE_PULL_AHEAD) != 0);
 	for (uint32_t i = 0; i < msg->part_count; i++) {
 		pull->part[i] = (struct wf_pull_part){
 			.table = msg->part[i].table,
@@ -220,7 +222,7 @@ wf_pull_begin(struct wf_lane *lane, struct wf_peer *peer, const struct wf_sparse
 			       ? WEFT_OK
 			       : wf_fail(WEFT_PROTOCOL, "PULL: too many refusals");
 	}
-	incoming->pull = begin_pull(own, msg);
+	incoming->pull = begin_pull(sparse, own, msg);
 	return WEFT_OK;
 }
 
@@ -291,6 +293,9 @@ finish_pull(struct wf_lane *lane, struct wf_peer *peer, struct wf_pull *pull)
 	}
 	credit_parts(peer, pull, pull->part_count);
 	wf_stats_add(&lane->stats, WF_LANE_PULL_HELD_COUNT, 1);
+	if (pull->ahead.allowed) {
+		wf_peer_due(peer);
+	}
 }
 
 enum weft_status
@@ -355,39 +360,65 @@ least_of(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-/* Gathers the rows of the pull's next part, whose cells of keys become free. */
+/* Gathers a part of the rows whose keys begin at the cursor, and moves it. */
 static enum weft_status
-gather_part(struct wf_sparse *sparse, struct wf_sparse_peer *own, struct wf_pull *pull,
-	    uint8_t *out)
+gather_some(struct wf_sparse *sparse, const struct wf_gather *what, struct wf_key_cursor *from,
+	    uint32_t most, uint8_t *out, uint32_t *count)
 {
-	const struct wf_pull_part *part = &pull->part[pull->next];
-	const struct wf_served *served = &sparse->served[part->table];
-	uint32_t dim = sparse->desc[part->table].set.dim;
-	uint32_t most = served->half != NULL ? WF_WIDE_FLOATS / dim : UINT32_MAX;
-	uint32_t left = part->row_count;
+	const struct wf_served *served = &sparse->served[what->table];
+	const uint32_t dim = sparse->desc[what->table].set.dim;
+	const uint32_t rows_most = served->half != NULL ? WF_WIDE_FLOATS / dim : UINT32_MAX;
+	const uint32_t room = least_of(WF_KEYS_OF_CELL - from->at, rows_most);
+	const struct wf_table_lookup lookup = {
+		.key = &what->cells->cell[from->cell].key[from->at],
+		.count = least_of(most, room),
+		.out = served->half != NULL ? sparse->wide : (float *)(void *)out,
+		.create = what->create,
+	};
 	enum weft_status st = WEFT_OK;
-	while (left > 0 && st == WEFT_OK) {
-		uint32_t room = least_of(WF_KEYS_OF_CELL - pull->read_at, most);
-		const struct wf_table_lookup lookup = {
-			.key = &own->pulls.cells.cell[pull->first].key[pull->read_at],
-			.count = least_of(left, room),
-			.out = served->half != NULL ? sparse->wide : (float *)(void *)out,
-			.create = pull->create,
-		};
+	if (!what->ahead) {
 		st = wf_table_lookup(served->table, &lookup);
-		if (served->half != NULL && st == WEFT_OK) {
-			served->half->narrow((uint16_t *)(void *)out, sparse->wide,
-					     lookup.count * dim);
-		}
-		left -= (uint32_t)lookup.count;
-		out += lookup.count * served->row_bytes;
-		pull->read_at += (uint32_t)lookup.count;
-		if (pull->read_at == WF_KEYS_OF_CELL) {
-			pull->first = give_cell(&own->pulls.cells, pull->first);
-			pull->read_at = 0;
-		}
+	} else if (!wf_table_look_ahead(served->table, &lookup)) {
+		st = WEFT_AGAIN;
+	}
+	if (served->half != NULL && st == WEFT_OK) {
+		served->half->narrow((uint16_t *)(void *)out, sparse->wide, lookup.count * dim);
+	}
+	*count = (uint32_t)lookup.count;
+	wf_keys_step(what->cells, from, *count);
+	return st;
+}
+
+enum weft_status
+wf_pull_gather(struct wf_sparse *sparse, const struct wf_gather *what, struct wf_key_cursor *from,
+	       uint8_t *out)
+{
+	enum weft_status st = WEFT_OK;
+	for (uint32_t left = what->row_count, count = 0; left > 0 && st == WEFT_OK; left -= count) {
+		st = gather_some(sparse, what, from, left, out, &count);
+		out += (size_t)count * sparse->served[what->table].row_bytes;
 	}
 	return st;
+}
+
+/* The keys before `to` are not needed any more. */
+void
+wf_pull_give_keys(struct wf_key_cells *cells, struct wf_pull *pull, struct wf_key_cursor to)
+{
+	while (pull->from.cell != to.cell) {
+		pull->from.cell = give_cell(cells, pull->from.cell);
+	}
+	pull->from.at = to.at;
+}
+
+/* The pull's next part is answered. */
+void
+wf_pull_part_ends(struct wf_sparse *sparse, struct wf_sparse_peer *own, uint32_t at)
+{
+	struct wf_pull *pull = own->pulls.order[at];
+	if (++pull->next == pull->part_count) {
+		drop_pull(sparse, own, at);
+	}
 }
 
 /* Gathers the next part of pull number `at` into an answer. */
@@ -398,15 +429,23 @@ gather_answer(struct wf_lane *lane, struct wf_peer *peer, uint32_t at)
 	struct wf_sparse_peer *own = peer->own;
 	struct wf_pull *pull = own->pulls.order[at];
 	struct wf_pull_part *part = &pull->part[pull->next];
+	const struct wf_gather what = {
+		.cells = &own->pulls.cells,
+		.table = part->table,
+		.row_count = part->row_count,
+		.create = pull->create,
+	};
+	struct wf_key_cursor from = pull->from;
 	uint32_t buffer = wf_staging_claim(&sparse->answers, peer->trainer);
 	uint64_t entered = wf_turn_enter(&lane->turn);
 	enum weft_status st =
-		gather_part(sparse, own, pull, wf_staging_at(&sparse->answers, buffer));
+		wf_pull_gather(sparse, &what, &from, wf_staging_at(&sparse->answers, buffer));
 	(void)wf_turn_leave(&lane->turn, WF_LANE_GATHER_TIME_NS, entered);
 	if (st != WEFT_OK) {
 		(void)wf_staging_release(&sparse->answers, buffer);
 		return st;
 	}
+	wf_pull_give_keys(&own->pulls.cells, pull, from);
 	if (pull->create && wf_sparse_is_async(sparse)) {
 		wf_view_note_rows(sparse, own, pull->step);
 	}
@@ -416,17 +455,23 @@ gather_answer(struct wf_lane *lane, struct wf_peer *peer, uint32_t at)
 	}
 	/* In asynchronous modes the lane has no step of its own: name the one requested. */
 	uint64_t step = wf_sparse_is_async(sparse) ? pull->step : lane->order.sum.step - 1;
+	wf_pull_answer(sparse, own, pull, pull->next, buffer, step);
+	wf_pull_part_ends(sparse, own, at);
+	return WEFT_OK;
+}
+
+void
+wf_pull_answer(const struct wf_sparse *sparse, struct wf_sparse_peer *own,
+	       const struct wf_pull *pull, uint32_t idx, uint32_t buffer, uint64_t step)
+{
+	const struct wf_pull_part *part = &pull->part[idx];
 	own->answer = (struct wf_answer){
 		.due = true,
 		.buffer = buffer,
 		.bytes = (uint64_t)part->row_count * sparse->served[part->table].row_bytes,
 		.offset = part->offset,
-		.tag = wf_sparse_answer_tag(pull->request_id, pull->next, step),
+		.tag = wf_sparse_answer_tag(pull->request_id, idx, step),
 	};
-	if (++pull->next == pull->part_count) {
-		drop_pull(sparse, own, at);
-	}
-	return WEFT_OK;
 }
 
 /* False: the transport accepts no more, or the connection is going down. */
@@ -466,32 +511,59 @@ find_due(const struct wf_sparse_peer *own, uint32_t *out)
 	return false;
 }
 
-/* Leaves for the next turn only what the transport did not accept. Whatever waits for a free buffer
- * or for a step comes back to the due list with DONE of an answer, or with the apply. */
+/* Ends the next part of a due pull: corrects it, if it was sent ahead, or answers it. FULL: the
+ * transport accepts no more; LEFT: no buffer is free; DONE: go on. */
+static enum wf_flush
+end_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t at)
+{
+	const struct wf_sparse *sparse = lane->own;
+	const struct wf_sparse_peer *own = peer->own;
+	if (wf_pull_ahead_has_next(own->pulls.order[at])) {
+		enum wf_pull_ahead_end end = wf_pull_ahead_end_part(lane, peer, at);
+		if (end != WF_AHEAD_ANSWER) {
+			return end == WF_AHEAD_FULL ? WF_FLUSH_FULL : WF_FLUSH_DONE;
+		}
+	}
+	if (!wf_staging_has_free(&sparse->answers, peer->trainer)) {
+		return WF_FLUSH_LEFT;
+	}
+	enum weft_status st = gather_answer(lane, peer, at);
+	if (st == WEFT_OK) {
+		return WF_FLUSH_DONE;
+	}
+	wf_lane_fail(lane, st, lane->order.sum.step, "a pull has failed: %.200s",
+		     weft_last_error());
+	return WF_FLUSH_LEFT;
+}
+
+/* Leaves for the next turn what the transport did not accept, and what may be sent ahead, a part in
+ * each turn. Whatever waits for a free buffer or for a step comes back to the due list with DONE of
+ * an answer, or with the apply. */
 enum wf_flush
 wf_pull_flush(struct wf_lane *lane, struct wf_peer *peer)
 {
 	const struct wf_sparse *sparse = lane->own;
 	struct wf_sparse_peer *own = peer->own;
-	for (;;) {
+	for (bool sent = false;;) {
 		if (own->answer.due && !post_answer(lane, peer)) {
 			return peer->closing ? WF_FLUSH_DONE : WF_FLUSH_FULL;
 		}
 		uint32_t at = 0;
-		bool fetch = wf_save_is_due(lane, own);
-		if ((!fetch && !find_due(own, &at)) ||
-		    !wf_staging_has_free(&sparse->answers, peer->trainer)) {
-			return WF_FLUSH_DONE;
-		}
-		if (fetch) {
+		if (wf_save_is_due(lane, own)) {
+			if (!wf_staging_has_free(&sparse->answers, peer->trainer)) {
+				return WF_FLUSH_DONE;
+			}
 			wf_save_gather(lane, peer);
-			continue;
-		}
-		enum weft_status st = gather_answer(lane, peer, at);
-		if (st != WEFT_OK) {
-			wf_lane_fail(lane, st, lane->order.sum.step, "a pull has failed: %.200s",
-				     weft_last_error());
-			return WF_FLUSH_DONE;
+		} else if (find_due(own, &at)) {
+			enum wf_flush end = end_part(lane, peer, at);
+			if (end != WF_FLUSH_DONE) {
+				return end == WF_FLUSH_LEFT ? WF_FLUSH_DONE : end;
+			}
+		} else if (sent || !wf_pull_ahead_send(lane, peer)) {
+			return sent && wf_pull_ahead_may_send(lane, peer) ? WF_FLUSH_LEFT
+									  : WF_FLUSH_DONE;
+		} else {
+			sent = true;
 		}
 	}
 }

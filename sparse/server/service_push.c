@@ -384,6 +384,7 @@ apply_step(struct wf_lane *lane)
 		return;
 	}
 	wf_sparse_note(lane, WF_TRACE_APPLIED, WF_TRACE_ALL, step, applied.rows_updated);
+	wf_pull_ahead_note_step(lane, step, true);
 	for (uint32_t t = 0; t < lane->peers.count; t++) {
 		struct wf_peer *peer = &lane->peers.all[t];
 		const struct wf_sparse_peer *own = peer->own;
@@ -436,6 +437,7 @@ static void
 skip_step(struct wf_lane *lane)
 {
 	const uint64_t step = lane->order.sum.step;
+	wf_pull_ahead_note_step(lane, step, false);
 	wf_step_is_done(lane, wf_now_ns(lane->env));
 	if (lane->opts.snapshots != NULL) {
 		wf_sparse_snapshot_applied(lane, step);
@@ -725,6 +727,7 @@ wf_push_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t slot, const vo
 	if (++incoming->next == incoming->count) {
 		incoming->kind = WF_INCOMING_NONE;
 		st = incoming->last ? finish_push(lane, peer) : WEFT_OK;
+		wf_pull_ahead_go_on(lane, peer);
 	}
 	if (st == WEFT_OK && wf_slots_are_full(&peer->slots)) {
 		wf_path_park(lane, peer);

@@ -415,13 +415,27 @@ read_chunk(struct wf_table *t, const struct wf_table_lookup *lookup, size_t firs
 	wf_stats_add(&t->stats, WF_TABLE_KEYS_MISSED, missed);
 }
 
+/* Lines of cache of a row's head and values. */
+static unsigned
+value_lines(const struct wf_table *t)
+{
+	return wf_prefetch_lines(sizeof(struct wf_row_head) + t->rest.rest_floats * sizeof(float));
+}
+
+static void
+count_lookup(struct wf_table *t, const struct wf_table_lookup *lookup)
+{
+	wf_hot_add(&t->hot, lookup->key, lookup->count);
+	wf_stats_add(&t->stats, WF_TABLE_KEYS_LOOKED_UP, lookup->count);
+	wf_table_update_stats(t);
+}
+
 enum weft_status
 wf_table_lookup(struct wf_table *t, const struct wf_table_lookup *lookup)
 {
 	float *row[WF_CHUNK_KEYS];
 	const size_t dim = t->opts.dim;
-	const unsigned lines =
-		wf_prefetch_lines(sizeof(struct wf_row_head) + t->rest.rest_floats * sizeof(float));
+	const unsigned lines = value_lines(t);
 	const bool is_plain =
 		!wf_table_is_fixed(t) && !t->evict.can_expire && wf_motions_are_still(&t->motions);
 	const bool bears = lookup->create && wf_motions_are_still(&t->motions) &&
@@ -452,10 +466,44 @@ wf_table_lookup(struct wf_table *t, const struct wf_table_lookup *lookup)
 			read_chunk(t, lookup, first, count, row);
 		}
 	}
-	wf_hot_add(&t->hot, lookup->key, lookup->count);
-	wf_stats_add(&t->stats, WF_TABLE_KEYS_LOOKED_UP, lookup->count);
-	wf_table_update_stats(t);
+	count_lookup(t, lookup);
 	return WEFT_OK;
+}
+
+/* The rows of a fixed vocabulary, which is not looked through as a pipeline. */
+static size_t
+gather_fixed(const struct wf_table *t, const uint64_t *key, size_t count, unsigned lines,
+	     float *out)
+{
+	float *row[WF_CHUNK_KEYS];
+
+	for (size_t at = 0, chunk = 0; at < count; at += chunk) {
+		chunk = count - at < WF_CHUNK_KEYS ? count - at : WF_CHUNK_KEYS;
+		if (wf_table_locate(t, key + at, chunk, lines, row) != 0) {
+			return at;
+		}
+		wf_rest_gather(&t->rest, out + at * t->opts.dim, (const float *const *)row, chunk);
+	}
+	return count;
+}
+
+bool
+wf_table_look_ahead(struct wf_table *t, const struct wf_table_lookup *lookup)
+{
+	const unsigned lines = value_lines(t);
+	const size_t count = lookup->count;
+
+	if (t->evict.can_expire || t->evict.opts.at_cap || !wf_motions_are_still(&t->motions)) {
+		return false;
+	}
+	size_t found = wf_table_is_fixed(t)
+			       ? gather_fixed(t, lookup->key, count, lines, lookup->out)
+			       : wf_table_gather_known(t, lookup->key, count, lines, lookup->out);
+	if (found < count) {
+		return false;
+	}
+	count_lookup(t, lookup);
+	return true;
 }
 
 /* Rows in and out. */

@@ -113,6 +113,15 @@ struct wf_table_lookup {
 enum weft_status wf_table_lookup(struct wf_table *table,
 				 const struct wf_table_lookup *lookup) WEFT_MUST_CHECK;
 
+/**
+ * The same for keys that all have rows, in a table whose rows nothing but a push changes or
+ * removes: what is read stays right until the next push, and of keys that are not in it, after
+ * it. `lookup->create` does not count.
+ * @return false: a key has no row, or rows expire, move, or are evicted at the cap: `out` holds
+ *         nothing, and nothing is counted
+ */
+bool wf_table_look_ahead(struct wf_table *table, const struct wf_table_lookup *lookup);
+
 /* What one trainer pushed. */
 struct wf_table_batch {
 	const uint64_t *key; /* [count], repetitions are summed in order */

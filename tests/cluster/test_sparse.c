@@ -170,6 +170,7 @@ what_is_wrong(const struct run *run, const uint64_t *digest)
 /* Over all seeds. */
 struct sum {
 	uint64_t frames, cuts, refusals, splits, second_cuts, pulls_repeated, pushes_repeated, lost;
+	uint64_t parts_ahead;
 };
 
 static bool
@@ -190,6 +191,7 @@ check_seed(uint64_t seed, struct wf_env *env, struct sum *sum)
 	for (uint32_t t = 0; t < run.job.trainers; t++) {
 		sum->pulls_repeated += run.trainer[t].pulls_repeated;
 		sum->pushes_repeated += run.trainer[t].pushes_repeated;
+		sum->parts_ahead += run.trainer[t].parts_ahead;
 	}
 	const char *wrong = what_is_wrong(&run, digest);
 	if (wrong != NULL) {
@@ -502,12 +504,14 @@ main(int argc, char **argv)
 	wf_env_system_destroy(env);
 	(void)printf("%" PRIu64 " seeds, %" PRIu64 " failed: %" PRIu64 " frames, %" PRIu64
 		     " cuts, %" PRIu64 " on the second network, %" PRIu64 " refusals, %" PRIu64
-		     " splits; pulls said again %" PRIu64 ", pushes %" PRIu64 "\n",
+		     " splits; pulls said again %" PRIu64 ", pushes %" PRIu64
+		     "; parts ahead %" PRIu64 "\n",
 		     sweep.count, failed, sum.frames, sum.cuts, sum.second_cuts, sum.refusals,
-		     sum.splits, sum.pulls_repeated, sum.pushes_repeated);
+		     sum.splits, sum.pulls_repeated, sum.pushes_repeated, sum.parts_ahead);
 	/* A sweep that injected nothing proves nothing. */
 	bool idle = !sweep.is_part && sweep.count >= 20 &&
 		    (sum.cuts == 0 || sum.frames == 0 || (keep && sum.lost == 0) ||
-		     (mode[0] == '\0' && (sum.pulls_repeated == 0 || sum.pushes_repeated == 0)));
+		     (mode[0] == '\0' && (sum.pulls_repeated == 0 || sum.pushes_repeated == 0 ||
+					  sum.parts_ahead == 0)));
 	return failed == 0 && !idle ? 0 : 1;
 }

@@ -412,6 +412,45 @@ class Job(support.Case):
             self.assertTrue(np.array_equal(got, rows[key]["w"]), key)
         session.abort("the test is over")
 
+    def test_rows_that_are_sent_ahead_have_the_bits_of_their_step(self):
+        """Of batches that meet, and rows that take several corrections: how many come ahead is up to the
+        machine, what is in them is not."""
+        for wire in ("f32", "bf16"):
+            with_it, _ = self.train_rows(wire, True)
+            without, lines = self.train_rows(wire, False)
+            self.assertEqual(len(with_it), 13)
+            for step, (one, other) in enumerate(zip(with_it, without)):
+                self.assertTrue(np.array_equal(one, other), (wire, step))
+            self.assertTrue(any(" parts_ahead 0" in line for line in lines), lines)
+
+    def train_rows(self, wire, looks_ahead):
+        lines, seen = [], []
+        session = self.open(
+            sparse=1,
+            sparse_look_ahead=looks_ahead,
+            stats_period="60m",
+            log=lambda _, line: lines.append(line),
+        )
+        table = session.table(
+            "rows", 256, optimizer="adagrad", learning_rate=0.1, init="uniform", init_a=-1, init_b=1, wire=wire
+        )
+        session.start()
+        table.lookup(np.arange(4000)).free()
+        chance = np.random.RandomState(5)
+        rows = table.lookup(chance.randint(0, 4000, 600))
+        for _ in range(12):
+            session.step(1)
+            following = table.prefetch(chance.randint(0, 4000, 600))
+            seen.append(rows.gather())
+            table.update(rows, np.sin(seen[-1]))
+            session.wait()
+            rows = following
+        seen.append(rows.gather())
+        rows.free()
+        session.close()
+        self.jobs_end_well()
+        return seen, lines
+
     def test_views_of_rows_outlive_their_session(self):
         for wire in ("f32", "bf16"):
             session = weft.Session(pservers=self.pserver(sparse=1), ports_num_for_sparse=1)

@@ -29,6 +29,10 @@ enum fake_wrong {
 	FAKE_ANSWERS_TWICE,    /* the first part of a pull */
 	FAKE_ANSWERS_OLD_STEP, /* with the tag of another step */
 	FAKE_ANSWERS_SHORT,    /* one byte less than its rows */
+	FAKE_CHANGES_UNASKED,  /* CHANGED of a part that was not sent ahead */
+	FAKE_CHANGES_BEYOND,   /* CHANGED of a row behind the last one of its part */
+	FAKE_CHANGES_NARROW,   /* with rows of other lengths */
+	FAKE_AHEAD_TWICE,      /* a part that was sent ahead, once more */
 	FAKE_APPLIES_UNASKED,  /* APPLIED of a step without a push */
 	FAKE_RESUMES_AHEAD,    /* RESUME with a step that was not begun */
 	FAKE_SMALL_SLOTS,      /* 128 bytes */

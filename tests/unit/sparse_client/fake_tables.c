@@ -55,11 +55,47 @@ nack(struct lane *lane, struct member *p, uint64_t request_id, uint64_t step)
 }
 
 static void
+say_changed(struct member *p, const struct pull *pull, uint32_t row, uint32_t row_bytes)
+{
+	static const uint8_t values[64] = {0};
+	const struct wf_sparse_changed msg = {
+		.request_id = pull->id,
+		.step = pull->step,
+		.last = true,
+		.row_count = 1,
+		.row_bytes = row_bytes,
+		.row = {row},
+		.values = values,
+	};
+	struct wf_msg out;
+	wf_sparse_changed_encode(&msg, &out);
+	peer_send(&p->peer, &out);
+}
+
+/* A part came ahead: what is wrong with the rest. */
+static void
+change_wrongly(const struct lane *lane, struct member *p, const struct pull *pull)
+{
+	const struct part *part = &pull->list.part[0];
+	const uint32_t row_bytes = wf_table_row_bytes(&lane->desc[part->at.table]);
+	if (lane->opts->wrong == FAKE_CHANGES_UNASKED) {
+		say_changed(p, pull, 0, row_bytes);
+	} else if (lane->opts->wrong == FAKE_CHANGES_BEYOND) {
+		say_changed(p, pull, part->at.row_count, row_bytes);
+	} else if (lane->opts->wrong == FAKE_CHANGES_NARROW) {
+		say_changed(p, pull, 0, row_bytes - 1);
+	}
+}
+
+static void
 answer(struct lane *lane, struct member *p, struct pull *pull)
 {
 	size_t used = 0;
 	uint8_t *area = p->gather + (size_t)(pull - p->pull) * GATHER_BYTES;
 	bool old = lane->opts->wrong == FAKE_ANSWERS_OLD_STEP && pull->step > 0;
+	bool again = lane->opts->wrong == FAKE_AHEAD_TWICE && pull->step > 0;
+	bool ahead = again || (pull->step > 0 && (lane->opts->wrong == FAKE_CHANGES_BEYOND ||
+						  lane->opts->wrong == FAKE_CHANGES_NARROW));
 	for (uint32_t i = 0; i < pull->list.count; i++) {
 		struct part *part = &pull->list.part[i];
 		size_t bytes = part->at.row_count * wf_table_row_bytes(&lane->desc[part->at.table]);
@@ -72,7 +108,7 @@ answer(struct lane *lane, struct member *p, struct pull *pull)
 		WF_ASSERT(used + bytes <= GATHER_BYTES);
 		fake_must(wf_table_lookup(lane->table[part->at.table], &lookup));
 		bool cut = lane->opts->wrong == FAKE_ANSWERS_SHORT;
-		bool twice = i == 0 && lane->opts->wrong == FAKE_ANSWERS_TWICE;
+		bool twice = i == 0 && (lane->opts->wrong == FAKE_ANSWERS_TWICE || again);
 		for (int times = twice ? 2 : 1; times > 0; times--) {
 			const struct wf_op op = {
 				.kind = WF_OP_PUT,
@@ -83,12 +119,15 @@ answer(struct lane *lane, struct member *p, struct pull *pull)
 				.key = rows_key_of(p),
 				.offset = part->at.offset,
 				.tag = wf_sparse_answer_tag(pull->id, i,
-							    lane->applied + (old ? 7 : 0)),
+							    lane->applied + (old ? 7 : 0) - ahead),
 			};
 			pull->in_flight++;
 			(void)peer_post(&p->peer, &op);
 		}
 		used += bytes;
+	}
+	if (pull->step > 0) {
+		change_wrongly(lane, p, pull);
 	}
 	fake_free_list(&pull->list);
 	pull->whole = false; /* used until its PUTs are DONE */

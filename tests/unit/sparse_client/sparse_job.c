@@ -7,14 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/assert.h"
 #include "base/digest.h"
 #include "base/rng.h"
-#include "kernels/half.h"
-#include "sparse/table/table.h"
-#include "weft/weft.h"
-#include "wire/partition.h"
 #include "base/settings.h"
+#include "kernels/half.h"
+#include "sparse/client/session.h"
+#include "sparse/table/table.h"
+#include "wire/partition.h"
 
 #define KEYS_MAX 512u
 #define DIM_MAX 16u
@@ -705,6 +704,7 @@ note(struct trainer *tr, enum weft_status st, struct sparse_seen *out)
 		out->pulls_repeated = stats.pulls_repeated;
 		out->pushes_repeated = stats.pushes_repeated;
 		out->pushes_lost = stats.pushes_lost;
+		out->parts_ahead = wf_counted(&wf_client_of(tr->session)->counts.parts_ahead);
 	}
 	if (st == WEFT_OK && !bytes_are_right(tr)) {
 		out->status = WEFT_INTERNAL;

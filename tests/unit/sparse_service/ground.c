@@ -467,6 +467,11 @@ recv(struct peer *peer, const struct wf_head *head, const uint8_t *body)
 		doll->nack[doll->nacks++ % GROUND_NACKS_MAX] = nack;
 	} else if (head->type == WF_SPARSE_RESTORED) {
 		st = wf_sparse_restored_decode(head, body, &doll->restored);
+	} else if (head->type == WF_SPARSE_CHANGED) {
+		st = wf_sparse_changed_decode(head, body, &doll->changed);
+		doll->changes++;
+		memcpy(doll->changed_values, doll->changed.values,
+		       (size_t)doll->changed.row_count * doll->changed.row_bytes);
 	} else if (head->type == WF_SPARSE_APPLIED) {
 		st = wf_sparse_applied_decode(head, body, &doll->applied);
 		doll->applieds++;

@@ -66,6 +66,9 @@ struct doll {
 	uint32_t applieds;
 	struct wf_sparse_applied applied;
 	struct wf_sparse_restored restored; /* the last */
+	uint32_t changes;
+	struct wf_sparse_changed changed; /* the last, and its values */
+	uint8_t changed_values[WF_MSG_BODY_MAX];
 };
 
 struct ground {

@@ -54,6 +54,7 @@ SPARSE_CODERS(nack, sparse_nack)
 SPARSE_CODERS(fetch, fetch)
 SPARSE_CODERS(restore, restore)
 SPARSE_CODERS(restored, restored)
+SPARSE_CODERS(changed, changed)
 REGISTRY_CODERS(join)
 REGISTRY_CODERS(load)
 REGISTRY_CODERS(loaded)
@@ -441,6 +442,22 @@ sample_sparse_restored(union any_message *out)
 }
 
 static void
+sample_sparse_changed(union any_message *out)
+{
+	static const uint8_t values[2][8] = {{1, 2, 3, 4, 5, 6, 7, 8}, {9, 10, 11, 12, 13, 14, 15}};
+	out->changed = (struct wf_sparse_changed){
+		.request_id = 0x33,
+		.step = 40,
+		.part = 191,
+		.last = true,
+		.row_count = 2,
+		.row_bytes = 8,
+		.row = {0x0102, 0x010203},
+		.values = values[0],
+	};
+}
+
+static void
 sample_registry_join(union any_message *out)
 {
 	out->join = (struct wf_registry_join){
@@ -625,6 +642,7 @@ const struct catalogue_entry catalogue[] = {
 	SPARSE(WF_SPARSE_FETCH, sparse_fetch),
 	SPARSE(WF_SPARSE_RESTORE, sparse_restore),
 	SPARSE(WF_SPARSE_RESTORED, sparse_restored),
+	SPARSE(WF_SPARSE_CHANGED, sparse_changed),
 	REGISTRY(WF_REGISTRY_JOIN, registry_join),
 	REGISTRY(WF_REGISTRY_LOAD, registry_load),
 	REGISTRY(WF_REGISTRY_LOADED, registry_loaded),

@@ -38,6 +38,7 @@ union any_message {
 	struct wf_sparse_fetch fetch;
 	struct wf_sparse_restore restore;
 	struct wf_sparse_restored restored;
+	struct wf_sparse_changed changed;
 	struct wf_registry_join join;
 	struct wf_registry_load load;
 	struct wf_registry_loaded loaded;

@@ -55,7 +55,7 @@ static const struct body_case wrong_bodies[] = {
 	{"sparse_push", {26, 4, 32768, "PUSH: key_bytes is 32768"}},
 	{"sparse_push", {34, 4, WF_SPARSE_ROWS_MAX - 4095, "PUSH: row_count is 1044481"}},
 	{"sparse_push", {38, 4, 55, "PUSH: key_bytes is 55"}},
-	{"sparse_pull", {0, 4, 2, "PULL: flags is 2"}},
+	{"sparse_pull", {0, 4, 4, "PULL: flags is 4"}},
 	{"sparse_pull", {4, 2, 0, "PULL: part_count is 0"}},
 	{"sparse_pull", {4, 2, 1, "PULL: part_count is 1"}},
 	{"sparse_pull", {4, 2, 193, "PULL: part_count is 193"}},
@@ -82,6 +82,15 @@ static const struct body_case wrong_bodies[] = {
 	{"sparse_fetch", {24, 8, (1ull << 58) + 1, "FETCH: offset is 28823037615171"}},
 	{"sparse_restore", {0, 8, 1ull << 63, "RESTORE: samples is 9223372036854775808"}},
 	{"sparse_restore", {16, 4, 65537, "RESTORE: bytes is 65537"}},
+	{"sparse_changed", {0, 1, 2, "CHANGED: last is 2"}},
+	{"sparse_changed", {1, 4, 1, "CHANGED: row_count is 1"}},
+	{"sparse_changed", {1, 4, 257, "CHANGED: row_count is 257"}},
+	{"sparse_changed", {1, 4, UINT32_MAX, "CHANGED: row_count is 4294967295"}},
+	{"sparse_changed", {5, 4, 0, "CHANGED: row_bytes is 0"}},
+	{"sparse_changed", {5, 4, 7, "CHANGED: row_count is 2"}},
+	{"sparse_changed", {5, 4, 4020, "CHANGED: row_bytes is 4020"}},
+	{"sparse_changed", {9, 4, 0x010203, "CHANGED: row is 66051"}},
+	{"sparse_changed", {13, 4, 1u << 20, "CHANGED: row is 1048576"}},
 };
 
 static void
@@ -112,6 +121,9 @@ each_wrong_field_of_a_head_is_named(void **state)
 		{"sparse_restore", {.request_id = 0ull - 0x32}, "RESTORE: request_id is 0"},
 		{"sparse_restore", {.step = UINT64_MAX - 40}, "RESTORE: step is 1844674407370955"},
 		{"sparse_restored", {.request_id = 0ull - 0x32}, "RESTORED: request_id is 0"},
+		{"sparse_changed", {.request_id = 0ull - 0x33}, "CHANGED: request_id is 0"},
+		{"sparse_changed", {.step = 0ull - 40}, "CHANGED: step is 0"},
+		{"sparse_changed", {.slice = 1}, "CHANGED: slice is 192"},
 	};
 	assert_heads_refused(wrong, sizeof(wrong) / sizeof(wrong[0]));
 }
