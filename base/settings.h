@@ -29,6 +29,10 @@
 	  .help = "How long a job that has lost a member waits until all members are there again " \
 		  "and it can go back to its newest snapshot, if the pservers have "               \
 		  "--on_trainer_death=wait.")                                                      \
+	X(bool, join, WF_OPTION_BOOL, "false",                                                     \
+	  .help = "Take the empty place of this trainer_id in a job that runs, which the trainer " \
+		  "before it has left, or was dropped from; the pservers need "                    \
+		  "--on_trainer_death=drop. At a job that begins this has no effect.")             \
 	X(bool, sparse_look_ahead, WF_OPTION_BOOL, "true", .heading = WF_HEADING_TRANSPORT,        \
 	  .help = "Let sparse lanes send the rows of the next batch before the step under way "    \
 		  "is applied, and correct those that it changes. No bit of any row depends on "   \

@@ -124,8 +124,10 @@ static void
 check_left(struct wf_link *link, uint64_t now)
 {
 	const struct wf_link_end *end = link->end;
-	/* Others may not have sent theirs yet. A lane that does not run is found by BEAT. */
-	bool waits_for_others = link->ends_together && link->state == WF_LINK_READY;
+	/* Others may not have sent theirs yet, or the border is not here yet. A lane that does not
+	 * run is found by BEAT. */
+	bool waits_for_others =
+		(link->ends_together || end->leaves) && link->state == WF_LINK_READY;
 	if (waits_for_others || now - leaving_since(link) < end->reconnect_timeout_ns) {
 		return;
 	}
@@ -218,6 +220,8 @@ wf_link_up(struct wf_link *link, const struct wf_event *event)
 	link->server_incarnation = welcome.incarnation;
 	link->ends_together = (welcome.flags & WF_WELCOME_ENDS_TOGETHER) != 0;
 	link->end->goes_back = link->end->goes_back || (welcome.flags & WF_WELCOME_GOES_BACK) != 0;
+	link->end->joins = link->end->joins || (welcome.flags & WF_WELCOME_JOINS) != 0;
+	link->end->may_leave = (welcome.flags & WF_WELCOME_MAY_LEAVE) != 0;
 	link->end->measures = link->end->measures || (welcome.flags & WF_WELCOME_MEASURES) != 0;
 	link->state = WF_LINK_GREETING;
 	wf_retry_begin(&link->retry);
@@ -244,6 +248,10 @@ refused(struct wf_link *link, const struct wf_event *event)
 		return;
 	}
 	wf_retry_fail(&link->retry, "refused: %.*s", WF_WHY_BYTES - 16, verdict.reason);
+	if (link->end->leaves && link->was_ready) { /* its place is empty, or another one's */
+		link->state = WF_LINK_LEFT;
+		return;
+	}
 	if ((verdict.flags & WF_WELCOME_JOB_OVER) != 0) {
 		fail(link, (enum weft_status)verdict.refusal, "%s", verdict.reason);
 		return;
@@ -412,7 +420,7 @@ wf_link_flush_opening(struct wf_link *link)
 bool
 wf_link_flush_goodbye(struct wf_link *link)
 {
-	const struct wf_msg_goodbye msg = {.ack = false};
+	const struct wf_msg_goodbye msg = {.ack = false, .leaves = link->end->leaves};
 	wf_msg_goodbye_encode(&msg, &link->end->msg);
 	link->to_send.goodbye = !wf_link_send(link, &link->end->msg);
 	return !link->to_send.goodbye;

@@ -58,7 +58,10 @@ struct wf_link_end {
 	uint64_t started_ns;      /* 0: not started */
 	bool goes_back;           /* the loss of a lane does not end the job, as a lane says */
 	bool measures;            /* a lane wants to know how long the trainer computes */
+	bool joins;               /* the job was going on, as a lane says */
+	bool may_leave;           /* a trainer may leave while the job goes on, as a lane says */
 	bool leaving;             /* the session is sending GOODBYE, */
+	bool leaves;              /* and the job goes on without it, */
 	uint64_t leaving_ns;      /* since this time; on the first link, */
 	uint64_t last_leaving_ns; /* when the others have left: since this time; 0: not yet */
 	char unacknowledged[WF_ERROR_BYTES]; /* the lane that did not answer GOODBYE; "": none */

@@ -188,6 +188,21 @@ wf_order_drop(struct wf_order *order, struct wf_member *member)
 	member->held_since_ns = 0;
 }
 
+void
+wf_order_enter(struct wf_order *order, struct wf_member *member, uint64_t step)
+{
+	struct wf_step_sum *sum = &order->sum;
+	WF_ASSERT(member->out && member->out_pass == UINT32_MAX && order->out_count > 0);
+	WF_ASSERT(order->own_steps || step >= sum->step);
+	/* One that was out of data when the step was begun is counted. */
+	if (!order->own_steps && sum->heard > 0) {
+		WF_ASSERT(sum->out > 0);
+		sum->out--;
+	}
+	order->out_count--;
+	*member = (struct wf_member){.step_next = step, .made = member->made, .base = step - 1};
+}
+
 bool
 wf_order_others_need(const struct wf_order *order, const struct wf_member *member)
 {

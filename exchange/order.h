@@ -262,6 +262,8 @@ enum weft_status wf_order_on_step(struct wf_order *order, struct wf_member *memb
 /* The member takes part in nothing any more, from the step under way on: as one that is out of data
  * for ever. The payload drops what it has pushed for that step. */
 void wf_order_drop(struct wf_order *order, struct wf_member *member);
+/* The member takes part from `step` on, which is not below the one under way. It was dropped. */
+void wf_order_enter(struct wf_order *order, struct wf_member *member, uint64_t step);
 /* Whether another member has begun the step, and the step cannot end without what `member` has not
  * pushed yet. */
 bool wf_order_others_need(const struct wf_order *order, const struct wf_member *member);

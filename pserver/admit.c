@@ -202,6 +202,12 @@ check_identity(struct wf_lane *lane, const struct wf_peer *peer, const struct wf
 	if (lane->opts.rejoin_timeout_ns > 0) {
 		return await_successor(lane, peer, hello, who);
 	}
+	if (hello->epoch != 0) {
+		return wf_fail(WEFT_UNAVAILABLE,
+			       "%.80s has the place of trainer %u, which is empty only when it "
+			       "was dropped or has left; try again",
+			       who, hello->trainer_id);
+	}
 	if (peer->state == WF_PEER_UP) {
 		return refuse_second(lane, hello, who);
 	}
@@ -242,7 +248,7 @@ check_dropped(const struct wf_lane *lane, const struct wf_peer *peer, const stru
 		return WEFT_OK;
 	}
 	wf_peer_describe(peer, who, sizeof(who));
-	return wf_members_check(lane, peer, hello->incarnation, who);
+	return wf_members_check(lane, peer, hello, who);
 }
 
 static enum weft_status
@@ -255,13 +261,20 @@ check_hello(struct wf_lane *lane, const struct wf_hello *hello)
 	if (lane->state == WF_LANE_FAILED) {
 		return check_failed(lane, hello);
 	}
+	if (hello->epoch != 0 && lane->opts.members == NULL) {
+		return wf_fail(WEFT_MISMATCH,
+			       "trainer %u asks to join a job that runs (join), for which "
+			       "pservers need --on_trainer_death=drop",
+			       hello->trainer_id);
+	}
 	if (!lane->admission.is_open) {
 		return WEFT_OK;
 	}
 	struct wf_peer *peer =
 		hello->trainer_id < lane->peers.count ? &lane->peers.all[hello->trainer_id] : NULL;
 	st = peer != NULL ? check_dropped(lane, peer, hello) : WEFT_OK;
-	if (st == WEFT_OK && peer != NULL && peer->state != WF_PEER_ABSENT) {
+	bool is_newcomer = peer != NULL && wf_members_is_newcomer(lane, peer, hello);
+	if (st == WEFT_OK && peer != NULL && peer->state != WF_PEER_ABSENT && !is_newcomer) {
 		st = check_identity(lane, peer,
 				    hello); /* more specific than a difference of the job
 						   * would be */
@@ -327,7 +340,9 @@ welcome(struct wf_lane *lane, struct wf_peer *peer, struct wf_conn *conn,
 		.flags = (send_job ? WF_WELCOME_SEND_JOB : 0) |
 			 (lane->opts.rejoin_timeout_ns > 0 ? WF_WELCOME_GOES_BACK : 0) |
 			 (wf_lane_ends_together(lane) ? WF_WELCOME_ENDS_TOGETHER : 0) |
-			 (wf_view_is_watched(lane) ? WF_WELCOME_MEASURES : 0),
+			 (wf_view_is_watched(lane) ? WF_WELCOME_MEASURES : 0) |
+			 (lane->opts.members != NULL ? WF_WELCOME_MAY_LEAVE : 0) |
+			 (peer->came_later ? WF_WELCOME_JOINS : 0),
 		.incarnation = lane->opts.incarnation,
 		.epoch = 0,
 		.slot_count = lane->opts.slot_count,
@@ -433,6 +448,28 @@ hold(struct wf_lane *lane, struct wf_conn *conn, const struct wf_hello *hello)
 		(struct wf_held){.conn = conn, .hello = *hello};
 }
 
+/* A process that asks for an empty place waits for a border. */
+static void
+hold_newcomer(struct wf_lane *lane, struct wf_peer *peer, struct wf_conn *conn,
+	      const struct wf_hello *hello)
+{
+	conn->user = NULL;
+	if (peer->successor.conn != NULL) {
+		wf_transport_disconnect(peer->successor.conn, WF_DISCONNECT_NOW);
+	}
+	peer->successor = (struct wf_held){.conn = conn, .hello = *hello};
+	wf_members_on_newcomer(lane, peer, hello);
+}
+
+void
+wf_admit_enter(struct wf_lane *lane, struct wf_peer *peer)
+{
+	struct wf_held newcomer = peer->successor;
+	WF_ASSERT(peer->conn == NULL && newcomer.conn != NULL);
+	peer->successor.conn = NULL;
+	welcome(lane, peer, newcomer.conn, &newcomer.hello);
+}
+
 static void
 consider(struct wf_lane *lane, struct wf_conn *conn, const struct wf_hello *hello)
 {
@@ -447,7 +484,12 @@ consider(struct wf_lane *lane, struct wf_conn *conn, const struct wf_hello *hell
 		refuse(lane, conn, over && st == lane->end.cause.status);
 		return;
 	}
-	bool loader = lane->peers.all[hello->trainer_id].loading.is_due;
+	struct wf_peer *peer = &lane->peers.all[hello->trainer_id];
+	if (wf_members_is_newcomer(lane, peer, hello)) {
+		hold_newcomer(lane, peer, conn, hello);
+		return;
+	}
+	bool loader = peer->loading.is_due;
 	if (!lane->job.is_here && wf_peers_is_loading(&lane->peers) && !loader) {
 		hold(lane, conn, hello);
 		return;

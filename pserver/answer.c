@@ -15,7 +15,7 @@ wf_answer_path_begins(struct wf_lane *lane, struct wf_peer *peer)
 {
 	struct wf_dense *dense = lane->own;
 	struct wf_dense_peer *own = peer->own;
-	own->init_due = dense->store.stored_count > 0 || dense->is_loaded;
+	own->init_due = dense->store.stored_count > 0 || dense->is_loaded || own->start.joins;
 	wf_features_path_begins(lane, peer);
 }
 
@@ -46,8 +46,9 @@ flush_init(struct wf_lane *lane, struct wf_peer *peer)
 	struct wf_dense_peer *own = peer->own;
 	struct wf_msg_init init = dense->init;
 	init.step = own->start.step != 0 ? own->start.step : init.step;
+	init.samples = own->start.joins ? own->start.samples : init.samples;
 	wf_msg_init_encode(&init, &lane->msg);
-	own->init_due = dense->init.step > 0 && !wf_control_send(peer, &lane->msg);
+	own->init_due = init.step > 0 && !wf_control_send(peer, &lane->msg);
 	return !own->init_due;
 }
 
@@ -56,7 +57,7 @@ wf_answer_open_path(struct wf_lane *lane, struct wf_peer *peer)
 {
 	const struct wf_dense *dense = lane->own;
 	const struct wf_dense_peer *own = peer->own;
-	if (!dense->is_loaded) {
+	if (!dense->is_loaded && !own->start.joins) {
 		return true;
 	}
 	return wf_features_open_path(lane, peer) && (!own->init_due || flush_init(lane, peer));

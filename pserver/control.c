@@ -65,6 +65,9 @@ handle_goodbye(struct wf_lane *lane, struct wf_peer *peer, const struct wf_event
 	if (!lane->job.is_ready) {
 		return wf_fail(WEFT_PROTOCOL, "GOODBYE: before the job has begun");
 	}
+	if (msg.leaves && peer->state != WF_PEER_GONE) {
+		return wf_members_on_leave(lane, peer);
+	}
 	peer->farewell.answer_due = true;
 	wf_peer_due(peer);
 	if (peer->state == WF_PEER_GONE) {
@@ -137,9 +140,10 @@ flush_abort(struct wf_lane *lane, struct wf_peer *peer)
 }
 
 static bool
-may_leave(const struct wf_lane *lane)
+may_leave(const struct wf_lane *lane, const struct wf_peer *peer)
 {
-	return lane->state == WF_LANE_FINISHED || !wf_lane_ends_together(lane);
+	return lane->state == WF_LANE_FINISHED || !wf_lane_ends_together(lane) ||
+	       peer->leaving.is_dropped;
 }
 
 static bool
@@ -195,7 +199,7 @@ wf_control_flush(struct wf_lane *lane, struct wf_peer *peer)
 	if (peer->absent_due && !wf_absent_flush(lane, peer)) {
 		return true;
 	}
-	if (peer->farewell.answer_due && may_leave(lane) && !flush_goodbye(lane, peer)) {
+	if (peer->farewell.answer_due && may_leave(lane, peer) && !flush_goodbye(lane, peer)) {
 		return true;
 	}
 	return own == WF_FLUSH_LEFT;

@@ -309,7 +309,7 @@ on_snapshot(struct wf_delegate *self, const struct wf_registry_snapshot *msg)
 }
 
 static enum weft_status
-on_leave(struct wf_delegate *self, const struct wf_registry_leave *msg)
+on_leave(struct wf_delegate *self, const struct wf_registry_member *msg)
 {
 	struct leaving *leaving = &self->leaving;
 	bool has_border = msg->border != 0;
@@ -317,7 +317,7 @@ on_leave(struct wf_delegate *self, const struct wf_registry_leave *msg)
 	bool is_same = msg->change == leaving->change && has_border >= leaving->has_border;
 	if (msg->trainer >= self->lane->peers.count || !(is_next || is_same)) {
 		return wf_fail(WEFT_PROTOCOL,
-			       "LEAVE: change %" PRIu64 " of trainer %u, after %" PRIu64,
+			       "MEMBER: change %" PRIu64 " of trainer %u, after %" PRIu64,
 			       msg->change, msg->trainer, leaving->change);
 	}
 	*leaving = (struct leaving){
@@ -353,7 +353,7 @@ static enum weft_status
 on_message(struct wf_delegate *self, const struct wf_event *event)
 {
 	const struct wf_head *head = event->msg.head;
-	struct wf_registry_leave leave;
+	struct wf_registry_member leave;
 	bool of_snapshots = head->type == WF_REGISTRY_LOAD || head->type == WF_REGISTRY_RUN ||
 			    head->type == WF_REGISTRY_SNAPSHOT;
 	if (head->service != WF_SERVICE_REGISTRY) {
@@ -362,8 +362,8 @@ on_message(struct wf_delegate *self, const struct wf_event *event)
 	if (of_snapshots && self->snapshots != NULL) {
 		return on_snapshot_message(self, head, event->msg.body);
 	}
-	if (head->type == WF_REGISTRY_LEAVE && self->lane->opts.members != NULL) {
-		enum weft_status st = wf_registry_leave_decode(head, event->msg.body, &leave);
+	if (head->type == WF_REGISTRY_MEMBER && self->lane->opts.members != NULL) {
+		enum weft_status st = wf_registry_member_decode(head, event->msg.body, &leave);
 		return st == WEFT_OK ? on_leave(self, &leave) : st;
 	}
 	return wf_fail(WEFT_PROTOCOL, "message of type %u, which this pserver does not take",
@@ -659,7 +659,7 @@ warn_lost(struct wf_delegate *self, uint64_t now_ns)
 
 /* ---- members ---- */
 
-/* The answer to LEAVE, when all lanes have it. False: the transport accepts no more. */
+/* The answer to MEMBER, when all lanes have it. False: the transport accepts no more. */
 static bool
 send_leave_answer(struct wf_delegate *self)
 {
@@ -670,7 +670,8 @@ send_leave_answer(struct wf_delegate *self)
 		return true;
 	}
 	if (leaving->has_border) {
-		wf_registry_left_encode(&(struct wf_registry_left){.change = leaving->change}, msg);
+		wf_registry_settled_encode(&(struct wf_registry_settled){.change = leaving->change},
+					   msg);
 	} else {
 		wf_registry_stands_encode(&stands, msg);
 	}
@@ -678,16 +679,32 @@ send_leave_answer(struct wf_delegate *self)
 	return !leaving->answer_due;
 }
 
-/* Those whom lanes here have lost, once on each connection, and answers. */
+static void
+encode_news(const struct wf_member_news *news, struct wf_msg *out)
+{
+	union {
+		struct wf_registry_lost lost;
+		struct wf_registry_comes comes;
+	} msg;
+	if (news->what == WF_MEMBER_COMES) {
+		wf_members_fill_comes(news, &msg.comes);
+		wf_registry_comes_encode(&msg.comes, out);
+	} else {
+		wf_members_fill_lost(news, &msg.lost);
+		wf_registry_lost_encode(&msg.lost, out);
+	}
+}
+
+/* What lanes here know of trainers, once on each connection, and answers. */
 static uint64_t
 look_at_members(struct wf_delegate *self, uint64_t now_ns)
 {
 	struct wf_members *members = self->lane->opts.members;
-	struct wf_registry_lost lost;
-	while (members != NULL && wf_members_next_asked(members, self->link.path, &lost)) {
-		wf_registry_lost_encode(&lost, &self->lane->msg);
+	struct wf_member_news news;
+	while (members != NULL && wf_members_next_asked(members, self->link.path, &news)) {
+		encode_news(&news, &self->lane->msg);
 		if (!wf_send(self->link.conn, &self->lane->msg, 0)) {
-			wf_members_ask_again(members, lost.trainer);
+			wf_members_ask_again(members, news.trainer);
 			return now_ns + WF_REGISTRY_RETRY_NS;
 		}
 	}

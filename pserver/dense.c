@@ -461,6 +461,7 @@ const struct wf_lane_service wf_dense_service = {
 	.flush = wf_answer_flush,
 	.stands = wf_round_stands,
 	.drop = wf_round_drop,
+	.enter = wf_round_enter,
 	.go_on = wf_round_try_all,
 	.tick = wf_features_tick,
 	.load = wf_snapshot_load_dense,

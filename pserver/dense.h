@@ -4,7 +4,7 @@
  * dense.c   the service: the job description, its memory, messages
  * round.c   steps and gradients, and the apply of what is summed
  * async.c   the same for the asynchronous modes
- * leave.c   a trainer that is dropped while the job goes on
+ * leave.c   a trainer that is dropped, leaves or joins while the job goes on
  * pieces.c  pieces of arrays that are reduced outside of steps
  * apply.c   what kernels need of a slice, and values that are not finite
  * answer.c  everything it sends
@@ -49,6 +49,10 @@ struct wf_async_start {
 	uint64_t step; /* after which; 0: where all begin */
 	uint64_t made; /* its steps before, over all passes */
 	uint32_t pass; /* in which it is, from 1; 0: nobody has said */
+	/* It joins while the job goes on: of all trainers, in the steps up to `step`. */
+	bool joins;
+	uint64_t samples;
+	uint64_t left; /* its predecessor's last step, as far as lanes agree on that */
 };
 
 /* One trainer as the service sees it: peer->own. */
@@ -206,10 +210,11 @@ enum weft_status wf_round_put(struct wf_lane *lane, struct wf_peer *peer,
 uint64_t wf_round_next(const struct wf_lane *lane, const struct wf_peer *peer, uint32_t ordinal);
 enum weft_status wf_round_has(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal,
 			      uint64_t next, uint64_t begun) WEFT_MUST_CHECK;
-/* The service's stands, drop and go_on. */
+/* The service's stands, drop, enter and go_on. */
 void wf_round_stands(const struct wf_lane *lane, const struct wf_peer *peer, uint64_t *applied,
 		     uint64_t *received);
 void wf_round_drop(struct wf_lane *lane, struct wf_peer *peer);
+void wf_round_enter(struct wf_lane *lane, struct wf_peer *peer);
 /* A PUT out of the store is DONE. */
 void wf_round_done(struct wf_lane *lane, uint64_t cookie);
 /* Copy the gradient of a slice aside, so that its slot is free again. Returns bytes. */

@@ -42,12 +42,21 @@ wf_lane_offence(struct wf_lane *lane, struct wf_peer *peer)
 	wf_peer_end_path(peer);
 }
 
-/* The lane has nothing to say any more of members that change. */
+/* The lane has nothing to say any more of members that change. A process that waits for a place is
+ * told so when it comes again. */
 static void
-leave_members(const struct wf_lane *lane)
+leave_members(struct wf_lane *lane)
 {
-	if (lane->opts.members != NULL) {
-		wf_members_seat(lane->opts.members, lane->opts.idx, false);
+	if (lane->opts.members == NULL) {
+		return;
+	}
+	wf_members_seat(lane->opts.members, lane->opts.idx, false);
+	for (uint32_t i = 0; i < lane->peers.count; i++) {
+		struct wf_held *newcomer = &lane->peers.all[i].successor;
+		if (newcomer->conn != NULL && lane->peers.all[i].conn == NULL) {
+			wf_transport_disconnect(newcomer->conn, WF_DISCONNECT_NOW);
+			newcomer->conn = NULL;
+		}
 	}
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* leave: what a dense lane does when a trainer is dropped while the job goes on (members.md): it
- * applies nothing while members_lane.c holds, and takes the trainer's pushes out of the step. Lane
- * 0 keeps the connections to the other pservers, unless snapshots do. Thread: the lane's. */
+/* leave: what a dense lane does when a trainer is dropped, leaves or joins while the job goes on
+ * (members.md): it applies nothing while members_lane.c holds, takes the pushes of who leaves out
+ * of the step, and lets who joins begin with what the job has. Lane 0 keeps the connections to the
+ * other pservers, unless snapshots do. Thread: the lane's. */
 #include <inttypes.h>
 
 #include "base/assert.h"
@@ -33,7 +34,9 @@ find_obstacle(const struct wf_lane *lane)
 	if (lane->opts.inbox_bytes != 0) {
 		return "--inbox_bytes";
 	}
-	return dense->async.count > 0 ? "tensors that are applied as their pushes arrive" : NULL;
+	return lane->opts.snapshots != NULL && dense->async.count > 0
+		       ? "snapshots of tensors that are applied as their pushes arrive"
+		       : NULL;
 }
 
 static enum weft_status
@@ -167,6 +170,42 @@ skip_step(struct wf_lane *lane)
 		}
 	}
 	wf_round_step_ends(lane, wf_now_ns(lane->env));
+}
+
+/* The pass that is under way: lane 0 of pserver 0 knows for certain, and tells the trainer. */
+static uint32_t
+find_pass(const struct wf_lane *lane)
+{
+	uint32_t pass = lane->members.pass_ended + 1;
+	for (uint32_t i = 0; i < lane->peers.count; i++) {
+		const struct wf_member *member = &lane->peers.all[i].member;
+		pass = member->pass > pass ? member->pass : pass;
+	}
+	return pass;
+}
+
+void
+wf_round_enter(struct wf_lane *lane, struct wf_peer *peer)
+{
+	const struct wf_dense *dense = lane->own;
+	struct wf_dense_peer *own = peer->own;
+	const struct wf_peer_joining *joining = &peer->joining;
+	own->start = (struct wf_async_start){
+		.step = joining->border - 1,
+		.pass = find_pass(lane),
+		.joins = true,
+		.samples = joining->samples,
+		.left = lane->order.own_steps ? UINT64_MAX : peer->leaving.border - 1};
+	own->implies_steps = false;
+	own->since_ns = 0;
+	for (uint32_t i = 0; i < dense->store.stored_count; i++) {
+		struct wf_push *push = wf_push_of(lane, i, peer->trainer);
+		WF_ASSERT(push->data == NULL);
+		if (!wf_slice_is_piece(dense, i)) {
+			push->next = joining->border;
+			push->mine = false;
+		}
+	}
 }
 
 void

@@ -15,11 +15,10 @@ struct seat {
 	struct wf_member_stand stand;
 };
 
-/* One trainer that lanes have lost. */
+/* The newest news of one trainer. */
 struct asked {
-	uint64_t incarnation; /* 0: nobody has asked */
-	uint32_t stamp;       /* with which it was passed on last */
-	char reason[WF_REASON_BYTES];
+	struct wf_member_news news; /* incarnation 0: there is none */
+	uint32_t stamp;             /* with which it was passed on last */
 };
 
 struct wf_members {
@@ -31,9 +30,9 @@ struct wf_members {
 	_Atomic uint64_t number;
 
 	pthread_mutex_t lock;
-	struct wf_registry_leave leave; /* the order */
-	struct seat *seat;              /* [lane_count] */
-	struct asked *asked;            /* [trainers]; NULL: lane 0 has no job */
+	struct wf_registry_member leave; /* the order */
+	struct seat *seat;               /* [lane_count] */
+	struct asked *asked;             /* [trainers]; NULL: lane 0 has no job */
 	uint32_t trainers;
 	uint32_t asked_count; /* of them, that somebody has asked for */
 };
@@ -107,18 +106,17 @@ wf_members_seat(struct wf_members *self, uint32_t lane, bool has_job)
 }
 
 bool
-wf_members_ask(struct wf_members *self, uint32_t trainer, uint64_t incarnation, const char *reason)
+wf_members_ask(struct wf_members *self, const struct wf_member_news *news)
 {
 	bool is_heard = false;
 	lock(self);
-	if (self->asked != NULL && trainer < self->trainers) {
-		struct asked *asked = &self->asked[trainer];
+	if (self->asked != NULL && news->trainer < self->trainers) {
+		struct asked *asked = &self->asked[news->trainer];
 		is_heard = true;
-		self->asked_count += asked->incarnation == 0 ? 1 : 0;
-		if (asked->incarnation != incarnation) {
-			*asked = (struct asked){.incarnation = incarnation};
-			(void)snprintf(asked->reason, sizeof(asked->reason), "%.*s",
-				       WF_REASON_BYTES - 1, reason);
+		self->asked_count += asked->news.incarnation == 0 ? 1 : 0;
+		if (asked->news.incarnation != news->incarnation ||
+		    asked->news.what != news->what) {
+			*asked = (struct asked){.news = *news};
 		}
 	}
 	unlock(self);
@@ -132,7 +130,7 @@ wf_members_order_number(const struct wf_members *self)
 }
 
 uint64_t
-wf_members_read(struct wf_members *self, struct wf_registry_leave *out)
+wf_members_read(struct wf_members *self, struct wf_registry_member *out)
 {
 	lock(self);
 	*out = self->leave;
@@ -179,7 +177,7 @@ wf_members_end(struct wf_members *self)
 	self->asked = NULL;
 	self->trainers = 0;
 	self->asked_count = 0;
-	self->leave = (struct wf_registry_leave){0};
+	self->leave = (struct wf_registry_member){0};
 	for (uint32_t i = 0; i < self->lane_count; i++) {
 		self->seat[i].answered = 0;
 	}
@@ -188,22 +186,38 @@ wf_members_end(struct wf_members *self)
 }
 
 bool
-wf_members_next_asked(struct wf_members *self, uint32_t stamp, struct wf_registry_lost *out)
+wf_members_next_asked(struct wf_members *self, uint32_t stamp, struct wf_member_news *out)
 {
 	bool found = false;
 	lock(self);
 	for (uint32_t i = 0; i < self->trainers && self->asked_count > 0 && !found; i++) {
 		struct asked *asked = &self->asked[i];
-		if (asked->incarnation == 0 || asked->stamp == stamp) {
+		if (asked->news.incarnation == 0 || asked->stamp == stamp) {
 			continue;
 		}
 		asked->stamp = stamp;
-		*out = (struct wf_registry_lost){.incarnation = asked->incarnation, .trainer = i};
-		memcpy(out->reason, asked->reason, sizeof(out->reason));
+		*out = asked->news;
 		found = true;
 	}
 	unlock(self);
 	return found;
+}
+
+void
+wf_members_fill_comes(const struct wf_member_news *news, struct wf_registry_comes *out)
+{
+	*out = (struct wf_registry_comes){.incarnation = news->incarnation,
+					  .trainer = news->trainer};
+}
+
+void
+wf_members_fill_lost(const struct wf_member_news *news, struct wf_registry_lost *out)
+{
+	*out = (struct wf_registry_lost){
+		.incarnation = news->incarnation,
+		.trainer = news->trainer,
+		.flags = news->what == WF_MEMBER_LEAVES ? WF_REGISTRY_LOST_WILLING : 0};
+	memcpy(out->reason, news->reason, sizeof(out->reason));
 }
 
 void
@@ -217,7 +231,7 @@ wf_members_ask_again(struct wf_members *self, uint32_t trainer)
 }
 
 void
-wf_members_order(struct wf_members *self, const struct wf_registry_leave *leave)
+wf_members_order(struct wf_members *self, const struct wf_registry_member *leave)
 {
 	lock(self);
 	self->leave = *leave;
@@ -234,12 +248,17 @@ add_stand(const struct wf_member_stand *stand, uint32_t lane, struct wf_registry
 	if (!stand->ready) {
 		out->flags &= ~WF_REGISTRY_STANDS_READY;
 	}
+	out->flags |= stand->shared ? WF_REGISTRY_STANDS_SHARED : 0;
+	out->highest = stand->highest > out->highest ? stand->highest : out->highest;
 	out->received = stand->received < out->received ? stand->received : out->received;
 	if (stand->applied > out->applied) {
 		out->applied = stand->applied;
 		out->samples = 0;
-		out->flags &= WF_REGISTRY_STANDS_READY;
+		out->flags &= WF_REGISTRY_STANDS_READY | WF_REGISTRY_STANDS_SHARED;
 		out->where[0] = '\0';
+	}
+	if (stand->shared && stand->applied == out->applied) {
+		out->total = stand->total;
 	}
 	if (stand->applied < out->applied || !stand->counted) {
 		return;

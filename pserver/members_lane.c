@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* members_lane: a lane's part in a change of the members (members.h). It holds from its report to
- * the border. The path of a trainer that leaves goes DOWN, which copies aside what it has pushed;
- * then, when the lane is in the step of the border, the trainer is taken out of it, and is from
- * there on as one that is out of data for ever and has sent GOODBYE. Thread: the lane's. */
+/* members_lane: a lane's part when a trainer is dropped or leaves (members.h). It holds from its
+ * report to the border. The path of a trainer that leaves goes DOWN, which copies aside what it has
+ * pushed; then, when the lane is in the step of the border, the trainer is taken out of it, and is
+ * from there on as one that is out of data for ever and has sent GOODBYE. Thread: the lane's. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,25 +15,31 @@
 
 /* ---- a trainer is lost ---- */
 
-bool
-wf_members_lose(struct wf_lane *lane, struct wf_peer *peer, const char *reason)
+/* Whether the registrar knows, or does now, that the trainer is to be taken out. */
+static bool
+ask(struct wf_lane *lane, struct wf_peer *peer, enum wf_member_wish what, const char *reason)
 {
-	struct wf_members *members = lane->opts.members;
 	struct wf_peer_leaving *leaving = &peer->leaving;
-	const bool has_begun = lane->job.is_ready && lane->job.owed == NULL;
-	if (members == NULL || !has_begun) {
-		return false;
-	}
+	struct wf_member_news news = {
+		.what = what, .trainer = peer->trainer, .incarnation = peer->hello.incarnation};
 	if (leaving->asked || leaving->ordered) {
 		return true;
 	}
-	leaving->asked = wf_members_ask(members, peer->trainer, peer->hello.incarnation, reason);
+	(void)snprintf(news.reason, sizeof(news.reason), "%.*s", WF_REASON_BYTES - 1, reason);
+	leaving->asked = wf_members_ask(lane->opts.members, &news);
 	if (leaving->asked) {
 		wf_log(lane->env, WF_LOG_WARN, "lane %u: %.200s; the job is to go on without it",
 		       lane->opts.idx, reason);
 		lane->turn.tick_ns = 0;
 	}
 	return leaving->asked;
+}
+
+bool
+wf_members_lose(struct wf_lane *lane, struct wf_peer *peer, const char *reason)
+{
+	const bool has_begun = lane->job.is_ready && lane->job.owed == NULL;
+	return lane->opts.members != NULL && has_begun && ask(lane, peer, WF_MEMBER_LOST, reason);
 }
 
 bool
@@ -53,19 +59,48 @@ wf_members_lose_aborted(struct wf_lane *lane, struct wf_peer *peer, enum weft_st
 	return is_own && wf_members_lose(lane, peer, text);
 }
 
+static void
+ask_to_leave(struct wf_lane *lane, struct wf_peer *peer)
+{
+	char reason[WF_REASON_BYTES];
+	char who[WF_REASON_BYTES];
+	wf_peer_describe(peer, who, sizeof(who));
+	(void)snprintf(reason, sizeof(reason), "%.150s leaves after step %" PRIu64, who,
+		       peer->member.step_next - 1);
+	(void)ask(lane, peer, WF_MEMBER_LEAVES, reason);
+}
+
 enum weft_status
-wf_members_check(const struct wf_lane *lane, const struct wf_peer *peer, uint64_t incarnation,
-		 const char *who)
+wf_members_on_leave(struct wf_lane *lane, struct wf_peer *peer)
+{
+	if (lane->opts.members == NULL || lane->job.owed != NULL) {
+		return wf_fail(WEFT_PROTOCOL,
+			       "GOODBYE: no trainer can leave this job while it goes on");
+	}
+	peer->leaving.has_left = true;
+	ask_to_leave(lane, peer); /* until it is heard */
+	return WEFT_OK;
+}
+
+enum weft_status
+wf_members_check(const struct wf_lane *lane, const struct wf_peer *peer,
+		 const struct wf_hello *hello, const char *who)
 {
 	const struct wf_peer_leaving *leaving = &peer->leaving;
 	if (!leaving->asked && !leaving->ordered) {
 		return WEFT_OK;
 	}
-	if (incarnation != peer->hello.incarnation) {
+	if (hello->incarnation != peer->hello.incarnation && hello->epoch != 0) {
+		return wf_members_check_newcomer(lane, peer, hello);
+	}
+	if (hello->incarnation != peer->hello.incarnation) {
 		return wf_fail(WEFT_MISMATCH,
-			       "trainer %u was dropped from this job, which does not take another "
-			       "process in its place; it goes on with those that remain",
+			       "trainer %u was dropped from this job, or has left it; another "
+			       "process can take its place if it asks to join (join)",
 			       peer->trainer);
+	}
+	if (leaving->has_left) { /* it has not heard that it is out */
+		return WEFT_OK;
 	}
 	return wf_fail(WEFT_LOST,
 		       "%.60s was dropped from the job in step %" PRIu64
@@ -88,20 +123,39 @@ is_alone(const struct wf_lane *lane, const struct wf_peer *peer, uint64_t step)
 	return alone;
 }
 
+/* Whether the lane knows the process that a change is about. */
+static bool
+is_known(const struct wf_peer *peer, const struct wf_registry_member *change)
+{
+	const bool joins = (change->flags & WF_REGISTRY_MEMBER_JOINS) != 0;
+	const uint64_t own =
+		peer->joining.ordered ? peer->joining.incarnation : peer->hello.incarnation;
+	return joins ? peer->leaving.ordered
+		     : peer->state == WF_PEER_ABSENT || own == change->incarnation;
+}
+
 static struct wf_member_stand
-find_stand(const struct wf_lane *lane, const struct wf_registry_leave *leave)
+find_stand(const struct wf_lane *lane, const struct wf_registry_member *change)
 {
 	struct wf_member_stand stand = {.received = UINT64_MAX};
-	const struct wf_peer *peer = leave->trainer < lane->peers.count && lane->job.is_here
-					     ? &lane->peers.all[leave->trainer]
+	const struct wf_step_sum *sum = &lane->order.sum;
+	const struct wf_peer *peer = change->trainer < lane->peers.count && lane->job.is_here
+					     ? &lane->peers.all[change->trainer]
 					     : NULL;
-	const bool is_known = peer != NULL && (peer->state == WF_PEER_ABSENT ||
-					       peer->hello.incarnation == leave->incarnation);
-	stand.ready = is_known && lane->job.is_ready && lane->job.owed == NULL;
+	stand.ready = peer != NULL && is_known(peer, change) && lane->job.is_ready &&
+		      lane->job.owed == NULL;
+	stand.highest = lane->order.own_steps ? lane->order.highest : 0;
 	if (!stand.ready || lane->order.own_steps || !lane->job.has_steps) {
 		return stand; /* its steps end without it */
 	}
 	lane->service->stands(lane, peer, &stand.applied, &stand.received);
+	stand.shared = true;
+	stand.total = sum->samples_before;
+	stand.total += stand.applied == sum->step ? sum->samples + sum->gone_samples : 0;
+	if (peer->leaving.ordered) { /* it is no member here */
+		stand.received = peer->joining.ordered ? peer->joining.border - 1 : UINT64_MAX;
+		return stand;
+	}
 	stand.counted = stand.applied > 0 && peer->member.step_next > stand.applied;
 	if (stand.counted) {
 		stand.samples = peer->member.samples;
@@ -112,32 +166,39 @@ find_stand(const struct wf_lane *lane, const struct wf_registry_leave *leave)
 
 /* The trainer's paths go DOWN, and it has a border. */
 static void
-begin_leave(struct wf_lane *lane, const struct wf_registry_leave *leave)
+begin_leave(struct wf_lane *lane, const struct wf_registry_member *leave)
 {
-	const bool is_half = (leave->flags & WF_REGISTRY_LEAVE_HALF) != 0;
+	const bool is_half = (leave->flags & WF_REGISTRY_MEMBER_HALF) != 0;
 	if (!lane->job.is_here || leave->trainer >= lane->peers.count) {
 		return;
 	}
 	struct wf_peer *peer = &lane->peers.all[leave->trainer];
-	bool is_other =
-		peer->state != WF_PEER_ABSENT && peer->hello.incarnation != leave->incarnation;
-	if (peer->leaving.ordered || is_other) {
+	const bool had_joined = !peer->joining.ordered;
+	if (!is_known(peer, leave) || (peer->leaving.ordered && had_joined)) {
 		return;
 	}
-	peer->hello.incarnation = leave->incarnation;
-	peer->leaving.ordered = true;
-	peer->leaving.border = leave->border;
-	peer->leaving.alone = (leave->flags & WF_REGISTRY_LEAVE_ALONE) != 0;
-	lane->members.leaving_count++;
 	lane->members.applied =
 		leave->applied > lane->members.applied ? leave->applied : lane->members.applied;
 	if (is_half && lane->order.sum.step == leave->border && !lane->order.own_steps) {
 		lane->order.sum.gone_samples += leave->samples;
 	}
+	if (!had_joined) {
+		wf_members_end_join(lane, peer);
+		return;
+	}
+	peer->hello.incarnation = leave->incarnation;
+	peer->leaving.ordered = true;
+	peer->leaving.border = leave->border;
+	peer->leaving.alone = (leave->flags & WF_REGISTRY_MEMBER_ALONE) != 0;
+	peer->leaving.is_willing = (leave->flags & WF_REGISTRY_MEMBER_WILLING) != 0;
+	lane->members.leaving_count++;
 	if (lane->job.owed != NULL && peer->trainer == 0) {
 		wf_lane_fail(lane, WEFT_LOST, 0,
 			     "trainer 0 was lost before all of its initial values were here");
 		return;
+	}
+	if (peer->leaving.is_willing) {
+		return; /* nothing of it is under way, and it waits for the answer to GOODBYE */
 	}
 	(void)wf_fail(WEFT_LOST, "it was dropped from the job");
 	if (peer->successor.conn != NULL) {
@@ -159,7 +220,8 @@ drop(struct wf_lane *lane, struct wf_peer *peer)
 		peer->state = WF_PEER_GONE;
 		lane->peers.gone_count++;
 	}
-	peer->farewell.is_over = true;
+	peer->farewell.is_over = peer->conn == NULL;
+	peer->farewell.answer_due = peer->leaving.has_left && peer->conn != NULL;
 	wf_absent_forget(lane, peer->trainer);
 	if (lane->waits.absent.silent == peer->trainer + 1) {
 		wf_absent_note_silent(lane, 0);
@@ -188,7 +250,8 @@ drop_due(struct wf_lane *lane)
 		const struct wf_peer_leaving *leaving = &peer->leaving;
 		bool is_here = lane->order.own_steps || !lane->job.has_steps ||
 			       lane->order.sum.step >= leaving->border;
-		if (leaving->ordered && !leaving->is_dropped && peer->conn == NULL && is_here &&
+		const bool may_go = peer->conn == NULL || leaving->is_willing;
+		if (leaving->ordered && !leaving->is_dropped && may_go && is_here &&
 		    lane->state == WF_LANE_RUNNING) {
 			drop(lane, peer);
 		}
@@ -219,7 +282,7 @@ drop_last(struct wf_lane *lane)
 	for (uint32_t i = 0; i < lane->peers.count && lost > 0; i++) {
 		const struct wf_peer *peer = &lane->peers.all[i];
 		if (peer->state != WF_PEER_GONE) {
-			begin_leave(lane, &(struct wf_registry_leave){
+			begin_leave(lane, &(struct wf_registry_member){
 						  .incarnation = peer->hello.incarnation,
 						  .border = lane->order.sum.step,
 						  .trainer = i});
@@ -232,10 +295,13 @@ bool
 wf_members_hold(const struct wf_lane *lane)
 {
 	bool holds = lane->members.holds;
-	for (uint32_t i = 0; i < lane->peers.count && lane->members.leaving_count > 0; i++) {
+	const uint32_t changing = lane->members.leaving_count + lane->members.joining_count;
+	for (uint32_t i = 0; i < lane->peers.count && changing > 0 && !holds; i++) {
 		const struct wf_peer_leaving *leaving = &lane->peers.all[i].leaving;
-		holds = holds || (leaving->ordered && !leaving->is_dropped &&
-				  lane->order.sum.step >= leaving->border);
+		const struct wf_peer_joining *joining = &lane->peers.all[i].joining;
+		holds = (leaving->ordered && !leaving->is_dropped &&
+			 lane->order.sum.step >= leaving->border) ||
+			(joining->ordered && lane->order.sum.step >= joining->border);
 	}
 	return holds;
 }
@@ -243,7 +309,7 @@ wf_members_hold(const struct wf_lane *lane)
 static void
 follow_order(struct wf_lane *lane)
 {
-	struct wf_registry_leave leave;
+	struct wf_registry_member leave;
 	struct wf_members *members = lane->opts.members;
 	const uint64_t number = wf_members_read(members, &leave);
 	lane->members.seen = number;
@@ -256,9 +322,26 @@ follow_order(struct wf_lane *lane)
 		wf_members_answer(members, lane->opts.idx, number, &stand);
 		return;
 	}
-	begin_leave(lane, &leave);
+	if ((leave.flags & WF_REGISTRY_MEMBER_JOINS) != 0) {
+		wf_members_begin_join(lane, &leave);
+	} else {
+		begin_leave(lane, &leave);
+	}
 	lane->members.holds = false;
 	wf_members_answer(members, lane->opts.idx, number, NULL);
+}
+
+/* Those that leave, and that lane 0 has not heard of. */
+static void
+ask_again(struct wf_lane *lane)
+{
+	for (uint32_t i = 0; i < lane->peers.count; i++) {
+		struct wf_peer *peer = &lane->peers.all[i];
+		const struct wf_peer_leaving *leaving = &peer->leaving;
+		if (leaving->has_left && !leaving->asked && !leaving->ordered) {
+			ask_to_leave(lane, peer);
+		}
+	}
 }
 
 void
@@ -280,7 +363,11 @@ wf_members_look(struct wf_lane *lane, uint64_t now_ns)
 	if (wf_members_order_number(members) != lane->members.seen) {
 		follow_order(lane);
 	}
+	ask_again(lane);
 	drop_due(lane);
+	if (lane->state == WF_LANE_RUNNING) {
+		wf_members_look_for_joins(lane, now_ns);
+	}
 	if (lane->state == WF_LANE_RUNNING && lane->peers.gone_count > 0) {
 		drop_last(lane);
 	}
@@ -290,7 +377,8 @@ wf_members_look(struct wf_lane *lane, uint64_t now_ns)
 	if (held && !lane->members.holds) {
 		lane->service->go_on(lane);
 	}
-	if (lane->members.holds || lane->members.leaving_count > 0) {
+	if (lane->members.holds || lane->members.leaving_count > 0 ||
+	    lane->members.joining_count > 0) {
 		wf_turn_tick_before(&lane->turn, now_ns + LOOK_NS);
 	}
 }

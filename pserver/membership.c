@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "pserver/members.h"
+#include "pserver/position.h"
 
 #define LOOK_NS WF_NS_PER_MS /* between two looks at this pserver's lanes, while they are asked */
 #define STAMP 1u             /* of those whom this pserver's own lanes have lost */
@@ -18,10 +19,13 @@ enum state {
 	TELLS /* them the border */
 };
 
-/* A trainer. */
+/* The place of a trainer. */
 struct member {
-	uint64_t incarnation; /* that is lost; 0: it is not */
-	bool was_dropped;
+	uint64_t incarnation; /* of the process that has it or had it last; 0: not known */
+	uint64_t newcomer;    /* that asks for it; 0: none */
+	bool is_empty;        /* nobody has it */
+	bool is_lost;         /* who has it is to be dropped, */
+	bool is_willing;      /* or leaves on purpose */
 	char reason[WF_REASON_BYTES];
 };
 
@@ -34,12 +38,12 @@ struct side {
 struct wf_membership {
 	struct wf_lane *lane;
 	enum state state;
-	struct wf_registry_leave leave; /* the change under way */
+	struct wf_registry_member leave; /* the change under way */
 	uint64_t changes;
 	uint64_t deadline_ns;  /* of the change */
 	struct side *side;     /* [pserver_count] */
 	struct member *member; /* [trainer_count] */
-	uint32_t pserver_count, trainer_count, dropped_count;
+	uint32_t pserver_count, trainer_count, empty_count;
 };
 
 enum weft_status
@@ -86,9 +90,28 @@ wf_membership_on_lost(struct wf_membership *self, uint32_t idx, const struct wf_
 			       msg->trainer, self->trainer_count, idx);
 	}
 	struct member *member = &self->member[msg->trainer];
-	if (member->incarnation == 0) {
-		member->incarnation = msg->incarnation;
-		memcpy(member->reason, msg->reason, sizeof(member->reason));
+	const bool is_other = member->incarnation != 0 && member->incarnation != msg->incarnation;
+	if (member->is_empty || member->is_lost || is_other) {
+		return WEFT_OK; /* known, or about a predecessor, and sent again */
+	}
+	member->incarnation = msg->incarnation;
+	member->is_lost = true;
+	member->is_willing = (msg->flags & WF_REGISTRY_LOST_WILLING) != 0;
+	memcpy(member->reason, msg->reason, sizeof(member->reason));
+	return WEFT_OK;
+}
+
+enum weft_status
+wf_membership_on_comes(struct wf_membership *self, uint32_t idx,
+		       const struct wf_registry_comes *msg)
+{
+	if (msg->trainer >= self->trainer_count) {
+		return wf_fail(WEFT_PROTOCOL, "COMES: trainer %u of %u, from pserver %u",
+			       msg->trainer, self->trainer_count, idx);
+	}
+	struct member *member = &self->member[msg->trainer];
+	if (msg->incarnation != member->incarnation) { /* else it has the place, or had it */
+		member->newcomer = msg->incarnation;
 	}
 	return WEFT_OK;
 }
@@ -118,16 +141,17 @@ wf_membership_on_stands(struct wf_membership *self, uint32_t idx,
 }
 
 enum weft_status
-wf_membership_on_left(struct wf_membership *self, uint32_t idx, const struct wf_registry_left *msg)
+wf_membership_on_settled(struct wf_membership *self, uint32_t idx,
+			 const struct wf_registry_settled *msg)
 {
-	enum weft_status st = check_answer(self, "LEFT", idx, msg->change);
+	enum weft_status st = check_answer(self, "SETTLED", idx, msg->change);
 	if (st == WEFT_OK && self->state == TELLS && msg->change == self->leave.change) {
 		self->side[idx].has_answered = true;
 	}
 	return st;
 }
 
-const struct wf_registry_leave *
+const struct wf_registry_member *
 wf_membership_order(const struct wf_membership *self, uint32_t idx)
 {
 	bool is_due = self->state != NOTHING && !self->side[idx].has_answered;
@@ -146,13 +170,22 @@ send_order(struct wf_membership *self, enum state state)
 	wf_members_order(self->lane->opts.members, &self->leave);
 }
 
+static void
+begin(struct wf_membership *self, const struct wf_registry_member *change, uint64_t now_ns)
+{
+	self->leave = *change;
+	self->leave.change = ++self->changes;
+	self->deadline_ns = now_ns + self->lane->opts.connect_timeout_ns;
+	send_order(self, ASKS);
+}
+
 /* A trainer that is lost is next, or the job ends. */
 static void
-begin(struct wf_membership *self, uint32_t trainer, uint64_t now_ns)
+begin_leave(struct wf_membership *self, uint32_t trainer, uint64_t now_ns)
 {
 	struct wf_lane *lane = self->lane;
 	const struct member *member = &self->member[trainer];
-	const uint32_t left = self->trainer_count - self->dropped_count - 1;
+	const uint32_t left = self->trainer_count - self->empty_count - 1;
 	const uint32_t least = wf_members_min(lane->opts.members);
 	if (left < least) {
 		wf_lane_fail(lane, WEFT_LOST, lane->order.sum.step,
@@ -160,21 +193,42 @@ begin(struct wf_membership *self, uint32_t trainer, uint64_t now_ns)
 			     member->reason, left, self->trainer_count, least);
 		return;
 	}
-	self->leave = (struct wf_registry_leave){
-		.change = ++self->changes, .incarnation = member->incarnation, .trainer = trainer};
-	self->deadline_ns = now_ns + lane->opts.connect_timeout_ns;
-	send_order(self, ASKS);
+	begin(self,
+	      &(struct wf_registry_member){.incarnation = member->incarnation,
+					   .trainer = trainer,
+					   .flags = member->is_willing ? WF_REGISTRY_MEMBER_WILLING
+								       : 0},
+	      now_ns);
+}
+
+/* Whether a step has been applied on every lane that has steps: nobody joins before. Who counts its
+ * own steps begins the second one when all lanes have applied its first one. */
+static bool
+may_join(const struct wf_lane *lane)
+{
+	const struct wf_order *order = &lane->order;
+	return lane->job.has_steps && order->sum.step > 1 &&
+	       (!order->own_steps || order->highest > 1);
 }
 
 static void
 begin_next(struct wf_membership *self, uint64_t now_ns)
 {
+	uint32_t newcomer = self->trainer_count;
 	for (uint32_t i = 0; i < self->trainer_count; i++) {
 		const struct member *member = &self->member[i];
-		if (member->incarnation != 0 && !member->was_dropped) {
-			begin(self, i, now_ns);
+		if (member->is_lost && !member->is_empty) {
+			begin_leave(self, i, now_ns);
 			return;
 		}
+		newcomer = member->is_empty && member->newcomer != 0 ? i : newcomer;
+	}
+	if (newcomer < self->trainer_count && may_join(self->lane)) {
+		begin(self,
+		      &(struct wf_registry_member){.incarnation = self->member[newcomer].newcomer,
+						   .trainer = newcomer,
+						   .flags = WF_REGISTRY_MEMBER_JOINS},
+		      now_ns);
 	}
 }
 
@@ -207,7 +261,7 @@ log_half(const struct wf_membership *self)
 static void
 decide(struct wf_membership *self)
 {
-	struct wf_registry_leave *leave = &self->leave;
+	struct wf_registry_member *leave = &self->leave;
 	uint64_t applied = 0, received = UINT64_MAX;
 	bool counted = false, alone = false;
 	for (uint32_t i = 0; i < self->pserver_count; i++) {
@@ -227,9 +281,31 @@ decide(struct wf_membership *self)
 	const bool is_half = applied > received && counted;
 	leave->applied = applied;
 	leave->border = applied > received ? applied : applied + 1;
-	leave->flags = is_half ? WF_REGISTRY_LEAVE_HALF : 0;
-	leave->flags |= is_half && alone ? WF_REGISTRY_LEAVE_ALONE : 0;
+	leave->flags |= is_half ? WF_REGISTRY_MEMBER_HALF : 0;
+	leave->flags |= is_half && alone ? WF_REGISTRY_MEMBER_ALONE : 0;
 	leave->samples = is_half ? leave->samples : 0;
+}
+
+/* All have reported: the trainer joins in the step after the highest one that is applied, or, where
+ * all trainers count their own steps, that one of them has begun. */
+static void
+decide_join(struct wf_membership *self)
+{
+	struct wf_registry_member *join = &self->leave;
+	uint64_t highest = 0;
+	bool shared = false;
+	for (uint32_t i = 0; i < self->pserver_count; i++) {
+		const struct wf_registry_stands *stands = &self->side[i].stands;
+		const bool has_shared = (stands->flags & WF_REGISTRY_STANDS_SHARED) != 0;
+		shared = shared || has_shared;
+		highest = stands->highest > highest ? stands->highest : highest;
+		if (has_shared && stands->applied > join->applied) {
+			join->applied = stands->applied;
+			join->samples = stands->total;
+		}
+	}
+	join->applied = shared ? join->applied : highest;
+	join->border = join->applied + 1;
 }
 
 static bool
@@ -243,33 +319,134 @@ has_begun(const struct wf_membership *self)
 }
 
 static void
-on_all_stand(struct wf_membership *self)
+on_all_stand_for_join(struct wf_membership *self)
 {
-	struct wf_lane *lane = self->lane;
-	const struct member *member = &self->member[self->leave.trainer];
-	if (!has_begun(self)) {
-		wf_lane_fail(lane, WEFT_LOST, lane->order.sum.step,
-			     "%.180s; the job had not begun on all lanes", member->reason);
+	struct member *member = &self->member[self->leave.trainer];
+	decide_join(self);
+	if (self->leave.applied ==
+	    0) { /* may_join was true, so a pserver has told something else */
+		wf_lane_fail(self->lane, WEFT_PROTOCOL, self->lane->order.sum.step,
+			     "trainer %u is to join, and no pserver says that a step was applied",
+			     self->leave.trainer);
 		return;
 	}
-	decide(self);
-	if ((self->leave.flags & WF_REGISTRY_LEAVE_HALF) != 0) {
-		log_half(self);
-	}
-	wf_log(lane->env, WF_LOG_WARN,
-	       "trainer %u is dropped from step %" PRIu64
-	       " on, and %u of %u trainers go on: %.200s",
-	       self->leave.trainer, self->leave.border,
-	       self->trainer_count - self->dropped_count - 1, self->trainer_count, member->reason);
+	/* It may be lost from here on. */
+	*member = (struct member){.incarnation = self->leave.incarnation};
+	self->empty_count--;
+	wf_log(self->lane->env, WF_LOG_WARN,
+	       "trainer %u joins in step %" PRIu64 ", and %u of %u trainers go on",
+	       self->leave.trainer, self->leave.border, self->trainer_count - self->empty_count,
+	       self->trainer_count);
 	send_order(self, TELLS);
 }
 
+/* What the trainer's program has given last, up to the border: as text if it is. */
 static void
-on_all_left(struct wf_membership *self)
+describe_position(const struct wf_lane *lane, uint32_t trainer, uint64_t last, char *out,
+		  size_t bytes)
 {
-	self->member[self->leave.trainer].was_dropped = true;
-	self->dropped_count++;
+	const uint8_t *position = NULL;
+	uint32_t count = 0;
+	size_t used = 0;
+	bool is_text = true;
+	out[0] = '\0';
+	if (!wf_position_at(lane, trainer, last, &position, &count) ||
+	    count <= WF_POSITION_PASS_BYTES) {
+		return;
+	}
+	for (uint32_t i = WF_POSITION_PASS_BYTES; i < count; i++) {
+		is_text = is_text && position[i] >= ' ' && position[i] <= '~';
+	}
+	used = (size_t)snprintf(out, bytes, "; its data was at ");
+	for (uint32_t i = WF_POSITION_PASS_BYTES; i < count && used + 3 < bytes; i++) {
+		used += (size_t)snprintf(out + used, bytes - used, is_text ? "%c" : "%02x",
+					 position[i]);
+	}
+}
+
+/* What the trainer has done of its pass, as far as lane 0 knows: nobody trains the rest. */
+static void
+log_rest(const struct wf_membership *self)
+{
+	const struct wf_lane *lane = self->lane;
+	const uint32_t trainer = self->leave.trainer;
+	const struct wf_member *member = &lane->peers.all[trainer].member;
+	const bool own_steps = lane->order.own_steps;
+	const uint64_t begun = member->step_next - 1;
+	const uint64_t last =
+		own_steps || begun < self->leave.border ? begun : self->leave.border - 1;
+	char where[2 * WF_REASON_BYTES];
+	if (!lane->job.has_steps || (member->out && member->out_pass >= member->pass)) {
+		return; /* it has no steps here, or had come to the end of its data */
+	}
+	describe_position(lane, trainer, last, where, sizeof(where));
+	wf_log(lane->env, WF_LOG_WARN,
+	       "trainer %u has trained %" PRIu64 " steps of pass %u, from 1%s; the rest of its "
+	       "share of that pass is trained by nobody, unless another process joins in its place",
+	       trainer, last > member->base ? last - member->base : 0,
+	       member->pass > 0 ? member->pass : 1, where);
+}
+
+static void
+on_all_stand_for_leave(struct wf_membership *self)
+{
+	const struct member *member = &self->member[self->leave.trainer];
+	decide(self);
+	if ((self->leave.flags & WF_REGISTRY_MEMBER_HALF) != 0) {
+		log_half(self);
+	}
+	wf_log(self->lane->env, WF_LOG_WARN,
+	       "trainer %u %s from step %" PRIu64 " on, and %u of %u trainers go on: %.200s",
+	       self->leave.trainer, member->is_willing ? "takes no part" : "is dropped",
+	       self->leave.border, self->trainer_count - self->empty_count - 1, self->trainer_count,
+	       member->reason);
+	log_rest(self);
+	send_order(self, TELLS);
+}
+
+static bool
+is_join(const struct wf_membership *self)
+{
+	return (self->leave.flags & WF_REGISTRY_MEMBER_JOINS) != 0;
+}
+
+static void
+on_all_stand(struct wf_membership *self)
+{
+	struct wf_lane *lane = self->lane;
+	if (!has_begun(self)) {
+		wf_lane_fail(lane, WEFT_LOST, lane->order.sum.step,
+			     "%.180s; the job had not begun on all lanes",
+			     self->member[self->leave.trainer].reason);
+		return;
+	}
+	(is_join(self) ? on_all_stand_for_join : on_all_stand_for_leave)(self);
+}
+
+static void
+on_all_settled(struct wf_membership *self)
+{
+	struct member *member = &self->member[self->leave.trainer];
 	self->state = NOTHING;
+	if (!is_join(self)) {
+		member->is_empty = true;
+		self->empty_count++;
+	}
+}
+
+static enum weft_status
+on_own_news(struct wf_membership *self, const struct wf_member_news *news)
+{
+	union {
+		struct wf_registry_lost lost;
+		struct wf_registry_comes comes;
+	} msg;
+	if (news->what == WF_MEMBER_COMES) {
+		wf_members_fill_comes(news, &msg.comes);
+		return wf_membership_on_comes(self, 0, &msg.comes);
+	}
+	wf_members_fill_lost(news, &msg.lost);
+	return wf_membership_on_lost(self, 0, &msg.lost);
 }
 
 /* What this pserver's own lanes say. */
@@ -277,9 +454,9 @@ static void
 look_at_own(struct wf_membership *self)
 {
 	struct wf_members *members = self->lane->opts.members;
-	struct wf_registry_lost lost;
-	while (wf_members_next_asked(members, STAMP, &lost)) {
-		if (wf_membership_on_lost(self, 0, &lost) != WEFT_OK) {
+	struct wf_member_news news;
+	while (wf_members_next_asked(members, STAMP, &news)) {
+		if (on_own_news(self, &news) != WEFT_OK) {
 			wf_log(self->lane->env, WF_LOG_ERROR, "%s", weft_last_error());
 		}
 	}
@@ -309,11 +486,11 @@ check_deadline(struct wf_membership *self, uint64_t now_ns)
 	struct wf_lane *lane = self->lane;
 	if (now_ns >= self->deadline_ns) {
 		wf_lane_fail(lane, WEFT_TIMEOUT, lane->order.sum.step,
-			     "trainer %u was lost, and pserver %u has not said where it stands, or "
-			     "that it goes on without it, within %.0f s; is it connected to the "
-			     "registrar (--registrar)?",
-			     self->leave.trainer, find_silent(self),
-			     (double)lane->opts.connect_timeout_ns / 1e9);
+			     "trainer %u %s, and pserver %u has not said where it stands, or that "
+			     "it goes on, within %.0f s; is it connected to the registrar "
+			     "(--registrar)?",
+			     self->leave.trainer, is_join(self) ? "is to join" : "was lost",
+			     find_silent(self), (double)lane->opts.connect_timeout_ns / 1e9);
 	}
 }
 
@@ -331,8 +508,8 @@ wf_membership_look(struct wf_membership *self, uint64_t now_ns)
 	} else if (self->state == ASKS) {
 		on_all_stand(self);
 	} else {
-		on_all_left(self);
-		return 0; /* another one may be lost */
+		on_all_settled(self);
+		return 0; /* another one may be due */
 	}
 	return self->state != NOTHING ? now_ns + LOOK_NS : WF_NEVER;
 }

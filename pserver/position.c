@@ -155,14 +155,18 @@ static bool
 flush(const struct wf_feature *self, struct wf_lane *lane, struct wf_peer *peer)
 {
 	const struct wf_dense *dense = lane->own;
-	if (!dense->is_loaded || peer->member.begun) {
+	const struct wf_async_start *start = &dense->peer[peer->trainer].start;
+	if ((!dense->is_loaded && !start->joins) || peer->member.begun) {
 		return true;
 	}
 	struct wf_msg_position msg = {0};
-	const struct position *position = find(self->state, peer->trainer, UINT64_MAX);
+	const uint64_t last = start->joins ? start->left : UINT64_MAX;
+	const struct position *position = find(self->state, peer->trainer, last);
 	uint32_t pass = find_pass(self->state, lane);
+	pass = start->joins && start->pass > pass ? start->pass : pass;
 	if (pass > 0) {
-		msg.step = position != NULL ? position->step : dense->init.step;
+		const uint64_t step = start->joins ? start->step : dense->init.step;
+		msg.step = position != NULL ? position->step : step;
 		msg.count = position != NULL ? position->count : WF_POSITION_PASS_BYTES;
 		memcpy(msg.bytes, position != NULL ? position->bytes : msg.bytes, msg.count);
 		wf_store_u32(msg.bytes, pass);

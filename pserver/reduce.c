@@ -10,11 +10,30 @@
 
 /* Those that have done their part, in their order. A trainer that was dropped may have done it
  * before. */
+/* If it is the end of a pass: members report that they are out of data before they ask for that,
+ * and for nothing else afterwards. */
+static void
+note_pass(struct wf_lane *lane)
+{
+	uint32_t pass = UINT32_MAX;
+	for (uint32_t t = 0; t < lane->peers.count; t++) {
+		const struct wf_peer *peer = &lane->peers.all[t];
+		const uint32_t own = peer->member.out ? peer->member.out_pass : 0;
+		pass = peer->leaving.is_dropped || own > pass ? pass : own;
+	}
+	if (pass != UINT32_MAX && pass > lane->members.pass_ended) {
+		lane->members.pass_ended = pass;
+	}
+}
+
 static void
 complete(struct wf_lane *lane)
 {
 	struct wf_reduction *result = &lane->reduction;
 	bool is_first = true;
+	if (lane->opts.members != NULL) {
+		note_pass(lane);
+	}
 	result->id++;
 	result->count = result->pending_count;
 	result->step = lane->members.applied;
@@ -76,7 +95,8 @@ wf_reduce_on_message(struct wf_lane *lane, struct wf_peer *peer, const struct wf
 			       "REDUCE: asked of pserver %u lane %u; lane 0 of pserver 0 does it",
 			       lane->admission.first.pserver_idx, lane->opts.idx);
 	}
-	if (msg->request_id == result->id && result->id > 0) {
+	const uint64_t id = peer->reduce.before + msg->request_id;
+	if (id == result->id && result->id > 0) {
 		peer->reduce.answer_due = true; /* requested again, after a reconnect */
 		wf_peer_due(peer);
 		return WEFT_OK;
@@ -88,9 +108,9 @@ wf_reduce_on_message(struct wf_lane *lane, struct wf_peer *peer, const struct wf
 			       "REDUCE %" PRIu64 ": of step %" PRIu64 ", begun are %" PRIu64,
 			       msg->request_id, msg->step, next - 1);
 	}
-	if (msg->request_id != result->id + 1) {
+	if (id != result->id + 1) {
 		return wf_fail(WEFT_PROTOCOL, "REDUCE %" PRIu64 ", the next is %" PRIu64,
-			       msg->request_id, result->id + 1);
+			       msg->request_id, result->id + 1 - peer->reduce.before);
 	}
 	if (result->since_ns != 0 && msg->count != result->pending_count) {
 		wf_lane_fail(lane, WEFT_MISMATCH, lane->order.sum.step,
@@ -106,8 +126,8 @@ wf_reduce_on_message(struct wf_lane *lane, struct wf_peer *peer, const struct wf
 		result->since_ns = wf_now_ns(lane->env);
 		result->pending_count = msg->count;
 	}
-	result->heard += peer->reduce.id == msg->request_id ? 0 : 1; /* or requested again */
-	peer->reduce.id = msg->request_id;
+	result->heard += peer->reduce.id == id ? 0 : 1; /* or requested again */
+	peer->reduce.id = id;
 	peer->reduce.step = msg->step;
 	for (uint32_t i = 0; i < msg->count; i++) {
 		peer->reduce.value[i] = msg->value[i];
@@ -125,7 +145,7 @@ wf_reduce_flush(struct wf_lane *lane, struct wf_peer *peer)
 {
 	struct wf_reduction *result = &lane->reduction;
 	struct wf_msg_reduce *msg = &result->msg;
-	msg->request_id = result->id;
+	msg->request_id = result->id - peer->reduce.before;
 	msg->step = result->step;
 	msg->count = result->count;
 	for (uint32_t i = 0; i < result->count; i++) {

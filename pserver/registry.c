@@ -18,7 +18,7 @@ struct link {
 	/* What was sent on it. */
 	bool has_load, has_run;
 	uint64_t border;
-	uint64_t change;  /* LEAVE, */
+	uint64_t change;  /* MEMBER, */
 	bool has_border;  /* with a border */
 	uint64_t lost_ns; /* since when there is none, and it is to be logged; 0: it is not */
 };
@@ -238,7 +238,7 @@ on_snapshot_message(struct wf_registry *self, uint32_t idx, const struct wf_head
 	}
 }
 
-/* About trainers that are lost. */
+/* About trainers that are lost, leave or join. */
 static enum weft_status
 on_member_message(struct wf_registry *self, uint32_t idx, const struct wf_head *head,
 		  const uint8_t *body)
@@ -246,20 +246,27 @@ on_member_message(struct wf_registry *self, uint32_t idx, const struct wf_head *
 	union {
 		struct wf_registry_lost lost;
 		struct wf_registry_stands stands;
-		struct wf_registry_left left;
+		struct wf_registry_settled settled;
+		struct wf_registry_comes comes;
 	} msg;
 	enum weft_status st = WEFT_OK;
 	switch (head->type) {
 	case WF_REGISTRY_LOST:
 		st = wf_registry_lost_decode(head, body, &msg.lost);
 		return st != WEFT_OK ? st : wf_membership_on_lost(self->membership, idx, &msg.lost);
+	case WF_REGISTRY_COMES:
+		st = wf_registry_comes_decode(head, body, &msg.comes);
+		return st != WEFT_OK ? st
+				     : wf_membership_on_comes(self->membership, idx, &msg.comes);
 	case WF_REGISTRY_STANDS:
 		st = wf_registry_stands_decode(head, body, &msg.stands);
 		return st != WEFT_OK ? st
 				     : wf_membership_on_stands(self->membership, idx, &msg.stands);
 	default:
-		st = wf_registry_left_decode(head, body, &msg.left);
-		return st != WEFT_OK ? st : wf_membership_on_left(self->membership, idx, &msg.left);
+		st = wf_registry_settled_decode(head, body, &msg.settled);
+		return st != WEFT_OK
+			       ? st
+			       : wf_membership_on_settled(self->membership, idx, &msg.settled);
 	}
 }
 
@@ -276,7 +283,7 @@ on_message(struct wf_registry *self, uint32_t idx, const struct wf_event *event)
 	bool of_snapshots = head->type == WF_REGISTRY_LOADED || head->type == WF_REGISTRY_BAD ||
 			    head->type == WF_REGISTRY_PART || head->type == WF_REGISTRY_FAILED;
 	bool of_members = head->type == WF_REGISTRY_LOST || head->type == WF_REGISTRY_STANDS ||
-			  head->type == WF_REGISTRY_LEFT;
+			  head->type == WF_REGISTRY_SETTLED || head->type == WF_REGISTRY_COMES;
 	if (head->type == WF_REGISTRY_JOIN) {
 		return on_join(self, idx, event);
 	}
@@ -377,13 +384,13 @@ send_orders(struct wf_lane *lane, struct link *link, const struct wf_registrar_o
 
 /* Likewise; one without a border, then with one. */
 static bool
-send_leave(struct wf_lane *lane, struct link *link, const struct wf_registry_leave *leave)
+send_leave(struct wf_lane *lane, struct link *link, const struct wf_registry_member *leave)
 {
 	bool has_border = leave != NULL && leave->border != 0;
 	if (leave == NULL || (link->change == leave->change && link->has_border == has_border)) {
 		return true;
 	}
-	wf_registry_leave_encode(leave, &lane->msg);
+	wf_registry_member_encode(leave, &lane->msg);
 	if (!wf_send(link->conn, &lane->msg, 0)) {
 		return false;
 	}

@@ -8,7 +8,8 @@
  * admit.c   who may come in, coming back
  * start.c   with what a job begins, and when
  * peers.c   the trainers of the job: their memory, and who they are
- * members_lane.c  a trainer that is dropped while the job goes on
+ * members_lane.c  a trainer that is dropped or leaves while the job goes on
+ * members_join.c  one that joins
  * absent.c  who has not come in, and why, and who is silent: told to the others
  * step.c    steps counted and measured
  * waits.c   who is waited for, and since when
@@ -132,6 +133,9 @@ struct wf_lane_service {
 	/* The peer, whose path is down, was dropped from the order: drops what it has pushed and is
 	 * not applied, and applies what waited for that. */
 	void (*drop)(struct wf_lane *lane, struct wf_peer *peer);
+	/* The peer becomes a member with the step of peer->joining: it has pushed nothing so far,
+	 * and its next path begins with what the job has before that step. */
+	void (*enter)(struct wf_lane *lane, struct wf_peer *peer);
 	/* Something may be applied again: wf_members_hold was true. */
 	void (*go_on)(struct wf_lane *lane);
 	/* The clock was looked at while the job runs; NULL: nothing depends on it. */
@@ -193,13 +197,23 @@ struct wf_peer_farewell {
 	bool is_over;    /* GONE, and has received the acknowledgement: it will not reconnect */
 };
 
-/* A trainer that is dropped: members_lane.c's. */
+/* A trainer that is dropped or leaves: members_lane.c's. */
 struct wf_peer_leaving {
 	uint64_t border; /* ordered: the first step without it */
-	bool asked;      /* it is lost here, as the registrar knows */
+	bool asked;      /* it is lost here or leaves, as the registrar knows */
+	bool has_left;   /* it has sent that it leaves, */
+	bool is_willing; /* or the registrar has: its path does not end before it is dropped */
 	bool ordered;
 	bool alone; /* nobody else takes part in step `border`, which has parts of it */
 	bool is_dropped;
+};
+
+/* A process that joins in the place of a trainer: members_join.c's. */
+struct wf_peer_joining {
+	bool ordered;         /* and not a member yet */
+	uint64_t border;      /* the first step with it */
+	uint64_t incarnation; /* of the process */
+	uint64_t samples;     /* of all trainers, before the border */
 };
 
 /* The members of a job that goes on when it has lost one: members_lane.c's. */
@@ -207,12 +221,15 @@ struct wf_lane_members {
 	uint64_t seen;          /* number of the order that it has followed last */
 	uint64_t applied;       /* the highest step that was applied anywhere at the last change */
 	uint32_t leaving_count; /* peers that are ordered to leave, and not dropped */
+	uint32_t joining_count; /* peers that are ordered to join, and are no members yet */
+	uint32_t pass_ended;    /* the last pass that has ended; lane 0 of pserver 0 knows */
 	bool holds;             /* from its report to the border */
 };
 
 /* One trainer's request to the reduce. */
 struct wf_reduce_part {
 	bool answer_due; /* the result is to be sent, on this path */
+	uint64_t before; /* reduces before it joined: its own requests count from there */
 	uint64_t id;     /* last request received */
 	uint64_t step;
 	double value[WF_REDUCE_MAX];
@@ -232,9 +249,11 @@ struct wf_peer {
 	struct wf_held successor; /* newer, held until `conn` is DOWN; its conn NULL: none */
 	bool closing;             /* conn is being disconnected */
 	bool has_joined;          /* it has sent something, on this path or an older one */
+	bool came_later;          /* it has joined while the job went on */
 	struct wf_beat beat;      /* of conn */
 	struct wf_peer_loss lost;
 	struct wf_peer_leaving leaving;
+	struct wf_peer_joining joining;
 
 	struct wf_slots slots; /* its window */
 	struct wf_opening opening;
@@ -507,6 +526,9 @@ wf_admit_peer_of(const struct wf_lane *lane, const struct wf_conn *conn)
 	WF_ASSERT(peer == NULL || peer->lane == lane);
 	return peer;
 }
+
+/* The peer has become a member, and its successor is its process: accepts it. */
+void wf_admit_enter(struct wf_lane *lane, struct wf_peer *peer);
 
 /* start.c */
 /* The description is here, or the clock was read: begins the job if it is known with what. */

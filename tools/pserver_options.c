@@ -198,8 +198,9 @@ static const struct wf_option own[] = {
 		 "ends. wait: all members that are left go back to the newest snapshot as soon as "
 		 "the lost one has been started again, and until then they wait, up to "
 		 "--rejoin_timeout; this needs --snapshot_dir. drop: the job goes on without a "
-		 "trainer that is lost, from a step on that the log names, and ends if a pserver "
-		 "is lost; several pservers need --registrar. The same on all pservers."},
+		 "trainer that is lost, from a step on that the log names, trainers may leave and "
+		 "join (weft train --join), and it ends if a pserver is lost; several pservers "
+		 "need --registrar. The same on all pservers."},
 	{.name = "min_trainers",
 	 .type = WF_OPTION_U64,
 	 .offset = FIELD(min_trainers),

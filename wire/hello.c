@@ -381,10 +381,11 @@ check_welcome(const struct wf_welcome *welcome)
 	bool refused = welcome->refusal != WEFT_OK;
 	uint32_t allowed = refused ? WF_WELCOME_JOB_OVER
 				   : WF_WELCOME_SEND_JOB | WF_WELCOME_GOES_BACK |
-					     WF_WELCOME_ENDS_TOGETHER | WF_WELCOME_MEASURES;
+					     WF_WELCOME_ENDS_TOGETHER | WF_WELCOME_MEASURES |
+					     WF_WELCOME_MAY_LEAVE | WF_WELCOME_JOINS;
 	if ((welcome->flags & ~allowed) != 0) {
 		return wf_refuse(WELCOME, "flags", welcome->flags,
-				 refused ? "0 or 2 (the job is over)" : "bits 0, 2, 3 and 4 alone");
+				 refused ? "0 or 2 (the job is over)" : "bits 0 and 2 to 6 alone");
 	}
 	return check_auth(WELCOME, &welcome->auth);
 }

@@ -41,8 +41,10 @@ struct wf_hello {
 	uint32_t trainer_count; /* num_gradient_servers; registry: pserver_count */
 	uint64_t incarnation;   /* of the sender's process; never 0 */
 	uint32_t path;          /* generation of this connection within the incarnation, from 1 */
-	uint64_t epoch;         /* membership epoch; 0 at the start */
-	uint64_t job_digest;    /* digest of the job's options */
+	/* Membership epoch: 0: the sender is a member from the beginning; other: it also takes an
+	 * empty place in a job that runs. */
+	uint64_t epoch;
+	uint64_t job_digest; /* digest of the job's options */
 	/* Digest of names, sizes and settings of the tensors, in order; sparse: wf_tables_digest.
 	 */
 	uint64_t tensors_digest;
@@ -76,6 +78,10 @@ enum wf_welcome_flag {
 	WF_WELCOME_ENDS_TOGETHER = 1 << 3,
 	/* Somebody watches the job: the trainer is to measure how long it computes (STEP). */
 	WF_WELCOME_MEASURES = 1 << 4,
+	/* A trainer may leave while the job goes on. */
+	WF_WELCOME_MAY_LEAVE = 1 << 5,
+	/* The trainer joins the job while it goes on. */
+	WF_WELCOME_JOINS = 1 << 6,
 };
 
 struct wf_welcome {

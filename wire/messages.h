@@ -364,7 +364,8 @@ struct wf_msg_traced {
 };
 
 struct wf_msg_goodbye {
-	bool ack; /* false: the sender is done; true: acknowledges the other end's, or its ack */
+	bool ack;    /* false: the sender is done; true: acknowledges the other end's, or its ack */
+	bool leaves; /* without ack: the trainer leaves, and the job goes on */
 };
 
 /* ABORT: the job is over; every member shows `reason`, the first cause. */

@@ -11,7 +11,9 @@
 #define BEAT_BYTES 8
 #define ABSENT_FIXED_BYTES 14
 
-#define GOODBYE_ACK 1u /* the flags of GOODBYE */
+/* The flags of GOODBYE: one of them, or none. */
+#define GOODBYE_ACK 1u
+#define GOODBYE_LEAVES 2u
 
 /* The flags of BEAT. */
 #define BEAT_ASKS 1u
@@ -71,8 +73,10 @@ static const struct wf_shape absent_shape = {
 void
 wf_msg_goodbye_encode(const struct wf_msg_goodbye *in, struct wf_msg *out)
 {
+	WF_ASSERT(!in->ack || !in->leaves);
+
 	struct wf_writer w = wf_shape_begin(&goodbye_shape, out);
-	wf_put_u32(&w, in->ack ? GOODBYE_ACK : 0);
+	wf_put_u32(&w, in->ack ? GOODBYE_ACK : in->leaves ? GOODBYE_LEAVES : 0);
 	wf_shape_end(&goodbye_shape, &w, out);
 }
 
@@ -86,10 +90,11 @@ wf_msg_goodbye_decode(const struct wf_head *head, const uint8_t *body, struct wf
 	struct wf_reader r = wf_body_reader(head, body);
 	uint32_t flags = wf_get_u32(&r);
 	WF_ASSERT(wf_reader_done(&r));
-	if ((flags & ~GOODBYE_ACK) != 0) {
-		return wf_refuse("GOODBYE", "flags", flags, "0 or 1 (heard)");
+	if (flags > GOODBYE_LEAVES) {
+		return wf_refuse("GOODBYE", "flags", flags, "0, 1 (heard) or 2 (leaves)");
 	}
 	out->ack = flags == GOODBYE_ACK;
+	out->leaves = flags == GOODBYE_LEAVES;
 	return WEFT_OK;
 }
 

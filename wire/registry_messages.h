@@ -12,11 +12,13 @@
  * SNAPSHOT registrar  the border of the next snapshot, and that on which it builds
  * PART     pserver    the part of one lane is durable
  * FAILED   pserver    it has no parts of that border, and the reason
- * LOST     pserver    it has lost a trainer, and the reason
- * LEAVE    registrar  a trainer is to be dropped: report where your lanes stand and hold; then from
- *                     which step on it takes part no more
- * STANDS   pserver    where its lanes stand, which hold
- * LEFT     pserver    its lanes have the border, and go on */
+ * LOST     pserver    it has lost a trainer, or one leaves, and the reason
+ * MEMBER   registrar  a trainer leaves or joins: report where your lanes stand and hold; then from
+ *                     which step on
+ * STANDS   pserver    where its lanes stand
+ * SETTLED  pserver    its lanes have that step
+ * COMES    pserver    a process asks for the empty place of a trainer
+ */
 #pragma once
 
 #include <stdint.h>
@@ -34,9 +36,10 @@ enum wf_registry_message {
 	WF_REGISTRY_PART = 7,
 	WF_REGISTRY_FAILED = 8,
 	WF_REGISTRY_LOST = 9,
-	WF_REGISTRY_LEAVE = 10,
+	WF_REGISTRY_MEMBER = 10,
 	WF_REGISTRY_STANDS = 11,
-	WF_REGISTRY_LEFT = 12,
+	WF_REGISTRY_SETTLED = 12,
+	WF_REGISTRY_COMES = 13,
 };
 
 /* Every epoch and every step is below 2^63; an epoch is 1 or more where 0 is not allowed. */
@@ -108,40 +111,58 @@ struct wf_registry_failed {
 	char reason[WF_REASON_BYTES]; /* not empty */
 };
 
+#define WF_REGISTRY_LOST_WILLING 0x01u /* it leaves on purpose, and all its steps are answered */
+
 struct wf_registry_lost {
 	uint64_t incarnation;         /* of the trainer's process, not 0 */
 	uint32_t trainer;             /* < WF_TRAINER_COUNT_MAX */
+	uint32_t flags;               /* WF_REGISTRY_LOST_... */
 	char reason[WF_REASON_BYTES]; /* not empty */
 };
 
-#define WF_REGISTRY_LEAVE_HALF 0x01u  /* lanes have applied step `border` with it, others cannot */
-#define WF_REGISTRY_LEAVE_ALONE 0x02u /* and nobody else takes part in that step */
+struct wf_registry_comes {
+	uint64_t incarnation; /* of the trainer's process, not 0 */
+	uint32_t trainer;     /* < WF_TRAINER_COUNT_MAX */
+};
+
+#define WF_REGISTRY_MEMBER_HALF 0x01u  /* lanes have applied step `border` with it, others cannot */
+#define WF_REGISTRY_MEMBER_ALONE 0x02u /* and nobody else takes part in that step */
+#define WF_REGISTRY_MEMBER_WILLING 0x04u /* it leaves on purpose */
+#define WF_REGISTRY_MEMBER_JOINS 0x08u   /* it joins; otherwise it leaves or is dropped */
 
 /* One change of the members. */
-struct wf_registry_leave {
+struct wf_registry_member {
 	uint64_t change;      /* its number, from 1 */
 	uint64_t incarnation; /* of the trainer's process, not 0 */
-	uint64_t border;  /* the first step without it; 0: not known yet, report where you stand */
+	/* The first step without it, or, JOINS, with it, then 2 or more; 0: not known yet, report
+	 * where you stand. */
+	uint64_t border;
 	uint64_t applied; /* the highest step that a lane has applied; 0 with border 0 */
-	uint64_t samples; /* HALF: its samples of step `border`, at most INT64_MAX; else 0 */
+	/* HALF: its samples of step `border`; JOINS, with a border: the samples of all steps before
+	 * it; at most INT64_MAX. Else 0. */
+	uint64_t samples;
 	uint32_t trainer; /* < WF_TRAINER_COUNT_MAX */
-	uint32_t flags;   /* WF_REGISTRY_LEAVE_...; ALONE only with HALF, both only with a border */
+	/* WF_REGISTRY_MEMBER_...; ALONE only with HALF, both only with a border; JOINS alone. */
+	uint32_t flags;
 };
 
 #define WF_REGISTRY_STANDS_READY 0x01u   /* the job has begun on all lanes that have it */
 #define WF_REGISTRY_STANDS_COUNTED 0x02u /* the trainer is counted in step `applied` */
 #define WF_REGISTRY_STANDS_ALONE 0x04u   /* and nobody else is */
+#define WF_REGISTRY_STANDS_SHARED 0x08u  /* a lane has steps that all trainers make together */
 
 struct wf_registry_stands {
 	uint64_t change;
 	uint64_t applied;  /* the highest step that a lane has applied, or a part of it */
 	uint64_t received; /* the lowest step of the trainer that a lane has received whole */
 	uint64_t samples;  /* COUNTED: its samples of step `applied`, at most INT64_MAX; else 0 */
+	uint64_t total;    /* of all trainers, of the steps up to `applied`; at most INT64_MAX */
+	uint64_t highest;  /* the highest step that a trainer has begun which counts its own */
 	uint32_t flags;    /* WF_REGISTRY_STANDS_... */
 	char where[WF_REASON_BYTES]; /* COUNTED: the lanes that have counted it; else empty */
 };
 
-struct wf_registry_left {
+struct wf_registry_settled {
 	uint64_t change;
 };
 
@@ -157,9 +178,10 @@ void wf_registry_part_encode(const struct wf_registry_part *in, struct wf_msg *o
 void wf_registry_failed_encode(const struct wf_registry_failed *in, struct wf_msg *out);
 
 void wf_registry_lost_encode(const struct wf_registry_lost *in, struct wf_msg *out);
-void wf_registry_leave_encode(const struct wf_registry_leave *in, struct wf_msg *out);
+void wf_registry_member_encode(const struct wf_registry_member *in, struct wf_msg *out);
 void wf_registry_stands_encode(const struct wf_registry_stands *in, struct wf_msg *out);
-void wf_registry_left_encode(const struct wf_registry_left *in, struct wf_msg *out);
+void wf_registry_settled_encode(const struct wf_registry_settled *in, struct wf_msg *out);
+void wf_registry_comes_encode(const struct wf_registry_comes *in, struct wf_msg *out);
 
 enum weft_status wf_registry_join_decode(const struct wf_head *head, const uint8_t *body,
 					 struct wf_registry_join *out) WEFT_MUST_CHECK;
@@ -179,9 +201,11 @@ enum weft_status wf_registry_failed_decode(const struct wf_head *head, const uin
 					   struct wf_registry_failed *out) WEFT_MUST_CHECK;
 enum weft_status wf_registry_lost_decode(const struct wf_head *head, const uint8_t *body,
 					 struct wf_registry_lost *out) WEFT_MUST_CHECK;
-enum weft_status wf_registry_leave_decode(const struct wf_head *head, const uint8_t *body,
-					  struct wf_registry_leave *out) WEFT_MUST_CHECK;
+enum weft_status wf_registry_member_decode(const struct wf_head *head, const uint8_t *body,
+					   struct wf_registry_member *out) WEFT_MUST_CHECK;
 enum weft_status wf_registry_stands_decode(const struct wf_head *head, const uint8_t *body,
 					   struct wf_registry_stands *out) WEFT_MUST_CHECK;
-enum weft_status wf_registry_left_decode(const struct wf_head *head, const uint8_t *body,
-					 struct wf_registry_left *out) WEFT_MUST_CHECK;
+enum weft_status wf_registry_settled_decode(const struct wf_head *head, const uint8_t *body,
+					    struct wf_registry_settled *out) WEFT_MUST_CHECK;
+enum weft_status wf_registry_comes_decode(const struct wf_head *head, const uint8_t *body,
+					  struct wf_registry_comes *out) WEFT_MUST_CHECK;

@@ -36,7 +36,7 @@ class BuildWithLibrary(build_py):
         package = os.path.join(self.build_lib, "weft")
         os.makedirs(os.path.join(package, "_headers"), exist_ok=True)
         os.makedirs(os.path.join(package, "_library"), exist_ok=True)
-        for name in ("status.h", "weft.h", "restart.h", "sparse.h"):
+        for name in ("status.h", "weft.h", "members.h", "restart.h", "sparse.h"):
             shutil.copy(os.path.join(HEADERS, name), os.path.join(package, "_headers"))
         shutil.copyfile(library(), os.path.join(package, "_library", SONAME))
 

@@ -259,6 +259,7 @@ const struct wf_lane_service wf_sparse_service = {
 	.work = work,
 	.stands = wf_push_stands,
 	.drop = wf_push_drop,
+	.enter = wf_push_enter,
 	.go_on = wf_push_try_apply,
 	.tick = wf_sparse_snapshot_tick,
 	.load = wf_sparse_load,

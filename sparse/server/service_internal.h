@@ -370,10 +370,11 @@ enum weft_status wf_push_part(struct wf_lane *lane, struct wf_peer *peer, uint32
 uint64_t wf_push_park(struct wf_lane *lane, struct wf_peer *peer, uint32_t idx);
 /* Drops a push that is not complete, at DOWN. */
 void wf_push_path_ends(struct wf_lane *lane, struct wf_peer *peer);
-/* The service's stands and drop. */
+/* The service's stands, drop and enter. */
 void wf_push_stands(const struct wf_lane *lane, const struct wf_peer *peer, uint64_t *applied,
 		    uint64_t *received);
 void wf_push_drop(struct wf_lane *lane, struct wf_peer *peer);
+void wf_push_enter(struct wf_lane *lane, struct wf_peer *peer);
 /* Applies the step if every push of it is complete. */
 void wf_push_try_apply(struct wf_lane *lane);
 /* Examines a bounded number of rows for expired ones. True: more are to be examined. */

@@ -461,6 +461,17 @@ wf_push_drop(struct wf_lane *lane, struct wf_peer *peer)
 	wf_push_try_apply(lane);
 }
 
+void
+wf_push_enter(struct wf_lane *lane, struct wf_peer *peer)
+{
+	struct wf_sparse_peer *own = peer->own;
+	forget_push(lane->own, own);
+	own->applied_due = false;
+	own->applied = (struct wf_sparse_applied){0};
+	own->lag.verdict = 0;
+	memset(own->lag.view, 0, sizeof(own->lag.view));
+}
+
 /* Asynchronous modes: a push is applied when it is complete, and tables count pushes instead of
  * steps. */
 

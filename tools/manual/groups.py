@@ -84,6 +84,12 @@ GROUPS = [
         introduces="restart.h",
     ),
     Group(
+        "weft_members",
+        "trainers that leave a job, or join it, while it goes on",
+        r"weft_session_(leave|joined)",
+        introduces="members.h",
+    ),
+    Group(
         "weft_status",
         "the result of a call, and the text of a failure",
         r"weft_status(_name)?|weft_last_error|WEFT_STATUS_COUNT",

@@ -16,6 +16,13 @@ wf_border_check(const struct wf_run *job)
 			   : opts->start_batch > 0            ? "start_batch"
 							      : NULL;
 
+	if (opts->leave_on_term && (opts->save_on_term || job->is_sequential)) {
+		return wf_fail(WEFT_INVALID, "leave_on_term: %s",
+			       job->is_sequential
+				       ? "a sequential run has no job that would go on"
+				       : "save_on_term is given, too; a trainer that leaves saves "
+					 "nothing; leave one of the two out");
+	}
 	if (name == NULL) {
 		return WEFT_OK;
 	}
@@ -44,7 +51,8 @@ wf_border_check(const struct wf_run *job)
 void
 wf_border_postpone(const struct wf_run *job)
 {
-	if (job->opts->save_on_term && job->sink->watch != NULL) {
+	const bool is_postponed = job->opts->save_on_term || job->opts->leave_on_term;
+	if (is_postponed && job->sink->watch != NULL) {
 		job->sink->watch->postpone(job->opts->term_grace_ns);
 	}
 }
@@ -63,6 +71,13 @@ wf_border_look(struct wf_run *job)
 		   wf_now_ns(job->env) - job->border.start_ns >= opts->time_limit_ns) {
 		job->border.end = WF_RUN_IS_OUT_OF_TIME;
 	}
+}
+
+bool
+wf_border_leaves(const struct wf_run *job)
+{
+	return job->opts->leave_on_term && job->sink->watch != NULL &&
+	       job->sink->watch->is_stopping();
 }
 
 bool

@@ -17,6 +17,8 @@ void wf_border_postpone(const struct wf_run *job);
 bool wf_border_is_near(struct wf_run *job);
 /* After a step that is not the last of the pass: whether this trainer ends the pass early. */
 bool wf_border_cuts_pass(struct wf_run *job);
+/* Before a step: whether this trainer leaves the job after it, which goes on. */
+bool wf_border_leaves(const struct wf_run *job);
 /* At the end of a pass, before it is saved: notes whether the run ends there. */
 void wf_border_look(struct wf_run *job);
 /* The pass has ended, for some trainers early: notes that the run ends, and `batch`, the least that

@@ -434,14 +434,21 @@ static const struct wf_option own[] = {
 		 "job. Give it to pservers and all trainers if a scheduler sends SIGTERM to all: "
 		 "they stay until then. In modes other than sync, where no trainer waits for "
 		 "another, each that receives it ends its pass first."},
+	{.name = "leave_on_term",
+	 .type = WF_OPTION_BOOL,
+	 .offset = AT(leave_on_term),
+	 .help = "After SIGTERM this trainer ends its step and leaves the job, which goes on with "
+		 "the others; the pservers need --on_trainer_death=drop. Its place is taken by a "
+		 "trainer with --join."},
 	{.name = "term_grace",
 	 .type = WF_OPTION_DURATION,
 	 .offset = AT(term_grace_ns),
 	 .initial = "30s",
 	 .min = WF_NS_PER_MS,
 	 .max = 86400 * WF_NS_PER_S,
-	 .help = "With --save_on_term: how long after SIGTERM a process ends even if nothing was "
-		 "saved. Must be less than what the scheduler waits before it kills."},
+	 .help = "With --save_on_term or --leave_on_term: how long after SIGTERM a process ends "
+		 "even if nothing was saved, or it has not left. Must be less than what the "
+		 "scheduler waits before it kills."},
 	{.name = "time_limit",
 	 .type = WF_OPTION_DURATION,
 	 .offset = AT(time_limit_ns),

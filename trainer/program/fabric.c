@@ -17,6 +17,7 @@
 #include "trainer/program/saving.h"
 #include "trainer/program/stragglers.h"
 #include "trainer/program/tensor_modes.h"
+#include "weft/members.h"
 #include "weft/restart.h"
 #include "weft/weft.h"
 
@@ -27,7 +28,8 @@ struct fabric {
 	struct wf_run *job;
 	struct weft_session *session;
 	bool is_watched;
-	bool is_resumed; /* the pservers had a snapshot */
+	bool is_resumed; /* the pservers had a snapshot, or the job was running */
+	bool has_left;
 	struct weft_tensor *tensor[WF_MODEL_TENSORS_MAX];
 	float *param[WF_MODEL_TENSORS_MAX]; /* the session's arrays */
 	float *grad[WF_MODEL_TENSORS_MAX];
@@ -184,7 +186,10 @@ restore_tables(struct fabric *fabric)
 	if (job->opts->session.trainer_id == 0 && !fabric->is_resumed) {
 		st = wf_run_restore_remote(job, &fabric->tables);
 	}
-	return st == WEFT_OK ? weft_barrier(fabric->session) : st;
+	/* Who joins a job that runs has no table to restore, and finds the others at work. */
+	return st == WEFT_OK && !weft_session_joined(fabric->session)
+		       ? weft_barrier(fabric->session)
+		       : st;
 }
 
 /* Initial values are of no pass. */
@@ -504,21 +509,43 @@ begin_pass(struct fabric *fabric)
 	return st == WEFT_OK && left == 0.0 ? wf_border_refuse_start(job) : st;
 }
 
+/* Between two steps. */
+static enum weft_status
+leave(struct fabric *fabric)
+{
+	const struct wf_run *job = fabric->job;
+
+	enum weft_status st = weft_session_leave(fabric->session);
+	if (st == WEFT_OK) {
+		fabric->has_left = true;
+		wf_log(job->env, WF_LOG_WARN,
+		       "trainer %" PRIu32
+		       ": has left the job, which goes on: stopped by SIGTERM in pass %" PRIu64
+		       " after batch %" PRIu64,
+		       job->opts->session.trainer_id, job->pass, job->batch);
+	}
+	return st;
+}
+
 static enum weft_status
 run_batch(struct fabric *fabric, struct wf_tally *tally)
 {
 	struct wf_run *job = fabric->job;
 	const bool has_tables = job->model.table_count > 0;
 	const struct wf_view view = view_of(fabric);
-	bool is_border = wf_border_is_near(job);
+	const bool leaves = wf_border_leaves(job);
+	bool is_border = !leaves && wf_border_is_near(job);
 
 	enum weft_status st = is_border ? wf_feed_has_next(&fabric->feed, &is_border) : WEFT_OK;
 	if (st == WEFT_OK) {
-		st = has_tables ? step_with_rows(fabric, tally, is_border)
+		st = has_tables ? step_with_rows(fabric, tally, is_border || leaves)
 				: step_dense(fabric, tally);
 	}
 	if (st == WEFT_OK) {
 		st = wf_run_batch_done(job, tally, &view, job->opts->session.trainer_id == 0);
+	}
+	if (st == WEFT_OK && leaves) {
+		return leave(fabric);
 	}
 	if (st == WEFT_OK && is_border) {
 		st = save_part(fabric);
@@ -539,6 +566,9 @@ run_pass(struct fabric *fabric)
 	enum weft_status st = begin_pass(fabric);
 	while (st == WEFT_OK && fabric->batch[fabric->now].rows.rows > 0 && !is_cut) {
 		st = run_batch(fabric, &tally);
+		if (fabric->has_left) {
+			return st;
+		}
 		is_cut = st == WEFT_OK && fabric->batch[fabric->now].rows.rows > 0 &&
 			 wf_border_cuts_pass(job);
 	}
@@ -576,6 +606,9 @@ run_passes(struct fabric *fabric)
 	for (job->pass = job->first_pass; st == WEFT_OK && job->pass < job->opts->num_passes;
 	     job->pass++) {
 		st = run_pass(fabric);
+		if (fabric->has_left) {
+			return st;
+		}
 	}
 	if (st == WEFT_OK && job->opts->session.trainer_id == 0) {
 		const struct wf_view view = view_of(fabric);

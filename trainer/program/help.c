@@ -8,7 +8,7 @@
 /* In the order in which a user needs them. */
 static const struct wf_help_group groups[] = {
 	{"Job", "pservers port ports_num ports_num_for_sparse num_gradient_servers trainer_id "
-		"job_name sequential local"},
+		"join job_name sequential local"},
 	{"Training", "num_passes batch_size trainer_count seed test_period validate baseline"},
 	{"Data and model",
 	 "data train_list test_list data_split data_window format target scale hidden embedding "
@@ -29,7 +29,7 @@ static const struct wf_help_group groups[] = {
 			   "evict_fade_steps"},
 	{"Saved models", "save_dir saving_period saving_period_by_batches save_only_one "
 			 "start_pass start_batch init_model_path load_missing_parameter_strategy"},
-	{"End", "save_on_term term_grace time_limit"},
+	{"End", "save_on_term leave_on_term term_grace time_limit"},
 	{.title = WF_HEADING_TRANSPORT},
 	{.title = WF_HEADING_TIME_LIMITS},
 	{"Log", "log_period dot_period stats_period"},

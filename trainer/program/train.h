@@ -74,6 +74,7 @@ struct wf_train_opts {
 	uint64_t time_limit_ns; /* from the start of the run; 0: none */
 	const char *job_name;   /* NULL or "": none */
 	bool save_on_term;
+	bool leave_on_term;
 	uint64_t term_grace_ns;
 	const char *init_model_path;                 /* NULL or "": none */
 	const char *load_missing_parameter_strategy; /* "fail", "rand", "zero"; NULL: fail */

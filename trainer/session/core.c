@@ -301,11 +301,16 @@ wf_core_start(struct wf_core *core)
 }
 
 void
-wf_core_leave(struct wf_core *core)
+wf_core_leave(struct wf_core *core, bool goes_on)
 {
 	core->end.leaving = true;
+	core->end.leaves = goes_on;
 	core->end.leaving_ns = wf_now_ns(core->end.env);
 	core->turn.tick_ns = 0;
+	if (goes_on) { /* no lane answers before all of them know the border */
+		core->end.last_leaving_ns = core->end.leaving_ns;
+		leave(core->links.all[0]);
+	}
 	for (uint32_t i = 1; i < core->links.count; i++) {
 		leave(core->links.all[i]);
 	}

@@ -295,7 +295,8 @@ void wf_core_push(struct wf_core *core, uint32_t tensor, uint64_t step);
 /* A piece of weft_all_reduce, of which `bytes` are sent; `step` is its own. */
 void wf_core_push_piece(struct wf_core *core, uint32_t tensor, uint64_t step, uint64_t bytes);
 void wf_core_pull(struct wf_core *core, uint32_t tensor, uint64_t step, unsigned section);
-void wf_core_leave(struct wf_core *core);
+/* `goes_on`: the job does, without this trainer. */
+void wf_core_leave(struct wf_core *core, bool goes_on);
 
 /* step.c. Commands. */
 void wf_core_step(struct wf_core *core, uint64_t samples, double cost);

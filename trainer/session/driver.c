@@ -42,7 +42,7 @@ wf_driver_run(struct weft_session *session, const struct wf_command *command)
 		wf_others_ask(core, (uint32_t)command->a);
 		break;
 	case WF_COMMAND_LEAVE:
-		wf_core_leave(core);
+		wf_core_leave(core, command->a != 0);
 		break;
 	case WF_COMMAND_FAIL:
 		wf_core_fail(core, (enum weft_status)command->a, "%s", session->fail_reason);

@@ -72,6 +72,7 @@ fill_hello(struct wf_core *core)
 		.trainer_id = core->opts.trainer_id,
 		.trainer_count = core->job.set.num_gradient_servers,
 		.incarnation = core->end.hello.incarnation,
+		.epoch = core->values.join ? 1 : 0,
 		.job_digest = wf_job_digest(&core->job),
 		.tensors_digest = wf_job_tensors_digest(&core->job),
 		.placement_digest = wf_placement_digest(&core->placement),

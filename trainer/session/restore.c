@@ -36,6 +36,10 @@ weft_session_restore(struct weft_session *session, uint64_t step, uint64_t sampl
 	WF_ENTER(session);
 	struct wf_core *core = &session->core;
 	uint32_t state_count = weft_state_count(session);
+	if (core->values.join) {
+		return wf_fail(WEFT_INVALID, "restore: a trainer that may join a job that runs "
+					     "(join) begins with the values of that job");
+	}
 	if (!session->sealed || session->started) {
 		return wf_fail(WEFT_INVALID, "restore: call it between weft_session_seal and "
 					     "weft_session_start");

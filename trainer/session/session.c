@@ -17,6 +17,7 @@
 #include "transport/address.h"
 #include "transport/rdma.h"
 #include "transport/verbs/verbs_settings.h"
+#include "weft/members.h"
 #include "weft/restart.h"
 
 #define PSERVERS_MAX 1024u
@@ -489,10 +490,11 @@ wf_session_await_quiet(struct weft_session *session)
 }
 
 static enum weft_status
-leave(struct weft_session *session)
+leave(struct weft_session *session, bool goes_on)
 {
 	if (!session->core.end.leaving && !wf_core_failed(&session->core)) {
-		wf_progress_command(session, &(struct wf_command){.kind = WF_COMMAND_LEAVE});
+		wf_progress_command(session, &(struct wf_command){.kind = WF_COMMAND_LEAVE,
+								  .a = goes_on ? 1 : 0});
 		wf_progress_wait(session, is_left);
 	}
 	enum weft_status st = wf_session_failure(session);
@@ -520,7 +522,7 @@ fail_if_unfinished(struct weft_session *session)
 
 /* Says GOODBYE, unless that was done. */
 static enum weft_status
-finish(struct weft_session *session)
+finish(struct weft_session *session, bool goes_on)
 {
 	if (session->running && !session->core.end.leaving) {
 		wf_progress_heed_stop(session); /* it came first, and is the reason for this call */
@@ -529,7 +531,7 @@ finish(struct weft_session *session)
 			session->core.service.ops->drain(session);
 		}
 	}
-	enum weft_status st = session->running ? leave(session) : WEFT_OK;
+	enum weft_status st = session->running ? leave(session, goes_on) : WEFT_OK;
 	session->running = session->running && st != WEFT_OK;
 	return st;
 }
@@ -541,7 +543,29 @@ weft_session_finish(struct weft_session *session)
 	if (!session->running) {
 		return wf_exchange_refuse(session);
 	}
-	return finish(session);
+	return finish(session, false);
+}
+
+bool
+weft_session_joined(const struct weft_session *session)
+{
+	return session->resumed && session->core.end.joins;
+}
+
+enum weft_status
+weft_session_leave(struct weft_session *session)
+{
+	WF_ENTER(session);
+	if (!session->running) {
+		return wf_exchange_refuse(session);
+	}
+	if (!session->core.end.may_leave) {
+		return wf_fail(WEFT_UNSUPPORTED,
+			       "leave: the pservers end the job when it loses a trainer; start "
+			       "them with --on_trainer_death=drop");
+	}
+	enum weft_status st = wf_exchange_finished(session);
+	return st == WEFT_OK ? finish(session, true) : st;
 }
 
 enum weft_status
@@ -553,7 +577,7 @@ weft_session_close(struct weft_session *session)
 	if (wf_gate_enter(session).status != WEFT_OK) { /* and it stays there to the end */
 		return WEFT_AGAIN;
 	}
-	enum weft_status st = finish(session);
+	enum weft_status st = finish(session, false);
 	free_session(session);
 	return st;
 }

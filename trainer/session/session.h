@@ -31,8 +31,8 @@ enum wf_command_kind {
 	WF_COMMAND_NEXT_PASS, /* a: step */
 	WF_COMMAND_REDUCE,
 	WF_COMMAND_STATS,
-	WF_COMMAND_OTHERS, /* a: trainer */
-	WF_COMMAND_LEAVE,
+	WF_COMMAND_OTHERS,  /* a: trainer */
+	WF_COMMAND_LEAVE,   /* a: not 0: the job goes on */
 	WF_COMMAND_FAIL,    /* a: status; the reason is in the session */
 	WF_COMMAND_STOP,    /* heed stopped_by */
 	WF_COMMAND_SERVICE, /* the service's: tensor: which, section, a: as it likes */

@@ -15,7 +15,7 @@ import os
 import re
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
-_HEADERS = ("status.h", "weft.h", "restart.h", "sparse.h")
+_HEADERS = ("status.h", "weft.h", "members.h", "restart.h", "sparse.h")
 _SONAME = "libweft.so.0"
 
 _SCALARS: Dict[str, Any] = {

@@ -1108,6 +1108,21 @@ class Session:
         self._enter()
         self._wait_once("finish", self._call.weft_session_finish, self._handle)
 
+    def leave(self) -> None:
+        """Leave the job, which goes on with the other trainers from the next step on; between two steps. Everything
+        that this trainer has pushed counts. Then only close is allowed. weft.UnsupportedError if the pservers do not
+        have --on_trainer_death=drop; weft.InvalidError in the middle of a step. Another process takes the place with
+        Session(join=True, trainer_id=...): see joined."""
+        self._enter()
+        self._wait_once("leave", self._call.weft_session_leave, self._handle)
+
+    @property
+    def joined(self) -> bool:
+        """Whether this session has joined a job that was running, where resumed says. The other trainers are in the
+        midst of it: calls that all make together when a job begins, such as a barrier, are not made."""
+        self._enter()
+        return bool(self._call.weft_session_joined(self._handle))
+
     def close(self) -> None:
         """Leave the job in good order, and wait for the pservers' answers, at most reconnect_timeout. In the
         middle of a step it ends the job for all members. Arrays stay readable. Closing again does nothing.

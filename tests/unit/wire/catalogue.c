@@ -63,6 +63,11 @@ REGISTRY_CODERS(run)
 REGISTRY_CODERS(snapshot)
 REGISTRY_CODERS(part)
 REGISTRY_CODERS(failed)
+REGISTRY_CODERS(lost)
+REGISTRY_CODERS(comes)
+REGISTRY_CODERS(member)
+REGISTRY_CODERS(stands)
+REGISTRY_CODERS(settled)
 WATCH_CODERS(ask)
 WATCH_CODERS(answer)
 WATCH_CODERS(end)
@@ -549,6 +554,70 @@ sample_registry_failed(union any_message *out)
 }
 
 static void
+sample_registry_lost(union any_message *out)
+{
+	out->lost.incarnation = 0x0102030405060708;
+	out->lost.trainer = 0xfffe;
+	out->lost.flags = WF_REGISTRY_LOST_WILLING;
+	snprintf(out->lost.reason, sizeof(out->lost.reason), "trainer 3 leaves");
+}
+
+static void
+sample_registry_comes(union any_message *out)
+{
+	out->comes =
+		(struct wf_registry_comes){.incarnation = 0x0102030405060708, .trainer = 0xfffe};
+}
+
+static void
+sample_registry_member(union any_message *out)
+{
+	out->member = (struct wf_registry_member){
+		.change = 0x0102030405060708,
+		.incarnation = 0x1112131415161718,
+		.border = 0x2122232425262728,
+		.applied = 0x2122232425262728,
+		.samples = 0x3132333435363738,
+		.trainer = 0xfffe,
+		.flags = WF_REGISTRY_MEMBER_HALF | WF_REGISTRY_MEMBER_ALONE,
+	};
+}
+
+static void
+sample_registry_member_joins(union any_message *out)
+{
+	out->member = (struct wf_registry_member){
+		.change = 2,
+		.incarnation = 7,
+		.border = 10,
+		.applied = 9,
+		.samples = 0x3132333435363738,
+		.trainer = 1,
+		.flags = WF_REGISTRY_MEMBER_JOINS,
+	};
+}
+
+static void
+sample_registry_stands(union any_message *out)
+{
+	out->stands.change = 0x0102030405060708;
+	out->stands.applied = 0x1112131415161718;
+	out->stands.received = UINT64_MAX;
+	out->stands.samples = 0x2122232425262728;
+	out->stands.total = 0x3132333435363738;
+	out->stands.highest = 0x4142434445464748;
+	out->stands.flags = WF_REGISTRY_STANDS_READY | WF_REGISTRY_STANDS_COUNTED |
+			    WF_REGISTRY_STANDS_ALONE | WF_REGISTRY_STANDS_SHARED;
+	snprintf(out->stands.where, sizeof(out->stands.where), "lane 0, 2");
+}
+
+static void
+sample_registry_settled(union any_message *out)
+{
+	out->settled = (struct wf_registry_settled){.change = 0x0102030405060708};
+}
+
+static void
 sample_watch_ask(union any_message *out)
 {
 	out->ask = (struct wf_watch_ask){
@@ -659,6 +728,19 @@ const struct catalogue_entry catalogue[] = {
 		.decode = decode_registry_part,
 	},
 	REGISTRY(WF_REGISTRY_FAILED, registry_failed),
+	REGISTRY(WF_REGISTRY_LOST, registry_lost),
+	REGISTRY(WF_REGISTRY_COMES, registry_comes),
+	REGISTRY(WF_REGISTRY_MEMBER, registry_member),
+	{
+		.name = "registry_member_joins",
+		.service = WF_SERVICE_REGISTRY,
+		.type = WF_REGISTRY_MEMBER,
+		.sample = sample_registry_member_joins,
+		.encode = encode_registry_member,
+		.decode = decode_registry_member,
+	},
+	REGISTRY(WF_REGISTRY_STANDS, registry_stands),
+	REGISTRY(WF_REGISTRY_SETTLED, registry_settled),
 	WATCH(WF_WATCH_ASK, watch_ask),
 	WATCH(WF_WATCH_RECORD, watch_answer),
 	WATCH(WF_WATCH_END, watch_end),

@@ -47,6 +47,11 @@ union any_message {
 	struct wf_registry_snapshot snapshot;
 	struct wf_registry_part part;
 	struct wf_registry_failed failed;
+	struct wf_registry_lost lost;
+	struct wf_registry_comes comes;
+	struct wf_registry_member member;
+	struct wf_registry_stands stands;
+	struct wf_registry_settled settled;
 	struct wf_watch_ask ask;
 	struct wf_watch_answer answer;
 	struct wf_watch_end end;

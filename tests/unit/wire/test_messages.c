@@ -299,7 +299,7 @@ static const struct body_case wrong_bodies[] = {
 	{"nack", {2, 2, 19, "NACK: reason"}},
 	{"nack", {2, 2, 17, "NACK: its fields take 21 bytes, but it has 22"}},
 	{"nack", {4, 1, '\n', "NACK: reason"}},
-	{"goodbye", {0, 4, 2, "GOODBYE: flags is 2"}},
+	{"goodbye", {0, 4, 4, "GOODBYE: flags is 4"}},
 	{"goodbye", {0, 4, 3, "GOODBYE: flags is 3"}},
 	{"beat", {0, 4, 4, "BEAT: flags is 4"}},
 	{"beat", {0, 4, 1u << 31, "BEAT: flags is 2147483648"}},

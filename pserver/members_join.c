@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* members_join: how a process takes the empty place of a trainer while the job goes on (members.h).
+ * It waits unanswered until the registrar has named a border. Each lane then takes it in when
+ * another trainer has begun the border's step: all reduces and barriers that come before that step
+ * are over by then, and the pass is known. Thread: the lane's. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "pserver/members.h"
+#include "pserver/service.h"
+
+/* To connect to every lane, for a process that may be waiting between two attempts. */
+#define CONNECT_NS (2 * WF_NS_PER_S)
+
+bool
+wf_members_is_newcomer(const struct wf_lane *lane, const struct wf_peer *peer,
+		       const struct wf_hello *hello)
+{
+	return lane->opts.members != NULL && lane->state == WF_LANE_RUNNING && hello->epoch != 0 &&
+	       peer->leaving.is_dropped && peer->conn == NULL &&
+	       hello->incarnation != peer->hello.incarnation;
+}
+
+/* Whether the place has been promised to another process, or another one waits for it. */
+static bool
+is_promised(const struct wf_peer *peer, const struct wf_hello *hello)
+{
+	const struct wf_held *waits = &peer->successor;
+	return (peer->joining.ordered && peer->joining.incarnation != hello->incarnation) ||
+	       (waits->conn != NULL && (waits->hello.incarnation != hello->incarnation ||
+					waits->hello.path >= hello->path));
+}
+
+enum weft_status
+wf_members_check_newcomer(const struct wf_lane *lane, const struct wf_peer *peer,
+			  const struct wf_hello *hello)
+{
+	const bool is_first = lane->opts.idx == 0 && lane->admission.first.pserver_idx == 0;
+	if (is_first && lane->job.is_ready && !lane->job.has_steps) {
+		return wf_fail(WEFT_UNSUPPORTED,
+			       "no trainer can join this job: it pushes no tensor to the first "
+			       "lane of the first pserver, which knows the pass; use fewer "
+			       "pservers or a smaller ports_num");
+	}
+	if (!wf_members_is_newcomer(lane, peer, hello) || is_promised(peer, hello)) {
+		return wf_fail(WEFT_UNAVAILABLE,
+			       "the place of trainer %u is not empty yet, or another process "
+			       "waits for it; try again",
+			       peer->trainer);
+	}
+	return WEFT_OK;
+}
+
+void
+wf_members_on_newcomer(struct wf_lane *lane, struct wf_peer *peer, const struct wf_hello *hello)
+{
+	const struct wf_member_news news = {.what = WF_MEMBER_COMES,
+					    .trainer = peer->trainer,
+					    .incarnation = hello->incarnation};
+	(void)wf_members_ask(lane->opts.members, &news); /* without a job, it comes again */
+	lane->turn.tick_ns = 0;
+}
+
+void
+wf_members_begin_join(struct wf_lane *lane, const struct wf_registry_member *join)
+{
+	if (!lane->job.is_here || join->trainer >= lane->peers.count) {
+		return;
+	}
+	struct wf_peer *peer = &lane->peers.all[join->trainer];
+	if (!peer->leaving.ordered || peer->joining.ordered) {
+		return;
+	}
+	peer->joining = (struct wf_peer_joining){.ordered = true,
+						 .border = join->border,
+						 .incarnation = join->incarnation,
+						 .samples = join->samples};
+	lane->members.joining_count++;
+	if (join->applied > lane->members.applied) {
+		lane->members.applied = join->applied;
+	}
+}
+
+void
+wf_members_end_join(struct wf_lane *lane, struct wf_peer *peer)
+{
+	struct wf_held *waits = &peer->successor;
+	WF_ASSERT(peer->joining.ordered && lane->members.joining_count > 0);
+	if (waits->conn != NULL && waits->hello.incarnation == peer->joining.incarnation) {
+		wf_transport_disconnect(waits->conn, WF_DISCONNECT_NOW);
+		waits->conn = NULL;
+	}
+	peer->hello.incarnation = peer->joining.incarnation; /* it has had the place */
+	peer->joining = (struct wf_peer_joining){0};
+	lane->members.joining_count--;
+}
+
+/* Whether another trainer has begun the step of the border. */
+static bool
+is_at_border(const struct wf_lane *lane, uint64_t border)
+{
+	const struct wf_order *order = &lane->order;
+	return !lane->job.has_steps ||
+	       (order->own_steps ? order->highest >= border
+				 : order->sum.step >= border && order->sum.heard > 0);
+}
+
+/* It is a member from here on, and has a while to connect. */
+static void
+accept(struct wf_lane *lane, struct wf_peer *peer, uint64_t now_ns)
+{
+	const struct wf_peer_joining *joining = &peer->joining;
+	const bool is_waiting = peer->successor.conn != NULL &&
+				peer->successor.hello.incarnation == joining->incarnation;
+	wf_log(lane->env, WF_LOG_WARN, "lane %u: trainer %u takes part from step %" PRIu64 " on",
+	       lane->opts.idx, peer->trainer, joining->border);
+	WF_ASSERT(peer->state == WF_PEER_GONE && lane->peers.gone_count > 0);
+	wf_order_enter(&lane->order, &peer->member,
+		       lane->job.has_steps ? joining->border : lane->order.sum.step);
+	lane->service->enter(lane, peer);
+	lane->peers.gone_count--;
+	peer->state = WF_PEER_LOST;
+	peer->lost = (struct wf_peer_loss){.deadline_ns = now_ns + lane->opts.reconnect_timeout_ns +
+							  CONNECT_NS,
+					   .why = "it was to join, and has not connected"};
+	peer->has_joined = true;
+	peer->came_later = true;
+	peer->farewell = (struct wf_peer_farewell){0};
+	peer->reduce =
+		(struct wf_reduce_part){.before = lane->reduction.id, .id = lane->reduction.id};
+	peer->leaving = (struct wf_peer_leaving){0};
+	peer->hello.incarnation = joining->incarnation;
+	peer->hello.path = 0;
+	peer->joining = (struct wf_peer_joining){0};
+	lane->members.joining_count--;
+	if (is_waiting) {
+		wf_admit_enter(lane, peer);
+	} else if (peer->successor.conn != NULL) { /* the place is not empty any more */
+		wf_transport_disconnect(peer->successor.conn, WF_DISCONNECT_NOW);
+		peer->successor.conn = NULL;
+	}
+}
+
+void
+wf_members_look_for_joins(struct wf_lane *lane, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < lane->peers.count && lane->members.joining_count > 0; i++) {
+		struct wf_peer *peer = &lane->peers.all[i];
+		if (!peer->joining.ordered || !peer->leaving.is_dropped) {
+			continue;
+		}
+		if (peer->conn != NULL) { /* it has left, and is slow to close its connection */
+			if (!peer->closing) {
+				(void)wf_fail(WEFT_CLOSED, "another process takes its place");
+				wf_peer_end_path(peer);
+			}
+		} else if (is_at_border(lane, peer->joining.border)) {
+			accept(lane, peer, now_ns);
+		}
+	}
+}
