@@ -356,6 +356,19 @@ wf_json_print_text(FILE *out, const char *text)
 	(void)putc('"', out);
 }
 
+void
+wf_json_print_member(FILE *out, const char *key, const char *text)
+{
+	wf_json_print_text(out, key);
+	(void)fputs(": ", out);
+	if (text != NULL) {
+		wf_json_print_text(out, text);
+	} else {
+		(void)fputs("null", out);
+	}
+	(void)fputs(", ", out);
+}
+
 size_t
 wf_json_at(const struct wf_json *json)
 {

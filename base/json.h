@@ -39,3 +39,5 @@ size_t wf_json_at(const struct wf_json *json);
 /* Writes a text between quotes. Each byte that is not printable ASCII becomes \u00XX, so that
  * whatever the text holds, the result is JSON and no terminal obeys it. */
 void wf_json_print_text(FILE *out, const char *text);
+/* Writes "key": "text", with null where there is no text, and ", " behind it. */
+void wf_json_print_member(FILE *out, const char *key, const char *text);

@@ -15,25 +15,12 @@ print_key(FILE *out, const char *key)
 	(void)fputs(": ", out);
 }
 
-/* "key": "text", with null where there is none. */
-static void
-print_member(FILE *out, const char *key, const char *text)
-{
-	print_key(out, key);
-	if (text == NULL) {
-		(void)fputs("null", out);
-	} else {
-		wf_json_print_text(out, text);
-	}
-	(void)fputs(", ", out);
-}
-
 static void
 print_title(struct wf_option_page *page, const char *title)
 {
 	(void)fputs(page->title_count++ > 0 ? "]},\n  {" : "\n  {", page->out);
 	page->count = 0;
-	print_member(page->out, "title", title);
+	wf_json_print_member(page->out, "title", title);
 	(void)fputs("\"options\": [", page->out);
 }
 
@@ -71,8 +58,8 @@ print_option(struct wf_option_page *page, const struct wf_option *option)
 
 	wf_option_describe(option, true, text, sizeof(text));
 	print_comma(page);
-	print_member(page->out, "name", option->name);
-	print_member(page->out, "value", wf_option_metavar(option));
+	wf_json_print_member(page->out, "name", option->name);
+	wf_json_print_member(page->out, "value", wf_option_metavar(option));
 	print_choices(page->out, option->choices);
 	(void)fprintf(page->out, "\"is_switch\": %s, ",
 		      option->type == WF_OPTION_BOOL ? "true" : "false");
@@ -85,7 +72,7 @@ static void
 print_flag(struct wf_option_page *page, const char *flag, const char *text)
 {
 	print_comma(page);
-	print_member(page->out, "flag", flag);
+	wf_json_print_member(page->out, "flag", flag);
 	print_key(page->out, "text");
 	wf_json_print_text(page->out, text);
 	(void)fputs("}", page->out);
@@ -102,7 +89,7 @@ print_list(FILE *out, const struct wf_help *help)
 		help->print_list(list);
 		(void)fclose(list);
 	}
-	print_member(out, "list", list != NULL ? text : NULL);
+	wf_json_print_member(out, "list", list != NULL ? text : NULL);
 }
 
 void
@@ -118,14 +105,15 @@ wf_option_print_json(const struct wf_options *options, FILE *out)
 	};
 
 	(void)fputc('{', out);
-	print_member(out, "program", options->program);
-	print_member(out, "usage", help->usage);
-	print_member(out, "about", help->about);
-	print_member(out, "examples", help->examples);
-	print_member(out, "list_title", help->list_title);
+	wf_json_print_member(out, "program", options->program);
+	wf_json_print_member(out, "usage", help->usage);
+	wf_json_print_member(out, "about", help->about);
+	wf_json_print_member(out, "examples", help->examples);
+	wf_json_print_member(out, "list_title", help->list_title);
 	print_list(out, help);
-	print_member(out, "notation", options->option_count > 0 ? wf_option_notation : NULL);
-	print_member(out, "exit_codes", help->exit_codes);
+	wf_json_print_member(out, "notation",
+			     options->option_count > 0 ? wf_option_notation : NULL);
+	wf_json_print_member(out, "exit_codes", help->exit_codes);
 	(void)fputs("\"groups\": [", out);
 	wf_option_walk(options, &page); /* the last title, "General", is always there */
 	(void)fputs("]}]}\n", out);

@@ -28,13 +28,11 @@ wf_overview_print(const struct wf_overview *overview, FILE *out)
 	wf_help_print_text(out, columns, 0, overview->closing);
 }
 
+/* What is not said is an empty text. */
 static void
-print_member(FILE *out, const char *key, const char *text)
+print_text(FILE *out, const char *key, const char *text)
 {
-	wf_json_print_text(out, key);
-	(void)fputs(": ", out);
-	wf_json_print_text(out, text != NULL ? text : "");
-	(void)fputs(", ", out);
+	wf_json_print_member(out, key, text != NULL ? text : "");
 }
 
 static void
@@ -43,12 +41,12 @@ print_json(const struct wf_overview *overview, FILE *out)
 	unsigned shown = 0;
 
 	(void)fputc('{', out);
-	print_member(out, "program", overview->program);
-	print_member(out, "usage", overview->usage);
-	print_member(out, "about", overview->about);
-	print_member(out, "examples", overview->examples);
-	print_member(out, "list_title", overview->list_title);
-	print_member(out, "closing", overview->closing);
+	print_text(out, "program", overview->program);
+	print_text(out, "usage", overview->usage);
+	print_text(out, "about", overview->about);
+	print_text(out, "examples", overview->examples);
+	print_text(out, "list_title", overview->list_title);
+	print_text(out, "closing", overview->closing);
 	(void)fputs("\"commands\": [", out);
 	for (unsigned i = 0; overview->row(i).name != NULL; i++) {
 		const struct wf_overview_row row = overview->row(i);

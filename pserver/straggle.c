@@ -19,6 +19,7 @@
 
 #include "base/assert.h"
 #include "pserver/dense.h"
+#include "wire/watch_messages.h"
 
 #define LINES_MAX 5u /* the most trainers that are listed */
 
@@ -80,8 +81,7 @@ step_said(const struct wf_feature *self, struct wf_lane *lane, struct wf_peer *p
 		return;
 	}
 	uint64_t compute = msg->compute_ns < own->interval_ns ? msg->compute_ns : own->interval_ns;
-	add_split(&own->sum[0], compute, own->interval_ns - compute);
-	add_split(&own->sum[1], compute, own->interval_ns - compute);
+	add_split(&own->sum, compute, own->interval_ns - compute);
 	own->interval_ns = 0;
 }
 
@@ -134,16 +134,15 @@ find_last(const struct wf_straggle_state *state, uint32_t count, uint64_t *next_
 	return last;
 }
 
-/* Of the job alone: no line has them. */
 static void
 add_arrivals(struct wf_straggle_state *state, uint32_t count, uint64_t last_ns)
 {
 	for (uint32_t t = 0; t < count; t++) {
 		struct wf_straggle_peer *own = &state->peer[t];
 		if (own->arrived_ns > state->done_ns) {
-			own->sum[0].arrived++;
-			own->sum[0].arrive_ns += own->arrived_ns - state->done_ns;
-			own->sum[0].ahead_ns += last_ns - own->arrived_ns;
+			own->sum.arrived++;
+			own->sum.arrive_ns += own->arrived_ns - state->done_ns;
+			own->sum.ahead_ns += last_ns - own->arrived_ns;
 		}
 	}
 }
@@ -156,12 +155,10 @@ count_step(struct wf_straggle_state *state, struct wf_lane *lane, uint64_t appli
 	struct wf_straggle_peer *last = find_last(state, lane->peers.count, &next_ns, &first_ns);
 	WF_ASSERT(last != NULL);
 	uint64_t last_ns = last->arrived_ns;
-	for (unsigned i = 0; i < WF_ARRAY_COUNT(state->sum); i++) {
-		state->sum[i].steps++;
-		state->sum[i].apply_ns += applied_ns > last_ns ? applied_ns - last_ns : 0;
-		if (next_ns != 0 && last_ns > next_ns) {
-			add_last(&last->sum[i], last_ns - next_ns, last_ns - first_ns);
-		}
+	state->sum.steps++;
+	state->sum.apply_ns += applied_ns > last_ns ? applied_ns - last_ns : 0;
+	if (next_ns != 0 && last_ns > next_ns) {
+		add_last(&last->sum, last_ns - next_ns, last_ns - first_ns);
 	}
 	add_arrivals(state, lane->peers.count, last_ns);
 	wf_stats_add(&lane->stats, WF_LANE_STRAGGLER_TIME_NS, next_ns != 0 ? last_ns - next_ns : 0);
@@ -181,12 +178,29 @@ step_done(const struct wf_feature *self, struct wf_lane *lane, uint64_t applied_
 	state->done_pass = lane->order.sum.pass;
 }
 
+/* What the lines of a job or of a period say of a trainer. */
+static struct wf_straggle
+sum_of(const struct wf_straggle_peer *own, bool of_job)
+{
+	struct wf_straggle sum = own->sum;
+	if (!of_job) {
+		const struct wf_straggle *logged = &own->logged;
+		sum.last -= logged->last;
+		sum.behind_next_ns -= logged->behind_next_ns;
+		sum.behind_first_ns -= logged->behind_first_ns;
+		sum.split -= logged->split;
+		sum.compute_ns -= logged->compute_ns;
+		sum.network_ns -= logged->network_ns;
+	}
+	return sum;
+}
+
 /* Which of two trainers is listed first: the one that was waited for longer. */
 static bool
-comes_first(const struct wf_straggle_state *state, unsigned of, uint32_t a, uint32_t b)
+comes_first(const struct wf_straggle_state *state, bool of_job, uint32_t a, uint32_t b)
 {
-	uint64_t of_a = state->peer[a].sum[of].behind_next_ns;
-	uint64_t of_b = state->peer[b].sum[of].behind_next_ns;
+	uint64_t of_a = sum_of(&state->peer[a], of_job).behind_next_ns;
+	uint64_t of_b = sum_of(&state->peer[b], of_job).behind_next_ns;
 	return of_a > of_b || (of_a == of_b && a < b);
 }
 
@@ -197,16 +211,30 @@ mean_ms(uint64_t sum_ns, uint64_t count)
 }
 
 static void
-write_line(const struct wf_straggle_state *state, const struct wf_lane *lane, unsigned of,
+write_line(const struct wf_lane *lane, const struct wf_straggle *s, uint64_t steps,
 	   uint32_t trainer)
 {
-	const struct wf_straggle *s = &state->peer[trainer].sum[of];
 	wf_log(lane->env, WF_LOG_INFO,
 	       "lane %u: straggler trainer %u: last %" PRIu64 " of %" PRIu64
 	       " behind_next_ms %.3f behind_first_ms %.3f compute_ms %.3f network_ms %.3f",
-	       lane->opts.idx, trainer, s->last, state->sum[of].steps,
-	       mean_ms(s->behind_next_ns, s->last), mean_ms(s->behind_first_ns, s->last),
-	       mean_ms(s->compute_ns, s->split), mean_ms(s->network_ns, s->split));
+	       lane->opts.idx, trainer, s->last, steps, mean_ms(s->behind_next_ns, s->last),
+	       mean_ms(s->behind_first_ns, s->last), mean_ms(s->compute_ns, s->split),
+	       mean_ms(s->network_ns, s->split));
+}
+
+/* The trainer that is listed after `told`, or first. */
+static uint32_t
+next_listed(const struct wf_straggle_state *state, const struct wf_lane *lane, bool of_job,
+	    uint32_t told)
+{
+	uint32_t next = UINT32_MAX;
+	for (uint32_t t = 0; t < lane->peers.count; t++) {
+		bool before = told != UINT32_MAX && !comes_first(state, of_job, told, t);
+		if (!before && (next == UINT32_MAX || comes_first(state, of_job, t, next))) {
+			next = t;
+		}
+	}
+	return next;
 }
 
 /* Means per step of the period, or of the job: for the lane, then for trainers, those that were
@@ -215,29 +243,58 @@ static void
 lines(const struct wf_feature *self, struct wf_lane *lane, bool job_ends)
 {
 	struct wf_straggle_state *state = self->state;
-	unsigned of = job_ends ? 0 : 1;
-	if (lane->peers.count < 2 || state->sum[of].steps == 0) {
+	uint64_t steps = state->sum.steps - (job_ends ? 0 : state->logged.steps);
+	uint64_t apply_ns = state->sum.apply_ns - (job_ends ? 0 : state->logged.apply_ns);
+	if (lane->peers.count < 2 || steps == 0) {
 		return;
 	}
 	wf_log(lane->env, WF_LOG_INFO, "lane %u: stragglers of %s: steps %" PRIu64 " apply_ms %.3f",
-	       lane->opts.idx, job_ends ? "the job" : "the period", state->sum[of].steps,
-	       mean_ms(state->sum[of].apply_ns, state->sum[of].steps));
+	       lane->opts.idx, job_ends ? "the job" : "the period", steps,
+	       mean_ms(apply_ns, steps));
 	uint32_t told = UINT32_MAX;
 	for (unsigned line = 0; line < LINES_MAX && line < lane->peers.count; line++) {
-		uint32_t next = UINT32_MAX;
-		for (uint32_t t = 0; t < lane->peers.count; t++) {
-			bool before = told != UINT32_MAX && !comes_first(state, of, told, t);
-			if (!before && (next == UINT32_MAX || comes_first(state, of, t, next))) {
-				next = t;
-			}
-		}
-		WF_ASSERT(next != UINT32_MAX);
-		write_line(state, lane, of, next);
-		told = next;
+		told = next_listed(state, lane, job_ends, told);
+		WF_ASSERT(told != UINT32_MAX);
+		const struct wf_straggle sum = sum_of(&state->peer[told], job_ends);
+		write_line(lane, &sum, steps, told);
 	}
-	state->sum[1] = (struct wf_straggle_lane){0};
+	state->logged = state->sum;
 	for (uint32_t t = 0; t < lane->peers.count; t++) {
-		state->peer[t].sum[1] = (struct wf_straggle){0};
+		state->peer[t].logged = state->peer[t].sum;
+	}
+}
+
+/* The sums of a trainer, as REPORTED and the record for who watches have them. */
+static const struct {
+	uint16_t at;      /* in struct wf_straggle */
+	uint8_t watched;  /* enum wf_watch_member */
+	uint8_t reported; /* enum wf_report_value; WF_REPORT_VALUES: it is not */
+} shown[] = {
+	{offsetof(struct wf_straggle, last), WF_MEMBER_LAST, WF_REPORT_LAST},
+	{offsetof(struct wf_straggle, behind_next_ns), WF_MEMBER_NEXT_NS, WF_REPORT_BEHIND_NEXT_NS},
+	{offsetof(struct wf_straggle, behind_first_ns), WF_MEMBER_FIRST_NS,
+	 WF_REPORT_BEHIND_FIRST_NS},
+	{offsetof(struct wf_straggle, arrived), WF_MEMBER_ARRIVED, WF_REPORT_VALUES},
+	{offsetof(struct wf_straggle, arrive_ns), WF_MEMBER_ARRIVE_NS, WF_REPORT_VALUES},
+	{offsetof(struct wf_straggle, ahead_ns), WF_MEMBER_AHEAD_NS, WF_REPORT_VALUES},
+	{offsetof(struct wf_straggle, split), WF_MEMBER_SPLIT, WF_REPORT_SPLIT},
+	{offsetof(struct wf_straggle, compute_ns), WF_MEMBER_COMPUTE_NS, WF_REPORT_COMPUTE_NS},
+	{offsetof(struct wf_straggle, network_ns), WF_MEMBER_NETWORK_NS, WF_REPORT_NETWORK_NS},
+};
+
+static uint64_t
+shown_value(const struct wf_straggle *sum, unsigned i)
+{
+	uint64_t value;
+	memcpy(&value, (const uint8_t *)sum + shown[i].at, sizeof(value));
+	return value;
+}
+
+void
+wf_straggle_watch(const struct wf_straggle_state *state, uint32_t trainer, uint64_t *value)
+{
+	for (unsigned i = 0; i < WF_ARRAY_COUNT(shown); i++) {
+		value[shown[i].watched] = shown_value(&state->peer[trainer].sum, i);
 	}
 }
 
@@ -245,15 +302,13 @@ static void
 report(const struct wf_feature *self, uint32_t trainer, uint64_t value[WF_REPORT_VALUES])
 {
 	const struct wf_straggle_state *state = self->state;
-	const struct wf_straggle *s = &state->peer[trainer].sum[0];
-	value[WF_REPORT_STEPS] = state->sum[0].steps;
-	value[WF_REPORT_APPLY_NS] = state->sum[0].apply_ns;
-	value[WF_REPORT_LAST] = s->last;
-	value[WF_REPORT_BEHIND_NEXT_NS] = s->behind_next_ns;
-	value[WF_REPORT_BEHIND_FIRST_NS] = s->behind_first_ns;
-	value[WF_REPORT_SPLIT] = s->split;
-	value[WF_REPORT_COMPUTE_NS] = s->compute_ns;
-	value[WF_REPORT_NETWORK_NS] = s->network_ns;
+	value[WF_REPORT_STEPS] = state->sum.steps;
+	value[WF_REPORT_APPLY_NS] = state->sum.apply_ns;
+	for (unsigned i = 0; i < WF_ARRAY_COUNT(shown); i++) {
+		if (shown[i].reported < WF_REPORT_VALUES) {
+			value[shown[i].reported] = shown_value(&state->peer[trainer].sum, i);
+		}
+	}
 }
 
 const struct wf_feature_hooks wf_straggle_hooks = {

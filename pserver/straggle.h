@@ -26,12 +26,17 @@ struct wf_straggle_lane {
 struct wf_straggle_peer {
 	uint64_t arrived_ns;       /* all of the step under way is here; 0: not yet */
 	uint64_t interval_ns;      /* of its last step, until its compute time is known; 0: none */
-	struct wf_straggle sum[2]; /* of the job; of the period */
+	struct wf_straggle sum;    /* of the job */
+	struct wf_straggle logged; /* of it, what lines have said */
 };
 
 struct wf_straggle_state {
 	uint64_t done_ns;               /* end of the last step; 0: none */
 	uint32_t done_pass;             /* its pass */
-	struct wf_straggle_lane sum[2]; /* of the job; of the period */
+	struct wf_straggle_lane sum;    /* of the job */
+	struct wf_straggle_lane logged; /* of it, what lines have said */
 	struct wf_straggle_peer *peer;  /* [peers.count] */
 };
+
+/* Fills the values of a trainer's record (enum wf_watch_member) that are sums of times. */
+void wf_straggle_watch(const struct wf_straggle_state *state, uint32_t trainer, uint64_t *value);

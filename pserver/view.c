@@ -470,8 +470,8 @@ write_lane(struct wf_lane *lane, struct wf_view *view, uint64_t now, uint32_t ta
 	value[WF_WLANE_PASS] = order->sum.pass;
 	value[WF_WLANE_SAMPLES] = order->sum.samples_before;
 	value[WF_WLANE_IS_TIMED] = lane->turn.times.on;
-	value[WF_WLANE_SPLIT_STEPS] = split != NULL ? split->sum[0].steps : 0;
-	value[WF_WLANE_SPLIT_APPLY_NS] = split != NULL ? split->sum[0].apply_ns : 0;
+	value[WF_WLANE_SPLIT_STEPS] = split != NULL ? split->sum.steps : 0;
+	value[WF_WLANE_SPLIT_APPLY_NS] = split != NULL ? split->sum.apply_ns : 0;
 	count_trainers(lane, value);
 	fill_waits(lane, record, now);
 	fill_times(lane, &view->times, record);
@@ -481,20 +481,6 @@ write_lane(struct wf_lane *lane, struct wf_view *view, uint64_t now, uint32_t ta
 	(void)snprintf(record->text[WF_WLANE_STRANGER], WF_REASON_BYTES, "%s",
 		       lane->report.lines.info.last_stranger);
 	write_slot(&view->lane, record);
-}
-
-static void
-fill_split(const struct wf_straggle *split, uint64_t value[WF_WATCH_VALUES_MAX])
-{
-	value[WF_MEMBER_LAST] = split->last;
-	value[WF_MEMBER_NEXT_NS] = split->behind_next_ns;
-	value[WF_MEMBER_FIRST_NS] = split->behind_first_ns;
-	value[WF_MEMBER_ARRIVED] = split->arrived;
-	value[WF_MEMBER_ARRIVE_NS] = split->arrive_ns;
-	value[WF_MEMBER_AHEAD_NS] = split->ahead_ns;
-	value[WF_MEMBER_SPLIT] = split->split;
-	value[WF_MEMBER_COMPUTE_NS] = split->compute_ns;
-	value[WF_MEMBER_NETWORK_NS] = split->network_ns;
 }
 
 /* Why it is not here, or what it lacks. */
@@ -552,7 +538,7 @@ fill_member(const struct wf_lane *lane, uint32_t trainer, uint64_t now,
 	bool is_lost = peer->state == WF_PEER_LOST && peer->lost.deadline_ns > now;
 	value[WF_MEMBER_LEFT_NS] = is_lost ? peer->lost.deadline_ns - now : 0;
 	if (split != NULL) {
-		fill_split(&split->peer[trainer].sum[0], value);
+		wf_straggle_watch(split, trainer, value);
 	}
 	(void)snprintf(record->text[WF_MEMBER_HOST], WF_REASON_BYTES, "%s", peer->hello.host);
 	if (peer->conn != NULL && !peer->closing) {
