@@ -62,10 +62,22 @@ static void
 count_points(struct wf_features *features)
 {
 	features->points = 0;
+	memset(features->at, 0, sizeof(features->at));
 	for (uint32_t i = 0; i < features->count; i++) {
 		const struct wf_feature *feature = &features->on[i];
-		features->points |= feature->sleeps ? 0 : points_of(feature->hooks);
+		uint32_t points = feature->sleeps ? 0 : points_of(feature->hooks);
+		features->points |= points;
+		for (; points != 0; points &= points - 1) {
+			features->at[__builtin_ctz(points)] |= feature->bit;
+		}
 	}
+}
+
+/* Bits of the features that are awake and have a hook at the point. */
+static inline uint32_t
+awake_at(const struct wf_features *features, enum wf_feature_point point)
+{
+	return features->at[__builtin_ctz(point)];
 }
 
 enum weft_status
@@ -243,11 +255,10 @@ void
 wf_features_step_said(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_step *msg)
 {
 	const struct wf_features *features = features_of(lane);
-	for (uint32_t i = 0; i < features->count; i++) {
-		const struct wf_feature *feature = &features->on[i];
-		if (!feature->sleeps && feature->hooks->step_said != NULL) {
-			feature->hooks->step_said(feature, lane, peer, msg);
-		}
+	uint32_t left = awake_at(features, WF_AT_STEP_SAID);
+	for (; left != 0; left &= left - 1) {
+		const struct wf_feature *feature = &features->on[__builtin_ctz(left)];
+		feature->hooks->step_said(feature, lane, peer, msg);
 	}
 }
 
@@ -255,10 +266,10 @@ bool
 wf_features_may_put(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal)
 {
 	const struct wf_features *features = features_of(lane);
-	for (uint32_t i = 0; i < features->count; i++) {
-		const struct wf_feature *feature = &features->on[i];
-		if (!feature->sleeps && feature->hooks->may_put != NULL &&
-		    !feature->hooks->may_put(feature, lane, peer, ordinal)) {
+	uint32_t left = awake_at(features, WF_AT_PUT);
+	for (; left != 0; left &= left - 1) {
+		const struct wf_feature *feature = &features->on[__builtin_ctz(left)];
+		if (!feature->hooks->may_put(feature, lane, peer, ordinal)) {
 			return false;
 		}
 	}
@@ -269,10 +280,10 @@ bool
 wf_features_may_apply(struct wf_lane *lane, uint32_t ordinal, double *divisor)
 {
 	const struct wf_features *features = features_of(lane);
-	for (uint32_t i = 0; i < features->count; i++) {
-		const struct wf_feature *feature = &features->on[i];
-		if (!feature->sleeps && feature->hooks->may_apply != NULL &&
-		    !feature->hooks->may_apply(feature, lane, ordinal, divisor)) {
+	uint32_t left = awake_at(features, WF_AT_APPLY);
+	for (; left != 0; left &= left - 1) {
+		const struct wf_feature *feature = &features->on[__builtin_ctz(left)];
+		if (!feature->hooks->may_apply(feature, lane, ordinal, divisor)) {
 			return false;
 		}
 	}
@@ -283,11 +294,10 @@ void
 wf_features_after_apply(struct wf_lane *lane, uint32_t ordinal)
 {
 	const struct wf_features *features = features_of(lane);
-	for (uint32_t i = 0; i < features->count; i++) {
-		const struct wf_feature *feature = &features->on[i];
-		if (!feature->sleeps && feature->hooks->after_apply != NULL) {
-			feature->hooks->after_apply(feature, lane, ordinal);
-		}
+	uint32_t left = awake_at(features, WF_AT_APPLIED);
+	for (; left != 0; left &= left - 1) {
+		const struct wf_feature *feature = &features->on[__builtin_ctz(left)];
+		feature->hooks->after_apply(feature, lane, ordinal);
 	}
 }
 
@@ -295,11 +305,10 @@ void
 wf_features_step_is_here(struct wf_lane *lane, struct wf_peer *peer)
 {
 	const struct wf_features *features = features_of(lane);
-	for (uint32_t i = 0; i < features->count; i++) {
-		const struct wf_feature *feature = &features->on[i];
-		if (!feature->sleeps && feature->hooks->step_is_here != NULL) {
-			feature->hooks->step_is_here(feature, lane, peer);
-		}
+	uint32_t left = awake_at(features, WF_AT_STEP_HERE);
+	for (; left != 0; left &= left - 1) {
+		const struct wf_feature *feature = &features->on[__builtin_ctz(left)];
+		feature->hooks->step_is_here(feature, lane, peer);
 	}
 }
 
@@ -307,11 +316,10 @@ void
 wf_features_step_done(struct wf_lane *lane, uint64_t applied_ns)
 {
 	const struct wf_features *features = features_of(lane);
-	for (uint32_t i = 0; i < features->count; i++) {
-		const struct wf_feature *feature = &features->on[i];
-		if (!feature->sleeps && feature->hooks->step_done != NULL) {
-			feature->hooks->step_done(feature, lane, applied_ns);
-		}
+	uint32_t left = awake_at(features, WF_AT_STEP_DONE);
+	for (; left != 0; left &= left - 1) {
+		const struct wf_feature *feature = &features->on[__builtin_ctz(left)];
+		feature->hooks->step_done(feature, lane, applied_ns);
 	}
 }
 
@@ -320,11 +328,10 @@ wf_features_mark(struct wf_lane *lane, const struct wf_peer *peer, enum wf_trace
 		 uint32_t ordinal)
 {
 	const struct wf_features *features = features_of(lane);
-	for (uint32_t i = 0; i < features->count; i++) {
-		const struct wf_feature *feature = &features->on[i];
-		if (!feature->sleeps && feature->hooks->mark != NULL) {
-			feature->hooks->mark(feature, lane, peer, what, ordinal);
-		}
+	uint32_t left = awake_at(features, WF_AT_MARK);
+	for (; left != 0; left &= left - 1) {
+		const struct wf_feature *feature = &features->on[__builtin_ctz(left)];
+		feature->hooks->mark(feature, lane, peer, what, ordinal);
 	}
 }
 

@@ -30,6 +30,7 @@ enum wf_feature_point {
 	WF_AT_STEP_DONE = 1 << 5,
 	WF_AT_MARK = 1 << 6,
 };
+#define WF_AT_POINTS 7u
 
 /* How gradients and values travel: codec.h describes each function. */
 struct wf_codec {
@@ -123,6 +124,7 @@ struct wf_features {
 	uint32_t count;
 	uint32_t points;                /* enum wf_feature_point: some feature has a hook there */
 	const struct wf_feature *codec; /* the one that has it; NULL: f32 */
+	uint32_t at[WF_AT_POINTS]; /* of each point: bits of the features that have a hook there */
 };
 
 /* Bytes of the features that the job has. */

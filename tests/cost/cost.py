@@ -22,6 +22,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 
 Row = collections.namedtuple("Row", "trainers transport progress what number instructions calls aim")
 # The limits are what was measured, plus 2 %; they may only shrink. Calls: to sleep, to receive and
@@ -33,9 +34,14 @@ ROWS = {
     "thread": Row(1, "tcp", "thread", "tensors", 1, 5470, 6.1, None),
     "shm": Row(1, "shm", "caller", "tensors", 1, 7150, 6.7, None),
     "crew": Row(2, "tcp", "caller", "tensors", 4, 22000, 12.2, None),
+    "recorded": Row(1, "tcp", "caller", "recorded", 1, 6050, 6.5, None),  # as tcp, but recorded
     "rows": Row(1, "tcp", "caller", "rows", 16, 26830, 19.3, None),
 }
 SHORT, LONG = 500, 2500  # exchanges
+RECORDED = 900  # the most that one recording may be asked for is 1,000 steps
+EVENTS = 11  # that a recorded exchange of one tensor makes, at both ends
+RECORDED_S = 2  # until all members record
+EVENT_INSTRUCTIONS = 100  # the most that one may cost
 TIMEOUT_S = 120
 
 
@@ -66,6 +72,20 @@ def await_start(server):
     sys.exit("cost: the pserver did not start")
 
 
+def record(build, port, trainer):
+    """The job is recorded from now on. Who has asked for it leaves: only the recording is measured."""
+    if trainer.stdout.readline() != "started\n":
+        sys.exit("cost: the trainer did not start")
+    asks = subprocess.Popen(
+        [os.path.join(build, "tools", "weft"), "trace", "127.0.0.1:%d" % port, "--steps=1000",
+         "-o", os.devnull], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(RECORDED_S)
+    asks.kill()
+    asks.wait()
+    trainer.stdin.write("\n")
+    trainer.stdin.flush()
+
+
 def exchange(build, row, count, wrap, work):
     """One job of `count` exchanges. Returns the files that `wrap` had written, by process."""
     names = ["pserver"] + ["trainer %d" % i for i in range(row.trainers)]
@@ -85,7 +105,10 @@ def exchange(build, row, count, wrap, work):
                 wrap(files["trainer %d" % i]) +
                 [os.path.join(build, "tests", "cost", "exchange"), str(port), str(count), row.transport,
                  row.progress, row.what, str(row.number), str(row.trainers), str(i)],
-                preexec_fn=place, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+                preexec_fn=place, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL, text=True))
+        if row.what == "recorded":
+            record(build, port, trainers[0])
         for process in trainers:
             if process.wait(timeout=TIMEOUT_S) != 0:
                 sys.exit("cost: a trainer ended with %d" % process.returncode)
@@ -135,21 +158,27 @@ def functions(path):
     return by_name
 
 
-def per_exchange(read, short, long):
+def per_exchange(read, short, long, counts):
     """What `read` counts by name in two files, per exchange."""
     before, after = read(short), read(long)
-    return {name: (after[name] - before[name]) / (LONG - SHORT) for name in after}
+    return {name: (after[name] - before[name]) / (counts[1] - counts[0]) for name in after}
+
+
+def lengths(row):
+    """The short and the long run, in exchanges."""
+    return (SHORT, LONG) if row.what != "recorded" else (RECORDED // 4, RECORDED)
 
 
 def measure_instructions(build, row, work, show):
-    short, long = (exchange(build, row, count, callgrind, work) for count in (SHORT, LONG))
+    counts = lengths(row)
+    short, long = (exchange(build, row, count, callgrind, work) for count in counts)
     total = 0.0
     for name in short:
-        cost = (instructions(long[name]) - instructions(short[name])) / (LONG - SHORT)
+        cost = (instructions(long[name]) - instructions(short[name])) / (counts[1] - counts[0])
         total += cost
         print("  %-9s %6.0f instructions" % (name, cost))
         if show:
-            by_name = per_exchange(functions, short[name], long[name])
+            by_name = per_exchange(functions, short[name], long[name], counts)
             for function in sorted(by_name, key=by_name.get, reverse=True):
                 if by_name[function] >= 1:
                     print("    %8.1f %s" % (by_name[function], function))
@@ -157,10 +186,11 @@ def measure_instructions(build, row, work, show):
 
 
 def measure_calls(build, row, work):
-    short, long = (exchange(build, row, count, strace, work) for count in (SHORT, LONG))
+    counts = lengths(row)
+    short, long = (exchange(build, row, count, strace, work) for count in counts)
     total = 0.0
     for name in short:
-        by_name = per_exchange(calls, short[name], long[name])
+        by_name = per_exchange(calls, short[name], long[name], counts)
         total += sum(by_name.values())
         often = ["%s %.2f" % (call, by_name[call]) for call in sorted(by_name)
                  if by_name[call] >= 0.01]
@@ -176,6 +206,13 @@ def measure(build, name, show):
     with tempfile.TemporaryDirectory() as work:
         cost = measure_instructions(build, row, work, show)
         made = measure_calls(build, row, work)
+    if row.what == "recorded":
+        with tempfile.TemporaryDirectory() as work:
+            print("  the same, not recorded:")
+            event = (cost - measure_instructions(build, ROWS["tcp"], work, show)) / EVENTS
+        print("  %6.1f instructions for each of %d events (limit %d)" % (event, EVENTS, EVENT_INSTRUCTIONS))
+        if event > EVENT_INSTRUCTIONS:
+            return False
     aim = "" if row.aim is None else ", aim %d" % row.aim
     print("  all       %6.0f instructions (limit %d%s), %.2f system calls (limit %.2f)"
           % (cost, row.instructions, aim, made, row.calls), flush=True)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* exchange: a trainer that exchanges little COUNT times, and does nothing else: what cost.py
  * measures. Nobody polls, and all that a row of cost.py compares shares one CPU.
- * usage: exchange PORT COUNT TRANSPORT PROGRESS tensors|varied|rows NUMBER TRAINERS ID
+ * usage: exchange PORT COUNT TRANSPORT PROGRESS tensors|varied|recorded|rows NUMBER TRAINERS ID
  * `tensors`: NUMBER tensors of 64 bytes are pushed and pulled; `varied`: the same with other
- * samples in each step; `rows`: NUMBER rows of 64 bytes, by sorted keys, are pulled, and pushed
- * with AdaGrad. Thread: one. */
+ * samples in each step; `recorded`: as tensors, but first some exchanges, a line "started", and a
+ * pause until a line comes in; `rows`: NUMBER rows of 64 bytes, by sorted keys, are pulled, and
+ * pushed with AdaGrad. Thread: one. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,10 +17,26 @@
 #define VALUES 16 /* 64 bytes */
 #define NUMBER_MAX 64
 #define ROWS 4096 /* of the table */
+#define EARLY 20  /* exchanges before the pause of `recorded` */
 
 static enum weft_status
-exchange_tensors(struct weft_session *session, unsigned number, unsigned long count, bool varied)
+exchange_early(struct weft_session *session)
 {
+	enum weft_status st = WEFT_OK;
+	for (unsigned i = 0; i < EARLY && st == WEFT_OK; i++) {
+		st = weft_exchange(session, 1, 0);
+	}
+	(void)puts("started");
+	(void)fflush(stdout);
+	(void)getchar();
+	return st;
+}
+
+static enum weft_status
+exchange_tensors(struct weft_session *session, unsigned number, unsigned long count,
+		 const char *what)
+{
+	const bool varied = strcmp(what, "varied") == 0;
 	enum weft_status st = WEFT_OK;
 	for (unsigned i = 0; i < number && st == WEFT_OK; i++) {
 		char name[16];
@@ -33,6 +50,9 @@ exchange_tensors(struct weft_session *session, unsigned number, unsigned long co
 	}
 	if (st == WEFT_OK) {
 		st = weft_session_start(session);
+	}
+	if (st == WEFT_OK && strcmp(what, "recorded") == 0) {
+		st = exchange_early(session);
 	}
 	for (unsigned long i = 0; i < count && st == WEFT_OK; i++) {
 		st = weft_exchange(session, varied ? 1 + i % 2 : 1, 0);
@@ -92,11 +112,10 @@ main(int argc, char **argv)
 {
 	if (argc != 9 || strtoul(argv[6], NULL, 10) > NUMBER_MAX) {
 		(void)fprintf(stderr, "usage: exchange PORT COUNT TRANSPORT PROGRESS "
-				      "tensors|varied|rows NUMBER TRAINERS ID\n");
+				      "tensors|varied|recorded|rows NUMBER TRAINERS ID\n");
 		return 64;
 	}
 	const bool rows = strcmp(argv[5], "rows") == 0;
-	const bool varied = strcmp(argv[5], "varied") == 0;
 	const unsigned number = (unsigned)strtoul(argv[6], NULL, 10);
 	const unsigned long count = strtoul(argv[2], NULL, 10);
 	struct weft_session_opts opts;
@@ -116,7 +135,7 @@ main(int argc, char **argv)
 		return 1;
 	}
 	st = rows ? exchange_rows(session, number, count)
-		  : exchange_tensors(session, number, count, varied);
+		  : exchange_tensors(session, number, count, argv[5]);
 	if (st == WEFT_OK) {
 		st = weft_session_close(session);
 	}
