@@ -63,7 +63,7 @@ class Job:
         for trainer in range(TRAINERS):
             words = dict(trainer_id=trainer, trainers=TRAINERS, lanes=LANES, floats=floats,
                          pservers=self.at, sleep=PAUSE)
-            words.update(slow if trainer == 1 or "sparse_lanes" in slow else {})
+            words.update(slow if trainer == 1 or "sparse_lanes" in slow or "all" in slow else {})
             command = [sys.executable, os.path.join(HERE, "trainer.py")]
             command += [f"{name}={value}" for name, value in words.items()]
             within = space.within if space and trainer == 1 else []
