@@ -106,6 +106,14 @@ is_at_border(const struct wf_lane *lane, uint64_t border)
 				 : order->sum.step >= border && order->sum.heard > 0);
 }
 
+/* Whether the step of the border has been applied here without it: the registrar has named a border
+ * that this lane has not reported. */
+static bool
+is_past_border(const struct wf_lane *lane, uint64_t border)
+{
+	return lane->job.has_steps && !lane->order.own_steps && lane->order.sum.step > border;
+}
+
 /* It is a member from here on, and has a while to connect. */
 static void
 accept(struct wf_lane *lane, struct wf_peer *peer, uint64_t now_ns)
@@ -149,6 +157,13 @@ wf_members_look_for_joins(struct wf_lane *lane, uint64_t now_ns)
 		struct wf_peer *peer = &lane->peers.all[i];
 		if (!peer->joining.ordered || !peer->leaving.is_dropped) {
 			continue;
+		}
+		if (is_past_border(lane, peer->joining.border)) {
+			wf_lane_fail(lane, WEFT_PROTOCOL, lane->order.sum.step,
+				     "trainer %u was to join in step %" PRIu64
+				     ", which was applied before",
+				     i, peer->joining.border);
+			return;
 		}
 		if (peer->conn != NULL) { /* it has left, and is slow to close its connection */
 			if (!peer->closing) {

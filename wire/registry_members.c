@@ -166,6 +166,9 @@ check_joiner(const struct wf_registry_member *member)
 		return wf_refuse("MEMBER", "border", member->border,
 				 "the step after the one applied last, which is 1 or more");
 	}
+	if (member->applied > WF_INIT_STEP_MAX) {
+		return wf_refuse("MEMBER", "applied", member->applied, "a step that INIT can name");
+	}
 	return !asks || member->samples == 0
 		       ? WEFT_OK
 		       : wf_refuse("MEMBER", "samples", member->samples, "0 without a border");

@@ -54,7 +54,9 @@ struct weft_resumed {
 	/* The last step that is in the snapshot; weft_steps began with it. In asynchronous and
 	 * bounded jobs it is this trainer's own. */
 	uint64_t step;
-	uint64_t samples; /* of all trainers, in the steps up to it */
+	/* Of all trainers, in the steps up to it; 0 for who joins a job without synchronous steps
+	 * (weft/members.h). */
+	uint64_t samples;
 	/* Passes that the job had ended before that step; the same for all trainers. A trainer
 	 * whose position is of an earlier pass has no data left in it, or was dropped in it
 	 * (--on_trainer_death=drop), and begins this one. 0 if no trainer gave a position.

@@ -49,8 +49,9 @@ struct stay {
 
 	/* What happened. */
 	bool is_in, has_left, has_ended;
-	uint32_t made;             /* steps that it has begun */
-	uint64_t number[MADE_MAX]; /* of them, [made], in the job */
+	uint64_t joined_after, told_samples; /* joins: as the session says */
+	uint32_t made;                       /* steps that it has begun */
+	uint64_t number[MADE_MAX];           /* of them, [made], in the job */
 	char text[256];
 	float param[FLOATS_MAX];
 	float rows[KEYS];
@@ -262,6 +263,8 @@ find_place(struct member *m)
 				      : WEFT_OK;
 	}
 	m->pass = (uint32_t)at.pass_count;
+	m->stay->joined_after = at.step;
+	m->stay->told_samples = at.samples;
 	if (at.position_bytes == sizeof(position)) {
 		memcpy(position, at.position, sizeof(position));
 		m->batch = position[0] == m->pass ? position[1] : 0;
@@ -577,6 +580,34 @@ check_values(struct job *job, const struct stay *survivor)
 			survivor->idx, lost);
 }
 
+/* Whether a joiner was told the samples of all trainers in the steps before its first one: with the
+ * last step of those in `mask`, who were killed. */
+static bool
+fits_samples(const struct job *job, const struct stay *joiner, uint32_t mask)
+{
+	uint64_t all = 0;
+	for (uint32_t i = 0; i < job->stays; i++) {
+		const struct stay *stay = &job->stay[i];
+		for (uint32_t n = 1; n <= counted(job, i, mask); n++) {
+			all += stay->number[n] <= joiner->joined_after ? samples_of(i, n) : 0;
+		}
+	}
+	return all == joiner->told_samples;
+}
+
+static bool
+check_samples(struct job *job, const struct stay *joiner)
+{
+	bool fits = !joiner->joins || joiner->made == 0 || job->is_async;
+	for (uint32_t mask = 0; mask < 1u << job->stays && !fits; mask++) {
+		fits = fits_samples(job, joiner, mask);
+	}
+	return fits ||
+	       complain(job,
+			"trainer %u joined after step %" PRIu64 " and was told %" PRIu64 " samples",
+			joiner->idx, joiner->joined_after, joiner->told_samples);
+}
+
 /* Who is not lost and does not end well has a reason. */
 static bool
 is_excused(const struct job *job, const struct stay *stay)
@@ -613,6 +644,9 @@ check(struct job *job, struct sums *sums)
 		     memcmp(stay->rows, first->rows, sizeof(stay->rows)) != 0)) {
 			return complain(job, "trainers %u and %u end with other values", first->idx,
 					i);
+		}
+		if (!check_samples(job, stay)) {
+			return false;
 		}
 		first = stay->has_ended && first == NULL ? stay : first;
 	}

@@ -23,6 +23,55 @@
 #define SEEN_MAX (1u << 20)
 #define EVENTS_MAX 10u
 
+/* ---- members that are dropped, and others in their places ---- */
+
+struct place {
+	struct wf_member member;
+};
+
+/* Whether the place is counted as out of data in the step that is under way. */
+static void
+enter_after(uint32_t announced, bool dropped_first)
+{
+	struct place place[MEMBERS_MAX] = {0};
+	struct wf_order order = {.first = &place[0].member,
+				 .stride = sizeof(place[0]),
+				 .count = MEMBERS_MAX,
+				 .summed_count = 1};
+	const struct wf_step_said said = {
+		.message = "STEP", .step = START + 1, .samples = 10, .pass = 1};
+	enum wf_step_news news;
+	wf_order_begin(&order, START, 100);
+	if (dropped_first) {
+		wf_order_drop(&order, &place[0].member);
+	}
+	for (uint32_t i = 1; i <= announced; i++) {
+		assert_int_equal(wf_order_on_step(&order, &place[i].member, &said, &news), WEFT_OK);
+	}
+	if (!dropped_first) {
+		wf_order_drop(&order, &place[0].member);
+	}
+	assert_true(announced == 0 || wf_order_taking_part(&order) == MEMBERS_MAX - 1);
+	wf_order_enter(&order, &place[0].member, START + 1);
+	assert_true(announced == 0 || wf_order_taking_part(&order) == MEMBERS_MAX);
+	assert_int_equal(order.out_count, 0);
+	assert_int_equal(wf_order_on_step(&order, &place[0].member, &said, &news), WEFT_OK);
+	assert_int_equal(news, WF_STEP_NEW);
+	assert_int_equal(wf_order_taking_part(&order), MEMBERS_MAX);
+	assert_int_equal(order.sum.heard, announced + 1);
+	assert_int_equal(order.sum.samples, 10 * (announced + 1));
+}
+
+static void
+a_place_that_was_empty_takes_part_again(void **state)
+{
+	(void)state;
+	for (uint32_t announced = 0; announced < MEMBERS_MAX; announced++) {
+		enter_after(announced, true);
+		enter_after(announced, false);
+	}
+}
+
 /* ---- the reference ---- */
 
 /* A step that a member has said. */
@@ -703,6 +752,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_place_that_was_empty_takes_part_again),
 		cmocka_unit_test(every_interleaving_is_as_the_reference_says),
 		cmocka_unit_test(every_sequence_of_reads_and_pushes_has_its_lags_and_verdicts),
 		cmocka_unit_test(the_terms_of_modes),

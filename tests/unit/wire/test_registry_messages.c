@@ -118,6 +118,8 @@ static const struct body_case wrong_bodies[] = {
 	{"registry_member_joins", {16, 8, 9, "MEMBER: border is 9, must be the step after"}},
 	{"registry_member_joins", {16, 8, 11, "MEMBER: border is 11"}},
 	{"registry_member_joins", {24, 8, 0, "MEMBER: border is 10, must be the step after"}},
+	{"registry_member_joins",
+	 {24, 8, 1ull << 62, "MEMBER: border is 10, must be the step after"}},
 	{"registry_member_joins", {32, 8, TOP, "MEMBER: samples is 9223372036854775808"}},
 	{"registry_member_joins", {44, 4, 12, "MEMBER: flags is 12"}},
 	{"registry_member_joins", {44, 4, 0, "MEMBER: samples is 3544952156018063160"}},
