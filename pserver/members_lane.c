@@ -152,6 +152,8 @@ find_stand(const struct wf_lane *lane, const struct wf_registry_member *change)
 	stand.shared = true;
 	stand.total = sum->samples_before;
 	stand.total += stand.applied == sum->step ? sum->samples + sum->gone_samples : 0;
+	/* Samples are what trainers send, and STANDS has room for so many. */
+	stand.total = stand.total < INT64_MAX ? stand.total : INT64_MAX;
 	if (peer->leaving.ordered) { /* it is no member here */
 		stand.received = peer->joining.ordered ? peer->joining.border - 1 : UINT64_MAX;
 		return stand;

@@ -323,11 +323,12 @@ on_all_stand_for_join(struct wf_membership *self)
 {
 	struct member *member = &self->member[self->leave.trainer];
 	decide_join(self);
-	if (self->leave.applied ==
-	    0) { /* may_join was true, so a pserver has told something else */
+	if (self->leave.applied == 0 || self->leave.applied > WF_INIT_STEP_MAX) {
+		/* may_join was true, so a pserver has told something else. */
 		wf_lane_fail(self->lane, WEFT_PROTOCOL, self->lane->order.sum.step,
-			     "trainer %u is to join, and no pserver says that a step was applied",
-			     self->leave.trainer);
+			     "trainer %u is to join, and pservers say that step %" PRIu64
+			     " was applied last",
+			     self->leave.trainer, self->leave.applied);
 		return;
 	}
 	/* It may be lost from here on. */
