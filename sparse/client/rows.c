@@ -345,7 +345,6 @@ weft_rows_push(struct weft_rows *rows, const float *grad, const float *show, con
 		wf_progress_send(session, (uint64_t)rows->view.row_count *
 						  client->tables.desc[table->idx].set.dim *
 						  sizeof(float));
-		wf_progress_turn(session);
 	}
 	return st;
 }
