@@ -36,6 +36,12 @@ posix_claim_name(int folder, const char *from, const char *to)
 	return done;
 }
 
+static int
+posix_write_back(int fd, off_t at, off_t count)
+{
+	return sync_file_range(fd, at, count, SYNC_FILE_RANGE_WRITE);
+}
+
 const struct wf_saved_calls *
 wf_saved_posix(void)
 {
@@ -45,6 +51,7 @@ wf_saved_posix(void)
 		.pread = pread,
 		.write = write,
 		.fsync = fsync,
+		.write_back = posix_write_back,
 		.close = close,
 		.renameat = renameat,
 		.claim_name = posix_claim_name,
@@ -90,6 +97,18 @@ wf_saved_file_create(const struct wf_saved_spot *spot, struct wf_saved_file *out
 	return WEFT_OK;
 }
 
+/* What fails is found by fsync. */
+static void
+write_back(struct wf_saved_file *file)
+{
+	const uint64_t count = file->bytes - file->begun;
+
+	if (count >= WF_SAVED_WRITE_BACK_BYTES && file->calls->write_back != NULL) {
+		(void)file->calls->write_back(file->fd, (off_t)file->begun, (off_t)count);
+		file->begun = file->bytes;
+	}
+}
+
 enum weft_status
 wf_saved_file_write(struct wf_saved_file *file, const void *bytes, size_t count)
 {
@@ -114,6 +133,7 @@ wf_saved_file_write(struct wf_saved_file *file, const void *bytes, size_t count)
 		file->zip_crc = file->sum_zip(file->zip_crc, bytes, count);
 	}
 	file->bytes += count;
+	write_back(file);
 	return WEFT_OK;
 }
 

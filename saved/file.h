@@ -20,6 +20,9 @@ struct wf_saved_calls {
 	ssize_t (*pread)(int fd, void *bytes, size_t count, off_t at);
 	ssize_t (*write)(int fd, const void *bytes, size_t count);
 	int (*fsync)(int fd);
+	/* Has the system begin to write these bytes to the disk, which fsync then need not: a hint.
+	 * NULL: it has none. */
+	int (*write_back)(int fd, off_t at, off_t count);
 	int (*close)(int fd);
 	int (*renameat)(int from_folder, const char *from, int to_folder, const char *to);
 	/* Renames in a folder, and replaces nothing: EEXIST. */
@@ -39,11 +42,14 @@ struct wf_saved_spot {
 	const char *path; /* lent while the file is open */
 };
 
+#define WF_SAVED_WRITE_BACK_BYTES (4u << 20)
+
 struct wf_saved_file {
 	const struct wf_saved_calls *calls;
 	const char *path; /* lent while it is open */
 	int fd;
-	uint64_t bytes; /* reading: the file's size; writing: written so far */
+	uint64_t bytes; /* reading: the file's size; writing: written so far, */
+	uint64_t begun; /* of which the system has begun to write these to the disk */
 	uint32_t crc;   /* of the bytes that have passed */
 	/* The checksum of zip files, which is computed over what is written, too; NULL: none. Only
 	 * who needs it brings it, and zlib with it. */
@@ -57,7 +63,8 @@ enum weft_status wf_saved_join(const char *folder, const char *name, char *out) 
 /* A new file, which must not exist. WEFT_IO */
 enum weft_status wf_saved_file_create(const struct wf_saved_spot *spot,
 				      struct wf_saved_file *out) WEFT_MUST_CHECK;
-/* All of it. WEFT_IO */
+/* All of it. A long file is on its way to the disk while it is written, a stretch of
+ * WF_SAVED_WRITE_BACK_BYTES after the other. WEFT_IO */
 enum weft_status wf_saved_file_write(struct wf_saved_file *file, const void *bytes,
 				     size_t count) WEFT_MUST_CHECK;
 /* Ends a new file; `st` is the result of writing. After WEFT_OK it is synced; it is closed in any

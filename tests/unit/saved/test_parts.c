@@ -484,6 +484,75 @@ a_reader_has_the_same_memory_for_every_file(void **state)
 	wf_part_close(reader);
 }
 
+/* What the system was asked to begin with, and how many bytes there were when it was. */
+static struct {
+	uint64_t written, begun;
+	unsigned count;
+	bool is_synced;
+} disk;
+
+static ssize_t
+counted_write(int fd, const void *bytes, size_t count)
+{
+	ssize_t done = write(fd, bytes, count);
+	disk.written += done > 0 ? (uint64_t)done : 0;
+	return done;
+}
+
+static int
+counted_write_back(int fd, off_t at, off_t count)
+{
+	(void)fd;
+	assert_false(disk.is_synced);
+	assert_int_equal(at, disk.begun);
+	disk.begun += (uint64_t)count;
+	assert_int_equal(disk.begun, disk.written);
+	disk.count++;
+	return -1; /* a hint may fail */
+}
+
+static int
+counted_fsync(int fd)
+{
+	disk.is_synced = true;
+	return fsync(fd);
+}
+
+/* Of a file of some stretches, one after the other while it is written; without the call as well.
+ */
+static void
+a_long_part_is_on_its_way_to_the_disk_while_it_is_written(void **state)
+{
+	struct scene *scene = *state;
+	struct wf_saved_calls calls = *wf_saved_posix();
+	const struct wf_part_block block = {.kind = WF_PART_SLICE, .bytes = LONG_BYTES};
+	uint8_t *payload = calloc(1, LONG_BYTES);
+
+	assert_non_null(payload);
+	calls.write = counted_write;
+	calls.fsync = counted_fsync;
+	for (unsigned with = 0; with < 2; with++) {
+		const char *path = at(scene, "part", "");
+		const struct wf_saved_spot spot = {&calls, AT_FDCWD, path};
+		struct wf_part_writer *writer = NULL;
+		struct wf_part_sum sum;
+
+		memset(&disk, 0, sizeof(disk));
+		calls.write_back = with != 0 ? counted_write_back : NULL;
+		assert_ok(wf_part_create(&scene->failing.env, &spot, &lane_1, &writer));
+		for (uint64_t i = 0; i * LONG_BYTES < 3ull * WF_SAVED_WRITE_BACK_BYTES; i++) {
+			assert_ok(wf_part_put(writer, &block, payload));
+		}
+		assert_true(disk.written - disk.begun < WF_SAVED_WRITE_BACK_BYTES || with == 0);
+		assert_ok(wf_part_finish(writer, WEFT_OK, &sum));
+		assert_true(disk.is_synced);
+		assert_in_range(disk.count, 2 * with, 3 * with);
+		assert_ok(check(scene, path));
+		assert_int_equal(unlink(path), 0);
+	}
+	free(payload);
+}
+
 static void
 without_memory_nothing_is_left(void **state)
 {
@@ -514,6 +583,7 @@ main(void)
 		WITH_SCENE(fields_that_lie_are_refused_behind_good_checksums),
 		WITH_SCENE(a_block_of_another_part_is_refused),
 		WITH_SCENE(a_reader_has_the_same_memory_for_every_file),
+		WITH_SCENE(a_long_part_is_on_its_way_to_the_disk_while_it_is_written),
 		WITH_SCENE(without_memory_nothing_is_left),
 	};
 
