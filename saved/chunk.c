@@ -7,6 +7,8 @@
 
 #include "base/assert.h"
 
+#define SEEK_BYTES ((size_t)4096) /* read behind a seek: a head, perhaps, and then another seek */
+
 enum weft_status
 wf_chunk_open(struct wf_chunk *chunk, const struct wf_saved_calls *calls, const char *path)
 {
@@ -15,6 +17,7 @@ wf_chunk_open(struct wf_chunk *chunk, const struct wf_saved_calls *calls, const 
 	chunk->used = 0;
 	chunk->filled = 0;
 	chunk->is_sought = false;
+	chunk->ahead = WF_CHUNK_BYTES;
 	chunk->to_come = st == WEFT_OK ? chunk->file.bytes : 0;
 	return st;
 }
@@ -31,18 +34,35 @@ wf_chunk_seek(struct wf_chunk *chunk, uint64_t at)
 	}
 	chunk->used = 0;
 	chunk->filled = 0;
+	chunk->ahead = SEEK_BYTES;
 	chunk->to_come = at < chunk->file.bytes ? chunk->file.bytes - at : 0;
 }
 
-/* Behind the `left` bytes that the buffer has. */
+/* The next bytes that are not in the buffer. */
 static enum weft_status
-read_more(struct wf_chunk *chunk, size_t left, size_t count)
+read_next(struct wf_chunk *chunk, void *out, size_t count)
 {
 	struct wf_saved_file *file = &chunk->file;
 
-	return chunk->is_sought ? wf_saved_file_read_at(file, file->bytes - chunk->to_come,
-							chunk->bytes + left, count)
-				: wf_saved_file_read(file, chunk->bytes + left, count);
+	enum weft_status st =
+		chunk->is_sought
+			? wf_saved_file_read_at(file, file->bytes - chunk->to_come, out, count)
+			: wf_saved_file_read(file, out, count);
+	if (st == WEFT_OK) {
+		chunk->to_come -= count;
+	}
+	return st;
+}
+
+/* How many bytes are read where `need` are needed and the buffer has room for `room`. */
+static size_t
+choose_count(struct wf_chunk *chunk, size_t need, size_t room)
+{
+	size_t count = need > chunk->ahead ? need : chunk->ahead;
+
+	chunk->ahead = chunk->ahead < WF_CHUNK_BYTES / 2 ? 2 * chunk->ahead : WF_CHUNK_BYTES;
+	count = count < room ? count : room;
+	return chunk->to_come < count ? (size_t)chunk->to_come : count;
 }
 
 const uint8_t *
@@ -52,25 +72,38 @@ wf_chunk_pop(struct wf_chunk *chunk, size_t count, enum weft_status *st)
 
 	WF_ASSERT(count <= WF_CHUNK_BYTES);
 	if (left < count) {
-		size_t room = WF_CHUNK_BYTES - left;
-		size_t more = chunk->to_come < room ? (size_t)chunk->to_come : room;
+		size_t more = choose_count(chunk, count - left, WF_CHUNK_BYTES - left);
 		if (left + more < count) {
 			*st = wf_fail(WEFT_DATA, "%s: ends %zu bytes too early", chunk->file.path,
 				      count - left - more);
 			return NULL;
 		}
 		memmove(chunk->bytes, chunk->bytes + chunk->used, left);
-		*st = read_more(chunk, left, more);
+		*st = read_next(chunk, chunk->bytes + left, more);
 		if (*st != WEFT_OK) {
 			return NULL;
 		}
-		chunk->to_come -= more;
 		chunk->used = 0;
 		chunk->filled = left + more;
 	}
 	const uint8_t *at = chunk->bytes + chunk->used;
 	chunk->used += count;
 	return at;
+}
+
+enum weft_status
+wf_chunk_read(struct wf_chunk *chunk, void *out, size_t count)
+{
+	const size_t left = chunk->filled - chunk->used;
+	const size_t here = left < count ? left : count;
+
+	if (wf_chunk_left(chunk) < count) {
+		return wf_fail(WEFT_DATA, "%s: ends %" PRIu64 " bytes too early", chunk->file.path,
+			       count - wf_chunk_left(chunk));
+	}
+	memcpy(out, chunk->bytes + chunk->used, here);
+	chunk->used += here;
+	return count > here ? read_next(chunk, (uint8_t *)out + here, count - here) : WEFT_OK;
 }
 
 uint64_t

@@ -92,6 +92,9 @@ void wf_part_leave(struct wf_part_reader *reader);
 /* Of what has been read, all of it after WEFT_CLOSED. Before wf_part_next this is where the next
  * block begins, and its number. */
 struct wf_part_sum wf_part_sum(const struct wf_part_reader *reader);
+/* From here on the checksum of the whole file is not computed, and wf_part_sum does not apply: for
+ * callers whom those of the blocks suffice. */
+void wf_part_forgo_sum(struct wf_part_reader *reader);
 /* The checksum of the block that has been read last, which no other content of a block has, but by
  * chance. */
 uint32_t wf_part_block_crc(const struct wf_part_reader *reader);

@@ -11,6 +11,8 @@
 #include "saved/part_layout.h"
 #include "wire/little.h"
 
+#define DIRECT_BYTES (32u << 10) /* fewer are copied out of the buffer */
+
 struct wf_part_reader {
 	struct wf_env *env;
 	char path[WF_SAVED_PATH_BYTES];
@@ -199,7 +201,22 @@ wf_part_next(struct wf_part_reader *reader, struct wf_part_block *out)
 	return WEFT_OK;
 }
 
-/* `out` may be NULL. */
+/* Some bytes of a payload, to `out`, or NULL: where they are meanwhile. */
+static const uint8_t *
+read_piece(struct wf_part_reader *reader, uint8_t *out, size_t count, enum weft_status *st)
+{
+	if (out == NULL || count < DIRECT_BYTES) {
+		const uint8_t *at = wf_chunk_pop(&reader->chunk, count, st);
+		if (at != NULL && out != NULL) {
+			memcpy(out, at, count);
+		}
+		return at;
+	}
+	*st = wf_chunk_read(&reader->chunk, out, count);
+	return *st == WEFT_OK ? out : NULL;
+}
+
+/* `out` may be NULL. The checksum is computed while the bytes are near. */
 static enum weft_status
 read_payload(struct wf_part_reader *reader, uint8_t *out, uint64_t count)
 {
@@ -207,15 +224,12 @@ read_payload(struct wf_part_reader *reader, uint8_t *out, uint64_t count)
 
 	while (count > 0) {
 		size_t piece = count < WF_CHUNK_BYTES ? (size_t)count : WF_CHUNK_BYTES;
-		const uint8_t *at = wf_chunk_pop(&reader->chunk, piece, &st);
+		const uint8_t *at = read_piece(reader, out, piece, &st);
 		if (at == NULL) {
 			return st;
 		}
 		reader->crc = wf_crc32c_long(reader->crc, at, piece);
-		if (out != NULL) {
-			memcpy(out, at, piece);
-			out += piece;
-		}
+		out = out != NULL ? out + piece : NULL;
 		count -= piece;
 		reader->left -= piece;
 		if (reader->left == 0) {
@@ -246,6 +260,12 @@ wf_part_leave(struct wf_part_reader *reader)
 	if (reader->left > 0) { /* else its checksum has been read, too */
 		wf_part_seek(reader, reader->blocks, at + reader->left + WF_PART_CRC_BYTES);
 	}
+}
+
+void
+wf_part_forgo_sum(struct wf_part_reader *reader)
+{
+	wf_chunk_seek(&reader->chunk, reader->chunk.file.bytes - wf_chunk_left(&reader->chunk));
 }
 
 uint32_t
