@@ -73,25 +73,44 @@ array_of(const struct loading *loading, const struct target *target, unsigned se
 			    : wf_store_state(&dense->store, stored, section - 1);
 }
 
-/* Copies `count` elements of a section, from `first` on, to the slices that have them. */
-static void
-scatter(const struct loading *loading, const struct wf_part_block *block, unsigned section,
-	uint64_t first, uint64_t count)
+/* Reads the next elements of a section, from `first` to before `end`, or fewer: to the slice that
+ * has the first of them, or to nowhere. Returns where it has come to in `*next`. */
+static enum weft_status
+read_some(const struct loading *loading, struct wf_part_reader *reader, unsigned section,
+	  const struct target *range, uint64_t *next)
 {
-	const uint64_t end = first + count;
-	uint32_t i = find_target(loading, block->item, first);
-	for (; i < loading->target_count; i++) {
-		struct target *target = &loading->target[i];
-		if (target->item != block->item || target->first >= end) {
-			return;
-		}
-		uint64_t target_end = target->first + target->count;
-		uint64_t from = first > target->first ? first : target->first;
-		uint64_t to = end < target_end ? end : target_end;
-		memcpy(array_of(loading, target, section) + (from - target->first),
-		       loading->scratch + (from - first), (to - from) * sizeof(float));
-		target->loaded += to - from;
+	const uint64_t first = range->first;
+	const uint64_t end = first + range->count;
+	const uint32_t i = find_target(loading, range->item, first);
+	struct target *target = i < loading->target_count ? &loading->target[i] : NULL;
+	bool has_some = target != NULL && target->item == range->item && target->first < end;
+	if (!has_some || first < target->first) {
+		uint64_t to = has_some ? target->first : end;
+		to = to - first < SCRATCH_FLOATS ? to : first + SCRATCH_FLOATS;
+		*next = to;
+		return wf_part_read(reader, loading->scratch, (to - first) * sizeof(float));
 	}
+	const uint64_t target_end = target->first + target->count;
+	const uint64_t to = end < target_end ? end : target_end;
+	target->loaded += to - first;
+	*next = to;
+	return wf_part_read(reader, array_of(loading, target, section) + (first - target->first),
+			    (to - first) * sizeof(float));
+}
+
+/* Straight to the slices that have it: what a damaged block has left there is not used. */
+static enum weft_status
+load_section(const struct loading *loading, struct wf_part_reader *reader,
+	     const struct wf_part_block *block, unsigned section)
+{
+	const uint64_t end = block->first + block->count;
+	uint64_t at = block->first;
+	enum weft_status st = WEFT_OK;
+	while (at < end && st == WEFT_OK) {
+		const struct target range = {.item = block->item, .first = at, .count = end - at};
+		st = read_some(loading, reader, section, &range, &at);
+	}
+	return st;
 }
 
 static unsigned
@@ -127,16 +146,7 @@ load_slice(const struct loading *loading, struct wf_part_reader *reader,
 	}
 	enum weft_status st = WEFT_OK;
 	for (unsigned section = 0; section < sections && st == WEFT_OK; section++) {
-		uint64_t done = 0;
-		while (done < block->count && st == WEFT_OK) {
-			uint64_t left = block->count - done;
-			uint64_t count = left < SCRATCH_FLOATS ? left : SCRATCH_FLOATS;
-			st = wf_part_read(reader, loading->scratch, count * sizeof(float));
-			if (st == WEFT_OK) {
-				scatter(loading, block, section, block->first + done, count);
-			}
-			done += count;
-		}
+		st = load_section(loading, reader, block, section);
 	}
 	return st;
 }
@@ -212,6 +222,7 @@ static enum weft_status
 load_part(const struct loading *loading, struct wf_part_reader *reader)
 {
 	struct wf_part_block block;
+	wf_part_forgo_sum(reader); /* the registrar has compared it */
 	enum weft_status st = wf_part_next(reader, &block);
 	while (st == WEFT_OK) {
 		if (block.kind == WF_PART_SLICE) {
