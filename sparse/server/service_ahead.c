@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* service_ahead: rows that are sent before the step that they were asked for. While trainers
  * compute and push step s, a lane PUTs the rows of pulls for s as they are after s - 1. When s is
- * applied, rows whose keys it pushed, and a few others, are sent again in CHANGED; where they are
- * many, the part is answered anew. In a table whose rows nothing but a push changes
+ * applied, rows whose keys it pushed, and a few others, are sent again in CHANGED, never by another
+ * PUT: of two PUTs to one place an RDMA card may place the first one last. In a table whose rows nothing but a push changes
  * (wf_table_look_ahead), all other rows are right as they were sent, so the trainer ends up with
  * the bits of step s. It is done when nothing else is to be done for the trainer. Synchronous mode
  * only. Thread: the lane's. */
@@ -12,9 +12,9 @@
 #include "sparse/server/service_internal.h"
 #include "wire/partition.h"
 
-#define CHANGED_SHARE 4u /* a part of which more than one row in so many changed comes anew */
+#define CHANGED_SHARE 4u /* it is of no use where more than one row in so many changed */
 #define KEYS_NOTED_MAX (WF_CHANGES_BITS / 8)
-#define REST_MAX 64u /* pulls without, after one of which nearly everything changed */
+#define REST_MAX 64u /* pulls without, after one of which much has changed */
 
 void
 wf_pull_ahead_begin(const struct wf_sparse *sparse, struct wf_pull *pull, bool allowed)
@@ -66,6 +66,10 @@ wf_pull_ahead_send(struct wf_lane *lane, struct wf_peer *peer)
 	}
 	struct wf_key_cursor from = pull->ahead.sent == 0 ? pull->from : pull->ahead.from;
 	const struct wf_pull_part *part = &pull->part[pull->ahead.sent];
+	if (wf_sparse_changed_most(sparse->served[part->table].row_bytes) == 0) {
+		pull->ahead.allowed = false; /* a row that changes would not fit a message */
+		return false;
+	}
 	const struct wf_gather what = {
 		.cells = &own->pulls.cells,
 		.table = part->table,
@@ -162,7 +166,7 @@ static bool
 has_changed(const struct wf_changes *changes, uint32_t table, uint64_t key)
 {
 	uint32_t bit = bit_of(table, key);
-	return (changes->bit[bit / 64] >> bit % 64 & 1) != 0;
+	return changes->all || (changes->bit[bit / 64] >> bit % 64 & 1) != 0;
 }
 
 static uint32_t
@@ -225,7 +229,7 @@ read_changed(struct wf_sparse *sparse, const struct wf_pull *pull)
 	return st;
 }
 
-/* Where nearly everything that was sent ahead has to come again, it is not, for a while. */
+/* Where much of what was sent ahead has to come again, nothing is, for a while. */
 static void
 judge_use(struct wf_ahead_use *use, bool was_useful)
 {
@@ -234,31 +238,16 @@ judge_use(struct wf_ahead_use *use, bool was_useful)
 	use->rest = use->rested;
 }
 
-static bool
-is_better_anew(const struct wf_sparse *sparse, const struct wf_key_cells *cells,
-	       const struct wf_pull *pull)
-{
-	const struct wf_pull_part *part = &pull->part[pull->next];
-	return sparse->changes.all ||
-	       wf_sparse_changed_most(sparse->served[part->table].row_bytes) == 0 ||
-	       count_changed(sparse, cells, pull) > part->row_count / CHANGED_SHARE;
-}
-
-enum wf_pull_ahead_end
+bool
 wf_pull_ahead_end_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t at)
 {
 	struct wf_sparse *sparse = lane->own;
 	struct wf_sparse_peer *own = peer->own;
 	struct wf_key_cells *cells = &own->pulls.cells;
 	struct wf_pull *pull = own->pulls.order[at];
-	if (pull->ahead.row == 0) {
-		const bool anew = is_better_anew(sparse, cells, pull);
-		if (pull->next == 0) {
-			judge_use(&own->use, !anew);
-		}
-		if (anew) {
-			return WF_AHEAD_ANSWER;
-		}
+	if (pull->next == 0 && pull->ahead.row == 0) {
+		judge_use(&own->use, count_changed(sparse, cells, pull) <=
+					     pull->part[0].row_count / CHANGED_SHARE);
 	}
 	struct wf_key_cursor from = pull->from;
 	uint32_t row = pull->ahead.row;
@@ -271,7 +260,7 @@ wf_pull_ahead_end_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t at)
 	WF_ASSERT(st == WEFT_OK); /* the keys were checked when they came */
 	wf_sparse_changed_encode(&sparse->changed, &lane->msg);
 	if (!wf_control_send(peer, &lane->msg)) {
-		return WF_AHEAD_FULL;
+		return false;
 	}
 	wf_pull_give_keys(cells, pull, from);
 	pull->ahead.row = row;
@@ -279,5 +268,5 @@ wf_pull_ahead_end_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t at)
 		pull->ahead.row = 0;
 		wf_pull_part_ends(sparse, own, at);
 	}
-	return WF_AHEAD_SENT;
+	return true;
 }

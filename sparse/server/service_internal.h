@@ -443,13 +443,6 @@ void wf_pull_answer(const struct wf_sparse *sparse, struct wf_sparse_peer *own,
 void wf_pull_part_ends(struct wf_sparse *sparse, struct wf_sparse_peer *own, uint32_t at);
 
 /* service_ahead.c */
-/* How the next part of a due pull ends, which was sent ahead. */
-enum wf_pull_ahead_end {
-	WF_AHEAD_SENT,   /* a correction was sent */
-	WF_AHEAD_FULL,   /* the transport accepts no more */
-	WF_AHEAD_ANSWER, /* so much has changed that it is answered anew */
-};
-
 /* A pull begins, whose trainer allows it, or not. */
 void wf_pull_ahead_begin(const struct wf_sparse *sparse, struct wf_pull *pull, bool allowed);
 static inline bool
@@ -466,9 +459,9 @@ void wf_pull_ahead_go_on(struct wf_lane *lane, struct wf_peer *peer);
 /* A step is applied: notes which keys it has pushed, which are dealt to their tables, if anything
  * was sent ahead of it. */
 void wf_pull_ahead_note_step(struct wf_lane *lane, uint64_t step, bool has_pushes);
-/* Sends what corrects the next part of pull number `at`, as far as one message has room. */
-enum wf_pull_ahead_end wf_pull_ahead_end_part(struct wf_lane *lane, struct wf_peer *peer,
-					      uint32_t at);
+/* Sends what corrects the next part of pull number `at`, as far as one message has room. False: the
+ * transport accepts no more. */
+bool wf_pull_ahead_end_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t at);
 
 /* service_save.c */
 enum weft_status wf_save_fetch(struct wf_lane *lane, struct wf_peer *peer,

@@ -519,10 +519,7 @@ end_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t at)
 	const struct wf_sparse *sparse = lane->own;
 	const struct wf_sparse_peer *own = peer->own;
 	if (wf_pull_ahead_has_next(own->pulls.order[at])) {
-		enum wf_pull_ahead_end end = wf_pull_ahead_end_part(lane, peer, at);
-		if (end != WF_AHEAD_ANSWER) {
-			return end == WF_AHEAD_FULL ? WF_FLUSH_FULL : WF_FLUSH_DONE;
-		}
+		return wf_pull_ahead_end_part(lane, peer, at) ? WF_FLUSH_DONE : WF_FLUSH_FULL;
 	}
 	if (!wf_staging_has_free(&sparse->answers, peer->trainer)) {
 		return WF_FLUSH_LEFT;
