@@ -25,6 +25,7 @@
 
 #define PROGRAM "weft launch"
 #define GRACE_NS (5 * WF_NS_PER_S)
+#define JOINER_GRACE_NS (10 * WF_NS_PER_S)
 #define PIN_BYTES 4096 /* of the text of one --pin */
 #define PATH_BYTES 4096
 #define RESUME "--resume=auto" /* of pservers that are started again */
@@ -87,7 +88,8 @@ static const struct wf_help help = {
 		 "ended it). With --restarts=N the process that failed is started again, or the "
 		 "whole job, up to N times. With --on_trainer_death=drop the job goes on without a "
 		 "trainer that has died, and ends with 0 if the others do, as long as "
-		 "--min_trainers are left.",
+		 "--min_trainers are left; with --restarts=N, too, the trainer is started again "
+		 "and joins the others.",
 	.examples = "  weft launch --local --pservers=2 --trainers=2 -- train linear\n"
 		    "  weft launch --local --pservers=3 --trainers=4 --ports_num=2 \\\n"
 		    "              --slice_bytes=256 -- train mlp --num_passes=3\n"
@@ -404,7 +406,9 @@ plan_opts(const struct command *command, struct wf_plan_opts *out)
 		.ports_num_for_sparse = set->ports_num_for_sparse,
 		.pserver_args = &command->split.pserver,
 		.trainer_args = &command->split.trainer,
-		.pserver_again = command->restarts.alone ? RESUME : NULL,
+		.pserver_again =
+			command->restarts.alone && !command->restarts.joins ? RESUME : NULL,
+		.trainers_join = command->restarts.joins,
 	};
 	if (has_program(command)) {
 		out->program = command->program;
@@ -661,8 +665,7 @@ check_restarts(const struct command *command)
 }
 
 /* A process is started again alone if the pservers wait for it, which they do unless the user has
- * decided otherwise. With `drop` nobody can take
- * the place of a trainer that has died, so it is not started again alone. */
+ * decided otherwise. With `drop` it is only a trainer, which joins the others. */
 static enum weft_status
 plan_restarts(struct command *command)
 {
@@ -671,8 +674,12 @@ plan_restarts(struct command *command)
 	bool is_given = wf_options_origin(pserver, "on_trainer_death") != WF_ORIGIN_DEFAULT;
 
 	command->restarts.most = command->set.restarts;
+	command->restarts.joiner_grace_ns = JOINER_GRACE_NS;
 	command->restarts.alone = can_wait && (!is_given || command->pserver_set.on_trainer_death ==
 								    WF_ON_DEATH_WAIT);
+	command->restarts.joins = command->set.restarts > 0 &&
+				  command->pserver_set.on_trainer_death == WF_ON_DEATH_DROP;
+	command->restarts.alone = command->restarts.alone || command->restarts.joins;
 	if (command->restarts.alone && !is_given) {
 		wf_args_add(&command->split.pserver, "--on_trainer_death=wait");
 	}

@@ -59,6 +59,11 @@ lose_one 3 1 tcp
 all_end 69
 says pserver_0.err "2 of 3 trainers are left, and --min_trainers is 3"
 
+# kill_launched TRAINER: the newest process of this trainer of weft launch
+kill_launched() {
+	kill -KILL "$(sed -n "s/^trainer $1 | pid \([0-9]*\):.*/\1/p" launched.err | tail -n 1)"
+}
+
 # launch_drop MIN_TRAINERS [options]: weft launch, trainer 2 of which is killed in the middle.
 launch_drop() {
 	least=$1
@@ -67,12 +72,12 @@ launch_drop() {
 		--on_trainer_death=drop --min_trainers="$least" --reconnect_timeout=1s "$@" \
 		-- train mlp --num_passes=1000 --batch_size=64
 	wait_for launched.out "pass 1 "
-	kill -KILL "$(sed -n 's/^trainer 2 | pid \([0-9]*\):.*/\1/p' launched.err | tail -n 1)"
+	kill_launched 2
 	ends "$last_pid" 60 "weft launch"
 }
 
 port=$((port + 4))
-launch_drop 2 --restarts=3
+launch_drop 2
 [ "$code" -eq 0 ] || fail "weft launch ended with $code after it had dropped a trainer"
 grep -q "^pass 999 .* digest " launched.out || fail "launch: the last pass is missing"
 says launched.err "was killed by signal 9 (Killed); its last line: " "; 2 trainers are left" \

@@ -334,17 +334,6 @@ on_process(struct wf_agent *agent, struct wf_frame *frame)
 	return WEFT_OK;
 }
 
-/* From the second start on. */
-static enum weft_status
-add_again(struct wf_child_spec *spec)
-{
-	if (spec->again != NULL) {
-		wf_args_add(&spec->args, "%s", spec->again);
-		spec->again = NULL;
-	}
-	return wf_args_check(&spec->args);
-}
-
 static enum weft_status
 on_start(struct wf_agent *agent, struct wf_frame *frame)
 {
@@ -361,7 +350,7 @@ on_start(struct wf_agent *agent, struct wf_frame *frame)
 	if (child->started) {
 		wf_child_fini(child);
 		child->started = false;
-		st = add_again(&one->spec);
+		st = wf_child_add_again(&one->spec);
 	}
 	st = st == WEFT_OK ? wf_agent_start(agent, one) : st;
 	if (st == WEFT_OK) {

@@ -86,6 +86,18 @@ wf_child_start(struct wf_child *child, const sigset_t *mask)
 }
 
 enum weft_status
+wf_child_add_again(struct wf_child_spec *spec)
+{
+	struct wf_args *to = spec->program != NULL ? &spec->variables : &spec->args;
+
+	if (spec->again != NULL) {
+		wf_args_add(to, "%s", spec->again);
+		spec->again = NULL;
+	}
+	return wf_args_check(to);
+}
+
+enum weft_status
 wf_child_restart(struct wf_child *child, const sigset_t *mask)
 {
 	WF_ASSERT(child->ended);

@@ -26,6 +26,7 @@ struct wf_child {
 	int wait_status; /* as waitpid gives it, when over */
 	bool stopped;    /* has been sent a signal by the supervisor */
 	bool dropped;    /* has ended, and the job goes on without it */
+	bool is_joiner;  /* was started again, to join the others */
 	bool log_failed;
 	struct wf_lines lines[WF_PROCESS_STREAMS]; /* by stream; it has no stdin */
 	char last_error[WF_LINE_BYTES];            /* last line of stderr that is not empty */
@@ -43,6 +44,8 @@ void wf_child_init(struct wf_child *child, const struct wf_supervise_opts *opts,
 enum weft_status wf_child_start(struct wf_child *child, const sigset_t *mask) WEFT_MUST_CHECK;
 /* Starts one again, which has ended. Not OK: it has still ended, as it had. */
 enum weft_status wf_child_restart(struct wf_child *child, const sigset_t *mask) WEFT_MUST_CHECK;
+/* Adds what a process gets from its second start on, once. WEFT_INVALID: there is no room. */
+enum weft_status wf_child_add_again(struct wf_child_spec *spec) WEFT_MUST_CHECK;
 /* Reads what is there on a stream, and closes the stream at its end. */
 void wf_child_read(struct wf_child *child, enum wf_process_stream stream);
 /* True if it has ended now: its pipes are then drained and closed, its group is gone. */

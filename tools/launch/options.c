@@ -61,7 +61,10 @@ static const struct wf_option table[] = {
 	 .help = "How often a process of the job is started again that has died or failed. With "
 		 "--snapshot_dir, it is that process alone: launch gives the pservers "
 		 "--on_trainer_death=wait, and the others go back to the newest snapshot and on "
-		 "from there. With --on_trainer_death=end or drop, and when one has ended well "
+		 "from there. With --on_trainer_death=drop a trainer that has died joins the "
+		 "others "
+		 "again, which go on meanwhile. With --on_trainer_death=end, and when one has "
+		 "ended well "
 		 "already or a host is lost, all processes are started again, which counts as one; "
 		 "without --snapshot_dir the job then begins anew. A process that ends because of "
 		 "its options or its data is not started again, and ends the job."},

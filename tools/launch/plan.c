@@ -149,6 +149,9 @@ plan_trainer(const struct wf_plan_opts *opts, uint32_t idx, const char *pservers
 	name_child(spec, "trainer", idx);
 	spec->is_worker = true;
 	spec->owns_stdout = idx == 0;
+	if (opts->trainers_join) {
+		spec->again = opts->program != NULL ? "WEFT_JOIN=1" : "--join";
+	}
 	wf_args_init(args);
 	if (opts->program != NULL) {
 		spec->program = opts->program;

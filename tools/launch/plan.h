@@ -23,6 +23,8 @@ struct wf_plan_opts {
 	const struct wf_args *variables; /* of such a program: its session's settings */
 	/* A further argument of each pserver from its second start on, or NULL. */
 	const char *pserver_again;
+	/* Trainers that are started again join the job. */
+	bool trainers_join;
 };
 
 /* How many port numbers the pservers take, from listen.port upwards. */

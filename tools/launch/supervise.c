@@ -128,6 +128,8 @@ reap(struct wf_supervision *job)
 	}
 	if (job->phase == WF_PHASE_RUN && all_ended(job, true)) {
 		wf_supervision_enter(job, WF_PHASE_LINGER, LINGER_NS);
+	} else if (job->phase == WF_PHASE_RUN && wf_supervision_is_over_but_for_joiners(job)) {
+		wf_supervision_enter(job, WF_PHASE_LINGER, job->opts->restarts.joiner_grace_ns);
 	}
 }
 
@@ -212,7 +214,9 @@ on_deadline(struct wf_supervision *job)
 		give_up(job);
 		break;
 	case WF_PHASE_LINGER:
-		wf_supervision_print(job, "all trainers have ended; stopping the pservers");
+		if (all_ended(job, true) || !wf_supervision_drop_joiners(job)) {
+			wf_supervision_print(job, "all trainers have ended; stopping the pservers");
+		}
 		wf_supervision_enter(job, WF_PHASE_TERM, job->opts->grace_ns);
 		break;
 	case WF_PHASE_FAIL:

@@ -68,17 +68,21 @@ struct wf_child_spec {
 	struct wf_args variables; /* "NAME=value", beside the supervisor's environment */
 	bool is_worker;           /* the job is done when all workers are */
 	bool owns_stdout;         /* its stdout goes to stdout as it is, or to on_stdout */
-	const char *again;        /* a further argument from the second start on; NULL: none */
+	const char *again; /* from the second start on: a further argument, or a variable of a
+				   * user's program; NULL: none */
 };
 
 /* A child that has died or failed, and not because of its options or data, may be started again by
  * itself while the others go on. It is not when one has ended with 0, which cannot
  * take part in what follows, when `most` starts were made, or when the start fails: the child then
- * ends the job. */
+ * ends the job, or is dropped. */
 struct wf_supervise_restarts {
 	bool alone;
-	uint64_t made; /* before this job began */
-	uint64_t most; /* with those */
+	bool joins; /* only a worker that would be dropped, and it joins the others again */
+	uint64_t joiner_grace_ns; /* when all others have ended, until one of weft's own that was to
+				   * join is stopped */
+	uint64_t made;            /* before this job began */
+	uint64_t most;            /* with those */
 };
 
 struct wf_supervise_opts {

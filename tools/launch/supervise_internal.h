@@ -57,6 +57,11 @@ void wf_supervision_enter(struct wf_supervision *job, enum wf_supervise_phase ph
 void wf_supervision_note_end(struct wf_supervision *job, unsigned idx);
 /* Starts again those whose time has come. */
 void wf_supervision_restart_due(struct wf_supervision *job);
+/* Whether all have ended well but workers that were started again and may not have joined: nobody
+ * is left whom they could join. */
+bool wf_supervision_is_over_but_for_joiners(const struct wf_supervision *job);
+/* Names these, which are about to be stopped and count as dropped. False: there are none. */
+bool wf_supervision_drop_joiners(struct wf_supervision *job);
 
 /* supervise_cause.c */
 /* Whether the job may do better if it is started again, after the end of this child. */

@@ -39,16 +39,19 @@ count_left(const struct wf_supervision *job, const struct wf_child *but)
 
 	for (unsigned i = 0; i < job->opts->count; i++) {
 		const struct wf_child *child = &job->child[i];
-		count += child != but && child->spec->is_worker && !child->dropped;
+		count += child != but && child->spec->is_worker && !child->dropped &&
+			 !wf_restart_is_planned(&job->restart[i]);
 	}
 	return count;
 }
 
+/* One that was to join cannot end a job that has gone on without it, whatever the reason. */
 static bool
 can_drop(const struct wf_supervision *job, const struct wf_child *child)
 {
-	return job->opts->least_workers > 0 && job->phase == WF_PHASE_RUN &&
-	       child->spec->is_worker && wf_supervision_may_recover(child) &&
+	return job->opts->least_workers > 0 &&
+	       (job->phase == WF_PHASE_RUN || job->phase == WF_PHASE_LINGER) &&
+	       child->spec->is_worker && (child->is_joiner || wf_supervision_may_recover(child)) &&
 	       count_left(job, child) >= job->opts->least_workers;
 }
 
@@ -87,6 +90,9 @@ can_restart(const struct wf_supervision *job, const struct wf_child *child)
 		if (job->child[i].ended && wf_child_exit_code(&job->child[i]) == 0) {
 			return false;
 		}
+	}
+	if (job->opts->restarts.joins && !can_drop(job, child)) {
+		return false;
 	}
 	const struct wf_site *site = child->spec->site;
 	return job->opts->restarts.alone && job->phase == WF_PHASE_RUN &&
@@ -127,23 +133,21 @@ restart(struct wf_supervision *job, unsigned idx)
 		lose_for_good(job, child);
 		return;
 	}
-	if (spec->again != NULL) {
-		wf_args_add(&spec->args, "%s", spec->again);
-		spec->again = NULL;
-	}
 	if (job->stalled_fd >= 0 && job->stalled_key / WF_PROCESS_STREAMS == idx) {
 		job->stalled_fd = -1; /* it is closed, and may be another's number */
 	}
-	snprintf(text, sizeof(text), "%s is started again (%" PRIu64 " of %" PRIu64 ")", spec->name,
-		 job->restarts + 1, job->opts->restarts.most);
+	snprintf(text, sizeof(text), "%s is started again%s (%" PRIu64 " of %" PRIu64 ")",
+		 spec->name, job->opts->restarts.joins ? " and is to join" : "", job->restarts + 1,
+		 job->opts->restarts.most);
 	wf_supervision_print(job, text);
-	enum weft_status st = wf_args_check(&spec->args);
+	enum weft_status st = wf_child_add_again(spec);
 	st = st == WEFT_OK ? wf_child_restart(child, &job->mask_before) : st;
 	if (st != WEFT_OK) {
 		wf_supervision_print(job, weft_last_error());
 		lose_for_good(job, child);
 		return;
 	}
+	child->is_joiner = job->opts->restarts.joins;
 	job->restarts++;
 	if (wf_supervision_watch_child(job, idx) != WEFT_OK) {
 		wf_supervision_print(job, weft_last_error());
@@ -160,6 +164,51 @@ wf_supervision_restart_due(struct wf_supervision *job)
 			restart(job, i);
 		}
 	}
+}
+
+/* ---- who cannot join any more ---- */
+
+/* One of weft's own: it would go on to ask for its place. What another program does after its
+ * session has ended is its own affair. */
+static bool
+is_late(const struct wf_child *child)
+{
+	return child->is_joiner && !child->ended && child->spec->program == NULL;
+}
+
+bool
+wf_supervision_is_over_but_for_joiners(const struct wf_supervision *job)
+{
+	unsigned late = 0;
+
+	for (unsigned i = 0; i < job->opts->count; i++) {
+		const struct wf_child *child = &job->child[i];
+		bool is_over = child->ended && !wf_restart_is_planned(&job->restart[i]) &&
+			       (child->spec->is_worker || wf_child_exit_code(child) == 0);
+		if (!is_over && !is_late(child)) {
+			return false;
+		}
+		late += !is_over;
+	}
+	return late > 0;
+}
+
+bool
+wf_supervision_drop_joiners(struct wf_supervision *job)
+{
+	bool has_any = false;
+	char text[WF_SUPERVISE_SAY_BYTES - 64];
+
+	for (unsigned i = 0; i < job->opts->count; i++) {
+		if (is_late(&job->child[i])) {
+			has_any = job->child[i].dropped = true;
+			snprintf(text, sizeof(text),
+				 "%s is stopped: the job has ended, so it cannot join",
+				 job->child[i].spec->name);
+			wf_supervision_print(job, text);
+		}
+	}
+	return has_any;
 }
 
 /* ---- what becomes of the job ---- */

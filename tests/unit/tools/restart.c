@@ -76,6 +76,35 @@ await_reap_of(pid_t pid)
 	}
 }
 
+/* Of some children the second life is another one. */
+static void
+live_again(const char *what, const char *with)
+{
+	char word[WORD_BYTES];
+
+	if (strcmp(what, "die_once") == 0) {
+		send_word(with, "alive");
+		exit(0);
+	}
+	if (strcmp(what, "die_then_fail") == 0) {
+		snprintf(word, sizeof(word), "%d", (int)getpid());
+		send_word(with, word);
+		exit(64);
+	}
+	if (strcmp(what, "die_then_wait") == 0) {
+		send_word(with, "0");
+		for (;;) {
+			pause();
+		}
+	}
+	if (strcmp(what, "die_then_end") == 0) {
+		exit(0);
+	}
+	if (strcmp(what, "stop_parent_again") == 0) {
+		kill(getppid(), SIGINT);
+	}
+}
+
 static int
 be_a_child(char **words, bool is_again)
 {
@@ -83,15 +112,13 @@ be_a_child(char **words, bool is_again)
 	const char *what = words[0];
 	const char *with = words[1];
 
-	if (strcmp(what, "die_once") == 0 && is_again) {
-		send_word(with, "alive");
-		return 0;
+	if (is_again) {
+		live_again(what, with);
 	}
-	if (strcmp(what, "die_then_end") == 0 && is_again) {
+	if (strcmp(what, "outlive") == 0) {
+		recv_word(with, word);
+		await_reap_of((pid_t)strtol(word, NULL, 10));
 		return 0;
-	}
-	if (strcmp(what, "stop_parent_again") == 0 && is_again) {
-		kill(getppid(), SIGINT);
 	}
 	if (strcmp(what, "recv") == 0) {
 		recv_word(with, word);
@@ -339,6 +366,91 @@ a_start_that_fails_ends_the_job_with_the_first_reason(void **state)
 	assert_true(end.may_recover);
 }
 
+static struct wf_supervise_opts
+opts_for_joiners(uint64_t most)
+{
+	struct wf_supervise_opts opts = opts_for(most, SHORT_NS);
+
+	opts.least_workers = 1;
+	opts.restarts.joins = true;
+	opts.restarts.joiner_grace_ns = SHORT_NS;
+	return opts;
+}
+
+static void
+a_worker_that_joins_again_is_not_dropped(void **state)
+{
+	plan(0, "recv", fifo);
+	plan(1, "die_once", fifo);
+	struct wf_supervise_opts opts = opts_for_joiners(1);
+
+	(void)state;
+	struct wf_supervise_end end = supervise(&opts);
+	assert_int_equal(end.exit_code, 0);
+	assert_string_equal(end.cause, "");
+	assert_int_equal(end.restarts, 1);
+}
+
+/* It is the last one that is left, so there is nobody to be joined. */
+static void
+who_cannot_be_dropped_does_not_join(void **state)
+{
+	plan(0, "wait", "");
+	plan(1, "die", "");
+	struct wf_supervise_opts opts = opts_for_joiners(5);
+
+	(void)state;
+	opts.least_workers = 2;
+	struct wf_supervise_end end = supervise(&opts);
+	assert_int_equal(end.exit_code, 128 + SIGKILL);
+	assert_int_equal(end.restarts, 0);
+}
+
+/* A pserver of a job that drops trainers. */
+static void
+who_is_no_worker_does_not_join(void **state)
+{
+	plan(0, "wait", "");
+	plan(1, "die", "");
+	spec[1].is_worker = false;
+	struct wf_supervise_opts opts = opts_for_joiners(5);
+
+	(void)state;
+	struct wf_supervise_end end = supervise(&opts);
+	assert_int_equal(end.exit_code, 128 + SIGKILL);
+	assert_int_equal(end.restarts, 0);
+}
+
+/* Child 0 is there when the second life of child 1 fails, as a mistake in the options does. */
+static void
+a_joiner_that_is_refused_ends_nothing(void **state)
+{
+	plan(0, "outlive", fifo);
+	plan(1, "die_then_fail", fifo);
+	struct wf_supervise_opts opts = opts_for_joiners(5);
+
+	(void)state;
+	struct wf_supervise_end end = supervise(&opts);
+	assert_int_equal(end.exit_code, 0);
+	assert_non_null(strstr(end.cause, "without child 1"));
+	assert_int_equal(end.restarts, 1);
+}
+
+/* Child 0 ends well when the second life of child 1 has begun, which waits for ever. */
+static void
+a_joiner_that_comes_too_late_is_stopped_and_the_job_has_ended_well(void **state)
+{
+	plan(0, "recv", fifo);
+	plan(1, "die_then_wait", fifo);
+	struct wf_supervise_opts opts = opts_for_joiners(5);
+
+	(void)state;
+	struct wf_supervise_end end = supervise(&opts);
+	assert_int_equal(end.exit_code, 0);
+	assert_non_null(strstr(end.cause, "without child 1"));
+	assert_int_equal(end.restarts, 1);
+}
+
 static void
 a_signal_ends_the_job_and_nobody_is_started_after_it(void **state)
 {
@@ -433,6 +545,11 @@ main(int argc, char **argv)
 		ONE(a_job_whose_workers_have_all_ended_well_is_not_begun_again),
 		ONE(a_mistake_in_the_options_is_not_tried_again),
 		ONE(a_start_that_fails_ends_the_job_with_the_first_reason),
+		ONE(a_worker_that_joins_again_is_not_dropped),
+		ONE(who_cannot_be_dropped_does_not_join),
+		ONE(who_is_no_worker_does_not_join),
+		ONE(a_joiner_that_is_refused_ends_nothing),
+		ONE(a_joiner_that_comes_too_late_is_stopped_and_the_job_has_ended_well),
 		ONE(a_signal_ends_the_job_and_nobody_is_started_after_it),
 		ONE(nobody_is_started_again_while_the_job_fails),
 		ONE(a_signal_between_death_and_start_ends_the_job),
