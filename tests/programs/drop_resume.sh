@@ -42,8 +42,9 @@ drop_one
 kill -TERM "$job"
 ends "$job" 60 "weft launch"
 [ "$code" -eq 143 ] || fail "exit code $code after SIGTERM"
-newest=$(for one in snapshots/epoch-*; do echo "$one"; done | tail -n 1)
-pass=$(sed -n 's/^pass //p' "$newest/manifest")
+# A folder without a manifest is one of a snapshot that was interrupted.
+newest=$(for one in snapshots/epoch-*/manifest; do echo "$one"; done | tail -n 1)
+pass=$(sed -n 's/^pass //p' "$newest")
 
 digests=
 for run in 1 2; do
