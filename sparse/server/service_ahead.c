@@ -2,10 +2,10 @@
 /* service_ahead: rows that are sent before the step that they were asked for. While trainers
  * compute and push step s, a lane PUTs the rows of pulls for s as they are after s - 1. When s is
  * applied, rows whose keys it pushed, and a few others, are sent again in CHANGED, never by another
- * PUT: of two PUTs to one place an RDMA card may place the first one last. In a table whose rows nothing but a push changes
- * (wf_table_look_ahead), all other rows are right as they were sent, so the trainer ends up with
- * the bits of step s. It is done when nothing else is to be done for the trainer. Synchronous mode
- * only. Thread: the lane's. */
+ * PUT: of two PUTs to one place an RDMA card may place the first one last. In a table whose rows
+ * nothing but a push changes (wf_table_look_ahead), all other rows are right as they were sent, so
+ * the trainer ends up with the bits of step s. It is done when nothing else is to be done for the
+ * trainer. Synchronous mode only. Thread: the lane's. */
 #include <string.h>
 
 #include "base/assert.h"
