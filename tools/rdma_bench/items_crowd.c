@@ -18,6 +18,7 @@
 #define CPU_TARGET (1 / 1.2)
 #define MEMORY_TARGET 0.98
 #define MIB (1024.0 * 1024.0)
+#define LEAST_BYTES 4096.0
 
 /* A pserver with its trainers. */
 struct crowd {
@@ -132,6 +133,14 @@ compare_cpu(struct wf_bench *bench, struct crowd *crowd, struct crowd *one)
 	return WEFT_OK;
 }
 
+/* What has come since; a figure is above 0. */
+static double
+to_mib(uint64_t now, uint64_t before)
+{
+	const double more = (double)now - (double)before;
+	return (more > LEAST_BYTES ? more : LEAST_BYTES) / MIB;
+}
+
 /* What has come since there was no trainer: how much the process has, and how much it has asked
  * for, of which it may not have touched all. */
 static enum weft_status
@@ -151,8 +160,8 @@ compare_memory(struct wf_bench *bench, struct crowd *crowd)
 	result->unit = "MiB";
 	result->limited_by = "memory accounted for";
 	result->target = MEMORY_TARGET;
-	result->value = (double)(resident - crowd->idle_rss) / MIB;
-	result->limit = (double)(bytes - crowd->idle_bytes) / MIB;
+	result->value = to_mib(resident, crowd->idle_rss);
+	result->limit = to_mib(bytes, crowd->idle_bytes);
 	result->fraction = result->value > result->limit ? result->limit / result->value : 1;
 	result->pairs[WF_PLACEMENT_ONE] = 1;
 	return WEFT_OK;
