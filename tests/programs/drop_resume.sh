@@ -62,10 +62,10 @@ done
 set -- $digests
 [ $# -eq 2 ] && [ "$1" = "$2" ] || fail "digests$digests"
 
-begin others $((pass + 1000)) --restarts=1
+begin others $((pass + 1000)) --restarts=2 # one for the trainer, which is to join again
 drop_one
 kill_last "pserver 1"
 ends "$job" 120 "weft launch"
 [ "$code" -eq 0 ] || fail "exit code $code after a pserver was killed"
-says job.err "weft launch: the job is started again (1 of 1)" "the job goes on from the snapshot of step"
-[ "$(grep -c "^trainer 2 | pid " job.err)" -eq 2 ] || fail "trainer 2: not two starts"
+says job.err "weft launch: the job is started again (2 of 2)" "the job goes on from the snapshot of step"
+[ "$(grep -c "^trainer 2 | pid " job.err)" -eq 3 ] || fail "trainer 2: not three starts"
