@@ -7,7 +7,7 @@
 needs_training
 
 port=$(free_ports)
-passes=400
+passes=3000 # long enough for three processes to start meanwhile
 options="--num_passes=$passes --batch_size=64 --reconnect_timeout=1s --leave_on_term"
 
 # train NAME TRAINER OPTION...: one more process; its id is last_pid

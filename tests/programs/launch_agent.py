@@ -232,8 +232,8 @@ def a_process_that_has_ended_is_started_again():
     agent.workspace("again", 2)
     agent.start(1, ["sleep", "1000"])
     check(agent.next()[0] == STARTED, "it is not started")
-    agent.start(0, ["sh", "-c", "echo \"$# $1\"; kill -9 $$", "name"], "--once more")
-    for arguments in ["0 ", "1 --once more", "1 --once more"]:
+    agent.start(0, ["sh", "-c", "echo \"$# $ONCE\"; kill -9 $$", "name"], "ONCE=more")
+    for arguments in ["0 ", "0 more", "0 more"]:
         check(agent.next()[0] == STARTED, "it is not started")
         kind, body = agent.next()
         check((kind, body) == (LINE, number(0) + number(1) + text(arguments)), "other arguments: %r" % body)
