@@ -7,7 +7,7 @@
 needs_training
 
 port=$(free_ports)
-passes=1000
+passes=3000
 
 # launch OPTION... -- PROGRAM...: three trainers
 launch() {
@@ -22,12 +22,15 @@ signal_trainer() {
 	kill "-$1" "$(sed -n "s/^trainer $2 | pid \([0-9]*\)[: ].*/\1/p" launched.err | tail -n 1)"
 }
 
-# rejoins TRAINER NUMBER: it is killed, started again as the NUMBER-th start, and joins. Another one
-# stands still meanwhile, so that the job does not end before.
+# rejoins TRAINER NUMBER OTHER: it is killed, started again as the NUMBER-th start, and joins. Another
+# one stands still until the step is named, so that the job does not end before; then it has to go
+# on, because the step may come after the end of a pass, for which all wait.
 rejoins() {
+	signal_trainer STOP "$3"
 	signal_trainer KILL "$1"
 	wait_for launched.err "trainer $1 is started again and is to join ($2 of 2)"
 	wait_for launched.err "trainer $1 joins in step"
+	signal_trainer CONT "$3"
 	wait_for launched.err "trainer $1: goes on in pass"
 	says launched.err "trainer $1 is dropped from step"
 }
@@ -41,11 +44,10 @@ ends_well() {
 
 for transport in tcp shm; do
 	launch --local --transport=$transport -- train mlp --num_passes=$passes --batch_size=64
-	signal_trainer STOP 1
-	rejoins 2 1
+	rejoins 2 1 1
 	[ "$(grep -c "and 3 of 3 trainers go on" launched.err)" -eq 1 ] ||
 		fail "$transport: trainer 2 is not one of three again"
-	rejoins 0 2
+	rejoins 0 2 1
 	signal_trainer KILL 1
 	wait_for launched.err "trainer 1 is dropped from step"
 	ends_well $transport
@@ -64,9 +66,7 @@ END
 chmod +x ssh.sh
 launch --hosts=127.0.0.1,127.0.0.2 --ssh="$work/ssh.sh" --remote_weft="$WEFT" \
 	-- train mlp --num_passes=$passes --batch_size=64
-signal_trainer STOP 2
-rejoins 1 1
-signal_trainer CONT 2
+rejoins 1 1 2
 grep -q "^trainer 1 | pid [0-9]* on 127.0.0.2: .* --join$" launched.err || fail "no --join on the host"
 ends_well hosts
 port=$((port + 4))
@@ -83,9 +83,7 @@ WEFT_TEST_PASSES=$passes
 export WEFT_UNDER_TEST WEFT_TEST_PASSES
 launch --local -- ./program.sh
 says_not launched.err "WEFT_JOIN is 1"
-signal_trainer STOP 2
-rejoins 1 1
-signal_trainer CONT 2
+rejoins 1 1 2
 says launched.err "trainer 1 | WEFT_JOIN is 1"
 ends_well program
 says_not launched.err "ended well without"
