@@ -5,7 +5,8 @@
  * service_tables.c  the tables of the job, and all memory
  * service_nack.c    refusals that cost no connection
  * service_push.c    pushes: parts, what is kept of them, the apply
- * service_pull.c    pulls: keys, rows gathered for answers
+ * service_pull.c    pulls: when they are answered
+ * service_gather.c  their keys, and rows gathered for answers
  * service_ahead.c   parts of a pull that are sent before its step, and what corrects them
  * service_view.c    asynchronous modes: how old the rows of a push are
  * service_save.c    rows with their state, fetched and put back
@@ -409,6 +410,15 @@ void wf_pull_step_is_applied(struct wf_lane *lane, uint64_t step);
 enum wf_flush wf_pull_flush(struct wf_lane *lane, struct wf_peer *peer);
 void wf_pull_done(struct wf_lane *lane, uint64_t cookie);
 void wf_pull_path_ends(struct wf_lane *lane, struct wf_peer *peer);
+
+/* service_gather.c */
+/* The cells that so many keys take. */
+uint32_t wf_keys_cells(uint64_t keys);
+/* Copies keys to the end of the pull's; there is room. */
+void wf_keys_add(struct wf_key_cells *cells, struct wf_pull *pull, const uint64_t *key,
+		 uint32_t count);
+/* Forgets pull number `at`. */
+void wf_pull_drop(struct wf_sparse *sparse, struct wf_sparse_peer *own, uint32_t at);
 
 /* Rows to gather. */
 struct wf_gather {

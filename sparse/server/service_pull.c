@@ -10,83 +10,7 @@
 #include "base/assert.h"
 #include "sparse/server/service_internal.h"
 
-/* Cells of keys. */
-
-static uint32_t
-cells_for(uint64_t keys)
-{
-	return (uint32_t)((keys + WF_KEYS_OF_CELL - 1) / WF_KEYS_OF_CELL);
-}
-
-static uint32_t
-pop_cell(struct wf_key_cells *cells)
-{
-	WF_ASSERT(cells->free_count > 0);
-	cells->free_count--;
-	uint32_t cell = cells->free_first;
-	if (cell == WF_CELL_NONE) { /* the list is empty: use a cell for the first time */
-		cell = cells->touched++;
-	} else {
-		cells->free_first = cells->cell[cell].next;
-	}
-	WF_ASSERT(cell < cells->count);
-	cells->cell[cell].next = WF_CELL_NONE;
-	return cell;
-}
-
-/* Puts the cell on the free list. Returns the one after it in the pull. */
-static uint32_t
-give_cell(struct wf_key_cells *cells, uint32_t cell)
-{
-	uint32_t next = cells->cell[cell].next;
-	cells->cell[cell].next = cells->free_first;
-	cells->free_first = cell;
-	cells->free_count++;
-	return next;
-}
-
-static void
-add_keys(struct wf_key_cells *cells, struct wf_pull *pull, const uint64_t *key, uint32_t count)
-{
-	while (count > 0) {
-		if (pull->last == WF_CELL_NONE || pull->write_at == WF_KEYS_OF_CELL) {
-			uint32_t cell = pop_cell(cells);
-			if (pull->last == WF_CELL_NONE) {
-				pull->from.cell = cell;
-			} else {
-				cells->cell[pull->last].next = cell;
-			}
-			pull->last = cell;
-			pull->write_at = 0;
-		}
-		uint32_t room = WF_KEYS_OF_CELL - pull->write_at;
-		uint32_t n = count < room ? count : room;
-		memcpy(&cells->cell[pull->last].key[pull->write_at], key, n * sizeof(*key));
-		pull->write_at += n;
-		key += n;
-		count -= n;
-	}
-}
-
 /* Pulls under way. */
-
-static void
-drop_pull(struct wf_sparse *sparse, struct wf_sparse_peer *own, uint32_t at)
-{
-	struct wf_pull *pull = own->pulls.order[at];
-	WF_ASSERT(at < own->pulls.count);
-	for (uint32_t cell = pull->from.cell; cell != WF_CELL_NONE;) {
-		cell = give_cell(&own->pulls.cells, cell);
-	}
-	if (pull->is_due) {
-		WF_ASSERT(sparse->due_pulls > 0);
-		sparse->due_pulls--;
-	}
-	own->pulls.count--;
-	memmove(&own->pulls.order[at], &own->pulls.order[at + 1],
-		(own->pulls.count - at) * sizeof(own->pulls.order[0]));
-	own->pulls.order[own->pulls.count] = pull;
-}
 
 static uint32_t
 place_of(const struct wf_sparse_peer *own, const struct wf_pull *pull)
@@ -104,7 +28,7 @@ wf_pull_path_ends(struct wf_lane *lane, struct wf_peer *peer)
 	struct wf_sparse *sparse = lane->own;
 	struct wf_sparse_peer *own = peer->own;
 	while (own->pulls.count > 0) {
-		drop_pull(sparse, own, own->pulls.count - 1);
+		wf_pull_drop(sparse, own, own->pulls.count - 1);
 	}
 	if (own->answer.due) { /* it was not posted, so no DONE will release its buffer */
 		own->answer.due = false;
@@ -164,7 +88,7 @@ check_bounds(const struct wf_lane *lane, const struct wf_sparse_peer *own,
 		return wf_fail(WEFT_INVALID, "%u pulls are unanswered, a lane keeps no more",
 			       own->pulls.count);
 	}
-	if (cells_for(keys) > own->pulls.cells.free_count) {
+	if (wf_keys_cells(keys) > own->pulls.cells.free_count) {
 		return wf_fail(WEFT_INVALID,
 			       "keys of unanswered pulls take more than the %" PRIu64
 			       " bytes that this lane holds for a trainer; make batches smaller, "
@@ -252,7 +176,7 @@ refuse_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t slot)
 	}
 	credit_parts(peer, pull, incoming->next);
 	wf_peer_credit(peer, slot);
-	drop_pull(lane->own, own, place_of(own, pull));
+	wf_pull_drop(lane->own, own, place_of(own, pull));
 	incoming->pull = NULL;
 	incoming->refused = true;
 	if (++incoming->next == incoming->count) {
@@ -323,7 +247,7 @@ wf_pull_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t slot, const vo
 	}
 	pull->part[incoming->next].slot = slot;
 	incoming->uncredited++;
-	add_keys(&own->pulls.cells, pull, sparse->key_scratch, part->row_count);
+	wf_keys_add(&own->pulls.cells, pull, sparse->key_scratch, part->row_count);
 	wf_stats_add(&lane->stats, WF_LANE_KEY_PULLED_COUNT, part->row_count);
 	if (++incoming->next == incoming->count) {
 		incoming->kind = WF_INCOMING_NONE;
@@ -353,73 +277,6 @@ wf_pull_step_is_applied(struct wf_lane *lane, uint64_t step)
 }
 
 /* Answers. */
-
-static uint32_t
-least_of(uint32_t a, uint32_t b)
-{
-	return a < b ? a : b;
-}
-
-/* Gathers a part of the rows whose keys begin at the cursor, and moves it. */
-static enum weft_status
-gather_some(struct wf_sparse *sparse, const struct wf_gather *what, struct wf_key_cursor *from,
-	    uint32_t most, uint8_t *out, uint32_t *count)
-{
-	const struct wf_served *served = &sparse->served[what->table];
-	const uint32_t dim = sparse->desc[what->table].set.dim;
-	const uint32_t rows_most = served->half != NULL ? WF_WIDE_FLOATS / dim : UINT32_MAX;
-	const uint32_t room = least_of(WF_KEYS_OF_CELL - from->at, rows_most);
-	const struct wf_table_lookup lookup = {
-		.key = &what->cells->cell[from->cell].key[from->at],
-		.count = least_of(most, room),
-		.out = served->half != NULL ? sparse->wide : (float *)(void *)out,
-		.create = what->create,
-	};
-	enum weft_status st = WEFT_OK;
-	if (!what->ahead) {
-		st = wf_table_lookup(served->table, &lookup);
-	} else if (!wf_table_look_ahead(served->table, &lookup)) {
-		st = WEFT_AGAIN;
-	}
-	if (served->half != NULL && st == WEFT_OK) {
-		served->half->narrow((uint16_t *)(void *)out, sparse->wide, lookup.count * dim);
-	}
-	*count = (uint32_t)lookup.count;
-	wf_keys_step(what->cells, from, *count);
-	return st;
-}
-
-enum weft_status
-wf_pull_gather(struct wf_sparse *sparse, const struct wf_gather *what, struct wf_key_cursor *from,
-	       uint8_t *out)
-{
-	enum weft_status st = WEFT_OK;
-	for (uint32_t left = what->row_count, count = 0; left > 0 && st == WEFT_OK; left -= count) {
-		st = gather_some(sparse, what, from, left, out, &count);
-		out += (size_t)count * sparse->served[what->table].row_bytes;
-	}
-	return st;
-}
-
-/* The keys before `to` are not needed any more. */
-void
-wf_pull_give_keys(struct wf_key_cells *cells, struct wf_pull *pull, struct wf_key_cursor to)
-{
-	while (pull->from.cell != to.cell) {
-		pull->from.cell = give_cell(cells, pull->from.cell);
-	}
-	pull->from.at = to.at;
-}
-
-/* The pull's next part is answered. */
-void
-wf_pull_part_ends(struct wf_sparse *sparse, struct wf_sparse_peer *own, uint32_t at)
-{
-	struct wf_pull *pull = own->pulls.order[at];
-	if (++pull->next == pull->part_count) {
-		drop_pull(sparse, own, at);
-	}
-}
 
 /* Gathers the next part of pull number `at` into an answer. */
 static enum weft_status
@@ -458,20 +315,6 @@ gather_answer(struct wf_lane *lane, struct wf_peer *peer, uint32_t at)
 	wf_pull_answer(sparse, own, pull, pull->next, buffer, step);
 	wf_pull_part_ends(sparse, own, at);
 	return WEFT_OK;
-}
-
-void
-wf_pull_answer(const struct wf_sparse *sparse, struct wf_sparse_peer *own,
-	       const struct wf_pull *pull, uint32_t idx, uint32_t buffer, uint64_t step)
-{
-	const struct wf_pull_part *part = &pull->part[idx];
-	own->answer = (struct wf_answer){
-		.due = true,
-		.buffer = buffer,
-		.bytes = (uint64_t)part->row_count * sparse->served[part->table].row_bytes,
-		.offset = part->offset,
-		.tag = wf_sparse_answer_tag(pull->request_id, idx, step),
-	};
 }
 
 /* False: the transport accepts no more, or the connection is going down. */
