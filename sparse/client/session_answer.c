@@ -148,6 +148,13 @@ wf_client_answer(struct wf_link *link, const struct wf_put *put)
 			       " were requested",
 			       wf_tag_step(tag), request->step);
 	}
+	if (request->part[i].ahead) {
+		return wf_fail(
+			WEFT_PROTOCOL,
+			"PUT: part %u of pull %u was sent ahead of its step, so it may only be "
+			"corrected, by CHANGED",
+			i, slot >> 8);
+	}
 	uint64_t due = wf_client_answer_bytes(cl->client, &request->part[i]);
 	if (!wf_put_is(put, due)) {
 		return wf_fail(WEFT_PROTOCOL,

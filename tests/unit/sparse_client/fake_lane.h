@@ -33,6 +33,7 @@ enum fake_wrong {
 	FAKE_CHANGES_BEYOND,   /* CHANGED of a row behind the last one of its part */
 	FAKE_CHANGES_NARROW,   /* with rows of other lengths */
 	FAKE_AHEAD_TWICE,      /* a part that was sent ahead, once more */
+	FAKE_AHEAD_ANEW,       /* the same, the second time as of its step */
 	FAKE_APPLIES_UNASKED,  /* APPLIED of a step without a push */
 	FAKE_RESUMES_AHEAD,    /* RESUME with a step that was not begun */
 	FAKE_SMALL_SLOTS,      /* 128 bytes */

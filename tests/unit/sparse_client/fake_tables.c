@@ -93,7 +93,8 @@ answer(struct lane *lane, struct member *p, struct pull *pull)
 	size_t used = 0;
 	uint8_t *area = p->gather + (size_t)(pull - p->pull) * GATHER_BYTES;
 	bool old = lane->opts->wrong == FAKE_ANSWERS_OLD_STEP && pull->step > 0;
-	bool again = lane->opts->wrong == FAKE_AHEAD_TWICE && pull->step > 0;
+	bool anew = lane->opts->wrong == FAKE_AHEAD_ANEW && pull->step > 0;
+	bool again = anew || (lane->opts->wrong == FAKE_AHEAD_TWICE && pull->step > 0);
 	bool ahead = again || (pull->step > 0 && (lane->opts->wrong == FAKE_CHANGES_BEYOND ||
 						  lane->opts->wrong == FAKE_CHANGES_NARROW));
 	for (uint32_t i = 0; i < pull->list.count; i++) {
@@ -110,6 +111,7 @@ answer(struct lane *lane, struct member *p, struct pull *pull)
 		bool cut = lane->opts->wrong == FAKE_ANSWERS_SHORT;
 		bool twice = i == 0 && (lane->opts->wrong == FAKE_ANSWERS_TWICE || again);
 		for (int times = twice ? 2 : 1; times > 0; times--) {
+			bool early = ahead && !(anew && times == 1);
 			const struct wf_op op = {
 				.kind = WF_OP_PUT,
 				.cookie = (uint64_t)(pull - p->pull) + 1,
@@ -119,7 +121,7 @@ answer(struct lane *lane, struct member *p, struct pull *pull)
 				.key = rows_key_of(p),
 				.offset = part->at.offset,
 				.tag = wf_sparse_answer_tag(pull->id, i,
-							    lane->applied + (old ? 7 : 0) - ahead),
+							    lane->applied + (old ? 7 : 0) - early),
 			};
 			pull->in_flight++;
 			(void)peer_post(&p->peer, &op);

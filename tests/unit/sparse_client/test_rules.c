@@ -567,6 +567,7 @@ a_lane_that_breaks_the_protocol_ends_the_job_and_is_named(void **state)
 		{FAKE_CHANGES_BEYOND, WEFT_PROTOCOL, "CHANGED: row "},
 		{FAKE_CHANGES_NARROW, WEFT_PROTOCOL, "CHANGED: row 0 of 11 bytes"},
 		{FAKE_AHEAD_TWICE, WEFT_PROTOCOL, "rows of step 0 modulo 256"},
+		{FAKE_AHEAD_ANEW, WEFT_PROTOCOL, "may only be corrected, by CHANGED"},
 		{FAKE_APPLIES_UNASKED, WEFT_PROTOCOL, "APPLIED: step 77 was not waited for"},
 		{FAKE_SMALL_SLOTS, WEFT_MISMATCH, "slots of 128 bytes"},
 		{FAKE_SAYS_NONSENSE, WEFT_PROTOCOL, "sparse message of type 99"},
