@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* supervise_internal: what the files of the supervisor share: supervise.c has the loop and the
- * phases; supervise_losses.c, supervise_cause.c and supervise_pipes.c stand below it. Thread: the
- * supervisor's. */
+/* supervise_internal: what the files of the supervisor share: supervise.c has the loop, and decides
+ * about phases; supervise_losses.c, supervise_cause.c, supervise_pipes.c and supervise_phases.c
+ * stand below it. Thread: the supervisor's. */
 #pragma once
 
 #include "tools/launch/supervise.h"
@@ -47,7 +47,7 @@ struct wf_supervision {
 	uint64_t restarts;            /* made, with opts->restarts.made */
 };
 
-/* supervise.c */
+/* supervise_phases.c */
 /* Begins a phase, which lasts `after_ns` at the most. */
 void wf_supervision_enter(struct wf_supervision *job, enum wf_supervise_phase phase,
 			  uint64_t after_ns);
