@@ -243,8 +243,9 @@ start_trainers(const struct wf_product_opts *opts, struct wf_product *product)
 	for (unsigned i = 0; i < opts->trainer_count && st == WEFT_OK; i++) {
 		struct trainer_arg arg = {.opts = opts, .id = i};
 		snprintf(arg.pservers, sizeof(arg.pservers), "%s", product->hosts);
+		snprintf(product->name[i], sizeof(product->name[i]), "trainer %u", i);
 		const struct wf_worker_opts worker = {
-			.name = "a trainer",
+			.name = product->name[i],
 			.cpu = opts->trainer_cpu,
 			.either = {opts->either[0], opts->either[1]},
 			.run = run_trainer,

@@ -9,6 +9,7 @@
 #define WF_PRODUCT_PSERVERS_MAX 4u
 #define WF_PRODUCT_TRAINERS_MAX 64u
 #define WF_PRODUCT_HOSTS_BYTES 128u
+#define WF_PRODUCT_NAME_BYTES 16u
 
 struct wf_product_opts {
 	const char *transport;
@@ -31,6 +32,7 @@ struct wf_product_opts {
 struct wf_product {
 	struct wf_worker pserver[WF_PRODUCT_PSERVERS_MAX], trainer[WF_PRODUCT_TRAINERS_MAX];
 	char hosts[WF_PRODUCT_HOSTS_BYTES]; /* where the pservers are, for sessions */
+	char name[WF_PRODUCT_TRAINERS_MAX][WF_PRODUCT_NAME_BYTES]; /* of trainers, for messages */
 	struct wf_side side;
 };
 
