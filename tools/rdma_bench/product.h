@@ -9,7 +9,7 @@
 #define WF_PRODUCT_PSERVERS_MAX 4u
 #define WF_PRODUCT_TRAINERS_MAX 64u
 #define WF_PRODUCT_HOSTS_BYTES 128u
-#define WF_PRODUCT_NAME_BYTES 16u
+#define WF_PRODUCT_NAME_BYTES 24u
 
 struct wf_product_opts {
 	const char *transport;

@@ -582,8 +582,7 @@ a_lane_that_breaks_the_protocol_ends_the_job_and_is_named(void **state)
 		stage.fake.wrong = wrongs[i].wrong;
 		stage.fake.step = 2;
 		if (wrongs[i].wrong == FAKE_SMALL_SLOTS) {
-			stage.fake.slot_bytes = 128;
-			stage.fake.held_bytes = 128;
+			stage.fake.slot_bytes = stage.fake.held_bytes = 128;
 		}
 		stage_play(&stage);
 		bool named = strstr(stage.start_text, "sparse lane") != NULL &&
