@@ -35,9 +35,15 @@ answer_no(struct wf_conn *conn, bool job_is_over)
 }
 
 static void
-refuse(struct wf_lane *lane, struct wf_conn *conn, bool job_is_over)
+count_refusal(struct wf_lane *lane)
 {
 	wf_stats_add(&lane->stats, WF_LANE_HELLO_REFUSED_COUNT, 1);
+}
+
+static void
+refuse(struct wf_lane *lane, struct wf_conn *conn, bool job_is_over)
+{
+	count_refusal(lane);
 	if (wf_lane_may_warn(lane)) {
 		wf_log(lane->env, WF_LOG_WARN, "lane %u: refused a trainer: %.255s", lane->opts.idx,
 		       weft_last_error());
@@ -478,6 +484,11 @@ consider(struct wf_lane *lane, struct wf_conn *conn, const struct wf_hello *hell
 	enum weft_status st = check_hello(lane, hello);
 	if (st == WEFT_OK && !lane->admission.is_open) {
 		st = open_job(lane, hello);
+	}
+	if (st == WEFT_UNAVAILABLE && hello->epoch != 0) {
+		count_refusal(lane); /* it asks until the place is empty, and says so itself */
+		answer_no(conn, false);
+		return;
 	}
 	if (st != WEFT_OK) {
 		wf_absent_note_refusal(lane, hello);
