@@ -203,7 +203,7 @@ struct wf_client_call {
 struct wf_client_counts {
 	_Atomic uint64_t steps_applied, rows_updated, pushes_lost, grads_nonfinite;
 	_Atomic uint64_t waits_slot, pulls_repeated, pushes_repeated;
-	_Atomic uint64_t parts_ahead; /* that were sent ahead of their step and stayed */
+	_Atomic uint64_t parts_ahead; /* that were sent ahead of their step, and corrected */
 };
 
 /* The tables of a session. Fixed at seal. */

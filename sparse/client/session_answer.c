@@ -174,7 +174,7 @@ check_changed(const struct wf_client *client, const struct wf_pull_request *requ
 	      const struct wf_sparse_changed *msg)
 {
 	const uint32_t last = msg->row_count > 0 ? msg->row[msg->row_count - 1] : 0;
-	if (request == NULL || msg->part >= request->part_count ||
+	if (request == NULL || request->refused || msg->part >= request->part_count ||
 	    !request->part[msg->part].ahead || request->part[msg->part].answered ||
 	    msg->step != request->step) {
 		return wf_fail(WEFT_PROTOCOL,

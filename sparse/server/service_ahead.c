@@ -13,8 +13,7 @@
 #include "wire/partition.h"
 
 #define CHANGED_SHARE 4u /* it is of no use where more than one row in so many changed */
-#define KEYS_NOTED_MAX (WF_CHANGES_BITS / 8)
-#define REST_MAX 64u /* pulls without, after one of which much has changed */
+#define REST_MAX 64u     /* pulls without, after one of which much has changed */
 
 void
 wf_pull_ahead_begin(const struct wf_sparse *sparse, struct wf_pull *pull, bool allowed)
@@ -104,7 +103,7 @@ wf_pull_ahead_go_on(struct wf_lane *lane, struct wf_peer *peer)
 static uint32_t
 bit_of(uint32_t table, uint64_t key)
 {
-	return (uint32_t)wf_key_mix(key + table) % WF_CHANGES_BITS;
+	return (uint32_t)wf_key_mix(key + table) % WF_PUSHED_BITS;
 }
 
 static bool
@@ -123,39 +122,25 @@ was_sent_ahead(const struct wf_lane *lane, uint64_t step)
 }
 
 static void
-note_keys(struct wf_changes *changes, uint32_t table, const struct wf_table_batch *batch)
+note_keys(uint64_t *pushed, uint32_t table, const struct wf_table_batch *batch)
 {
 	for (size_t i = 0; i < batch->count; i++) {
 		uint32_t bit = bit_of(table, batch->key[i]);
-		changes->bit[bit / 64] |= (uint64_t)1 << bit % 64;
+		pushed[bit / 64] |= (uint64_t)1 << bit % 64;
 	}
-}
-
-static size_t
-count_pushed(const struct wf_sparse *sparse)
-{
-	size_t keys = 0;
-	for (uint32_t i = 0; i < sparse->desc_count; i++) {
-		for (uint32_t b = 0; b < sparse->deal.next[i]; b++) {
-			keys += sparse->served[i].batch[b].count;
-		}
-	}
-	return keys;
 }
 
 void
 wf_pull_ahead_note_step(struct wf_lane *lane, uint64_t step, bool has_pushes)
 {
 	struct wf_sparse *sparse = lane->own;
-	struct wf_changes *changes = &sparse->changes;
 	if (!was_sent_ahead(lane, step)) {
 		return;
 	}
-	changes->all = has_pushes && count_pushed(sparse) > KEYS_NOTED_MAX;
-	memset(changes->bit, 0, WF_CHANGES_BITS / 8);
-	for (uint32_t i = 0; i < sparse->desc_count && has_pushes && !changes->all; i++) {
+	memset(sparse->pushed, 0, WF_PUSHED_BITS / 8);
+	for (uint32_t i = 0; i < sparse->desc_count && has_pushes; i++) {
 		for (uint32_t b = 0; b < sparse->deal.next[i]; b++) {
-			note_keys(changes, i, &sparse->served[i].batch[b]);
+			note_keys(sparse->pushed, i, &sparse->served[i].batch[b]);
 		}
 	}
 }
@@ -163,10 +148,10 @@ wf_pull_ahead_note_step(struct wf_lane *lane, uint64_t step, bool has_pushes)
 /* Corrections. */
 
 static bool
-has_changed(const struct wf_changes *changes, uint32_t table, uint64_t key)
+has_changed(const struct wf_sparse *sparse, uint32_t table, uint64_t key)
 {
 	uint32_t bit = bit_of(table, key);
-	return changes->all || (changes->bit[bit / 64] >> bit % 64 & 1) != 0;
+	return (sparse->pushed[bit / 64] >> bit % 64 & 1) != 0;
 }
 
 static uint32_t
@@ -177,8 +162,7 @@ count_changed(const struct wf_sparse *sparse, const struct wf_key_cells *cells,
 	struct wf_key_cursor from = pull->from;
 	uint32_t count = 0;
 	for (uint32_t i = 0; i < part->row_count; i++) {
-		count += has_changed(&sparse->changes, part->table,
-				     cells->cell[from.cell].key[from.at]);
+		count += has_changed(sparse, part->table, cells->cell[from.cell].key[from.at]);
 		wf_keys_step(cells, &from, 1);
 	}
 	return count;
@@ -196,7 +180,7 @@ list_changed(struct wf_sparse *sparse, const struct wf_key_cells *cells, const s
 	msg->row_count = 0;
 	for (; *row < part->row_count; (*row)++) {
 		uint64_t key = cells->cell[from->cell].key[from->at];
-		if (has_changed(&sparse->changes, part->table, key)) {
+		if (has_changed(sparse, part->table, key)) {
 			if (msg->row_count == most) {
 				break;
 			}
@@ -219,6 +203,7 @@ read_changed(struct wf_sparse *sparse, const struct wf_pull *pull)
 		.count = msg->row_count,
 		.out = served->half != NULL ? sparse->wide : sparse->changed_row,
 		.create = pull->create,
+		.again = true,
 	};
 	msg->values = (const uint8_t *)sparse->changed_row;
 	enum weft_status st = wf_table_lookup(served->table, &lookup);
@@ -245,7 +230,8 @@ wf_pull_ahead_end_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t at)
 	struct wf_sparse_peer *own = peer->own;
 	struct wf_key_cells *cells = &own->pulls.cells;
 	struct wf_pull *pull = own->pulls.order[at];
-	if (pull->next == 0 && pull->ahead.row == 0) {
+	if (!pull->ahead.judged) {
+		pull->ahead.judged = true;
 		judge_use(&own->use, count_changed(sparse, cells, pull) <=
 					     pull->part[0].row_count / CHANGED_SHARE);
 	}

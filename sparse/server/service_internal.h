@@ -72,6 +72,7 @@ struct wf_key_cursor {
 /* What has been sent of a pull before its step is applied. service_ahead.c owns it. */
 struct wf_pull_ahead {
 	bool allowed;              /* more may be sent */
+	bool judged;               /* whether it was worth while */
 	uint32_t sent;             /* parts from the first on */
 	struct wf_key_cursor from; /* the first key of the next one; not set before the first */
 	uint32_t row;              /* of the part that is being corrected: the next one */
@@ -256,12 +257,7 @@ struct wf_deal {
 
 /* Keys that the step applied last has pushed, as far as something was sent ahead of it: a bit for
  * each, by its hash, so that a key that was not pushed may seem to be. service_ahead.c owns it. */
-#define WF_CHANGES_BITS (1u << 19)
-
-struct wf_changes {
-	bool all;      /* so many that every key counts as one of them */
-	uint64_t *bit; /* [WF_CHANGES_BITS / 64] */
-};
+#define WF_PUSHED_BITS (1u << 19)
 
 /* The search for expired rows after each step. service_push.c owns it. */
 struct wf_tending {
@@ -288,7 +284,7 @@ struct wf_sparse {
 	struct wf_sparse_async async;
 	uint32_t due_pulls; /* not gathered to the end; no step is applied while there are any */
 	struct wf_deal deal;
-	struct wf_changes changes;
+	uint64_t *pushed; /* [WF_PUSHED_BITS / 64] */
 	struct wf_save save;
 	struct wf_sparse_snapshot *snapshot; /* service_snapshot.c owns it; NULL: none are taken */
 	struct wf_tending tend;

@@ -30,6 +30,7 @@ wf_pull_path_ends(struct wf_lane *lane, struct wf_peer *peer)
 	while (own->pulls.count > 0) {
 		wf_pull_drop(sparse, own, own->pulls.count - 1);
 	}
+	own->use = (struct wf_ahead_use){0};
 	if (own->answer.due) { /* it was not posted, so no DONE will release its buffer */
 		own->answer.due = false;
 		(void)wf_staging_release(&sparse->answers, own->answer.buffer);
@@ -400,8 +401,7 @@ wf_pull_flush(struct wf_lane *lane, struct wf_peer *peer)
 				return end == WF_FLUSH_LEFT ? WF_FLUSH_DONE : end;
 			}
 		} else if (sent || !wf_pull_ahead_send(lane, peer)) {
-			return sent && wf_pull_ahead_may_send(lane, peer) ? WF_FLUSH_LEFT
-									  : WF_FLUSH_DONE;
+			return wf_pull_ahead_may_send(lane, peer) ? WF_FLUSH_LEFT : WF_FLUSH_DONE;
 		} else {
 			sent = true;
 		}

@@ -242,9 +242,9 @@ alloc_memory(struct wf_lane *lane)
 		wf_zalloc_array(lane->env, sparse->desc_count, sizeof(*sparse->deal.next));
 	sparse->key_scratch = wf_zalloc_array(lane->env, sparse->size.slot_bytes / WF_KEY_BYTES,
 					      sizeof(*sparse->key_scratch));
-	sparse->changes.bit = wf_zalloc(lane->env, WF_CHANGES_BITS / 8);
+	sparse->pushed = wf_zalloc(lane->env, WF_PUSHED_BITS / 8);
 	if (sparse->deal.batch == NULL || sparse->deal.next == NULL ||
-	    sparse->key_scratch == NULL || sparse->changes.bit == NULL) {
+	    sparse->key_scratch == NULL || sparse->pushed == NULL) {
 		return wf_fail(WEFT_NOMEM, "lane %u: no memory for parts of %u trainers",
 			       lane->opts.idx, lane->peers.count);
 	}
@@ -420,7 +420,7 @@ wf_sparse_release(struct wf_lane *lane)
 	wf_free(lane->env, sparse->deal.batch,
 		(size_t)lane->peers.count * sparse->size.parts_max * sizeof(*sparse->deal.batch));
 	wf_free(lane->env, sparse->deal.next, sparse->desc_count * sizeof(*sparse->deal.next));
-	wf_free(lane->env, sparse->changes.bit, WF_CHANGES_BITS / 8);
+	wf_free(lane->env, sparse->pushed, WF_PUSHED_BITS / 8);
 	wf_free(lane->env, sparse->key_scratch,
 		sparse->size.slot_bytes / WF_KEY_BYTES * sizeof(*sparse->key_scratch));
 	wf_free(lane->env, sparse->desc, sparse->desc_count * sizeof(*sparse->desc));

@@ -466,7 +466,9 @@ wf_table_lookup(struct wf_table *t, const struct wf_table_lookup *lookup)
 			read_chunk(t, lookup, first, count, row);
 		}
 	}
-	count_lookup(t, lookup);
+	if (!lookup->again) {
+		count_lookup(t, lookup);
+	}
 	return WEFT_OK;
 }
 

@@ -99,6 +99,7 @@ struct wf_table_lookup {
 	size_t count;        /* 0: nothing happens */
 	float *out;          /* [count * dim] */
 	bool create;         /* keys without a row get one, where no admission is set */
+	bool again;          /* keys that were counted when they were read ahead */
 };
 
 /**

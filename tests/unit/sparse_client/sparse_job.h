@@ -69,7 +69,7 @@ struct sparse_seen {
 	uint64_t digest; /* of all rows in the order in which they arrived, and of all at the end */
 	uint64_t dense_digest; /* of the tensors, if there are any */
 	uint64_t pulls_repeated, pushes_repeated, pushes_lost;
-	uint64_t parts_ahead; /* of pulls, that were sent ahead and stayed */
+	uint64_t parts_ahead; /* of pulls, that were sent ahead, and corrected */
 };
 
 /* A job that follows from the seed, without what must change nothing. */

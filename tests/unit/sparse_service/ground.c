@@ -453,6 +453,17 @@ free_pushes(struct peer *peer)
 	}
 }
 
+void
+doll_correct(struct doll *doll, uint64_t offset)
+{
+	const struct wf_sparse_changed *changed = &doll->changed;
+	uint8_t *at = (uint8_t *)doll->peer.slab.base + offset;
+	for (uint32_t i = 0; i < changed->row_count; i++) {
+		memcpy(at + (size_t)changed->row[i] * changed->row_bytes,
+		       doll->changed_values + (size_t)i * changed->row_bytes, changed->row_bytes);
+	}
+}
+
 static enum weft_status
 recv(struct peer *peer, const struct wf_head *head, const uint8_t *body)
 {
@@ -472,6 +483,10 @@ recv(struct peer *peer, const struct wf_head *head, const uint8_t *body)
 		doll->changes++;
 		memcpy(doll->changed_values, doll->changed.values,
 		       (size_t)doll->changed.row_count * doll->changed.row_bytes);
+		doll->changed_rows += doll->changed.row_count;
+		if (doll->correct_at > 0) {
+			doll_correct(doll, doll->correct_at);
+		}
 	} else if (head->type == WF_SPARSE_APPLIED) {
 		st = wf_sparse_applied_decode(head, body, &doll->applied);
 		doll->applieds++;

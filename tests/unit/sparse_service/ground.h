@@ -67,6 +67,8 @@ struct doll {
 	struct wf_sparse_applied applied;
 	struct wf_sparse_restored restored; /* the last */
 	uint32_t changes;
+	uint32_t changed_rows; /* in all of them */
+	uint64_t correct_at;   /* where the rows of the part lie that they correct; 0: nowhere */
 	struct wf_sparse_changed changed; /* the last, and its values */
 	uint8_t changed_values[WF_MSG_BODY_MAX];
 };
@@ -112,6 +114,8 @@ ground_settle(struct ground *ground)
 	script_settle(&ground->script);
 }
 
+/* Puts what the last CHANGED has where the rows lie, as a session does. */
+void doll_correct(struct doll *doll, uint64_t offset);
 /* Element e of the gradient of a key. */
 float ground_gradient(uint64_t key, uint32_t element, float scale);
 /* The result of the wishes of a step, in trainer order, on the model. */

@@ -13,6 +13,7 @@
 
 #define MANY 40u
 #define FRESH 78u /* a key that has no row */
+#define CROWD 300u
 
 static const uint64_t low[] = {3, 17, 40, 99, 1000};
 
@@ -41,18 +42,6 @@ pull_ahead(struct doll *doll, uint64_t id, uint64_t step, const struct wish *wis
 	pull.flags |= WF_SPARSE_PULL_AHEAD;
 	doll_say_pull(doll, &pull);
 	doll_put(doll, id, 0, step, wish);
-}
-
-/* What the last CHANGED has, where the rows lie. */
-static void
-correct(struct doll *doll, const struct wish *wish)
-{
-	const struct wf_sparse_changed *changed = &doll->changed;
-	uint8_t *at = (uint8_t *)doll->peer.slab.base + wish->offset;
-	for (uint32_t i = 0; i < changed->row_count; i++) {
-		memcpy(at + (size_t)changed->row[i] * changed->row_bytes,
-		       doll->changed_values + (size_t)i * changed->row_bytes, changed->row_bytes);
-	}
 }
 
 /* One trainer, all of whose keys have rows. Returns it after its first two answers. */
@@ -87,7 +76,7 @@ one_changes(struct ground *ground)
 	CHECK(ground, doll->changed.part == 0 && doll->changed.last);
 	CHECK(ground, doll->changed.row_count == 1 && doll->changed.row[0] == 5);
 	CHECK(ground, !ground_rows_are_right(ground, doll, &next));
-	correct(doll, &next);
+	doll_correct(doll, next.offset);
 	CHECK(ground, ground_rows_are_right(ground, doll, &next));
 }
 
@@ -117,7 +106,7 @@ take_steps(struct ground *ground)
 		ground_model_step(ground, step, 2, &pushed, 1);
 		CHECK(ground, doll->answers == 2 + step && doll->changes == step);
 		CHECK(ground, doll->changed.row_count == (low[step - 1] == 17 ? 1 : 0));
-		correct(doll, &next);
+		doll_correct(doll, next.offset);
 		CHECK(ground, ground_rows_are_right(ground, doll, &next));
 	}
 }
@@ -127,6 +116,62 @@ each_step_corrects_what_it_has_changed(void **state)
 {
 	const struct ground_opts opts = {.trainers = 1, .slot_bytes = 2048};
 	ground_play(&opts, take_steps);
+}
+
+/* More rows than a message has room for. */
+static void
+change_many(struct ground *ground)
+{
+	static uint64_t key[CROWD];
+	struct doll *doll = begin(ground);
+	for (uint32_t i = 0; i < CROWD; i++) {
+		key[i] = 2000 + i;
+	}
+	const struct wish all = wish_of(key, CROWD, 1, 16384);
+	doll_pull(doll, 2, 0, &all, 1);
+	ground_settle(ground);
+	doll->correct_at = all.offset;
+	pull_ahead(doll, 3, 1, &all);
+	ground_settle(ground);
+	CHECK(ground, doll->answers == 4);
+	doll_push(doll, 1, &all, 1);
+	ground_settle(ground);
+	ground_model_step(ground, 1, 2, &all, 1);
+	CHECK(ground, doll->answers == 4 && doll->changes == 2 && doll->changed_rows == CROWD);
+	CHECK(ground, doll->changed.last);
+	CHECK(ground, ground_rows_are_right(ground, doll, &all));
+}
+
+static void
+rows_that_do_not_fit_one_message_come_in_two(void **state)
+{
+	const struct ground_opts opts = {.trainers = 1, .slot_bytes = 16384};
+	ground_play(&opts, change_many);
+}
+
+/* Of so many pulls, whose rows all change, which are sent ahead: 1 rest, 2, 4. */
+static void
+rest_longer(struct ground *ground)
+{
+	static const bool is_ahead[] = {true,  false, true,  false, false, true,
+					false, false, false, false, true};
+	struct doll *doll = begin(ground);
+	const struct wish batch = wish_of(low, 5, 1, 8192);
+	for (uint64_t step = 1; step <= sizeof(is_ahead); step++) {
+		const uint32_t before = doll->changes;
+		pull_ahead(doll, 1 + step, step, &batch);
+		ground_settle(ground);
+		doll_push(doll, step, &batch, 1);
+		ground_settle(ground);
+		CHECK(ground, doll->changes - before == (is_ahead[step - 1] ? 1u : 0u));
+	}
+}
+
+static void
+where_much_changes_again_and_again_lanes_rest_longer(void **state)
+{
+	const struct ground_opts opts = {.trainers = 1, .slot_bytes = 2048};
+	ground_play(&opts, rest_longer);
 }
 
 static void
@@ -143,7 +188,7 @@ all_changes(struct ground *ground)
 	ground_model_step(ground, 1, 2, &pushed, 1);
 	CHECK(ground, doll->answers == 3 && doll->changes == 1); /* no place is PUT to twice */
 	CHECK(ground, doll->changed.row_count == 5);
-	correct(doll, &next);
+	doll_correct(doll, next.offset);
 	CHECK(ground, ground_rows_are_right(ground, doll, &next));
 	/* It was of no use: the next pull is answered when its step is applied. */
 	pull_ahead(doll, 3, 2, &next);
@@ -233,7 +278,7 @@ push_beside(struct ground *ground)
 	ground_model_step(ground, 1, 5, pushed, 2);
 	CHECK(ground, doll->changes == 1 && doll->changed.row_count == 1);
 	CHECK(ground, doll->changed.row[0] == 7);
-	correct(doll, &next);
+	doll_correct(doll, next.offset);
 	CHECK(ground, ground_rows_are_right(ground, doll, &next));
 }
 
@@ -278,6 +323,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows_come_ahead_of_their_step_and_those_that_it_changes_again),
 		cmocka_unit_test(each_step_corrects_what_it_has_changed),
+		cmocka_unit_test(rows_that_do_not_fit_one_message_come_in_two),
+		cmocka_unit_test(where_much_changes_again_and_again_lanes_rest_longer),
 		cmocka_unit_test(where_much_has_changed_the_next_pull_is_answered_once),
 		cmocka_unit_test(
 			nothing_is_sent_ahead_unasked_or_without_a_row_or_where_rows_expire),
