@@ -211,8 +211,7 @@ wf_watch_open(const struct wf_watch_opts *opts, struct wf_watch_client **out)
 {
 	/* TCP is there within a millisecond. A pserver that demands another path refuses it. */
 	enum weft_status st = open_over("tcp", opts, out);
-	bool is_answered = st != WEFT_TIMEOUT && st != WEFT_LOST;
-	return st != WEFT_OK && is_answered ? open_over("auto", opts, out) : st;
+	return st == WEFT_REFUSED ? open_over("auto", opts, out) : st;
 }
 
 enum weft_status
