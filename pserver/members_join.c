@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* members_join: how a process takes the empty place of a trainer while the job goes on (members.h).
  * It waits unanswered until the registrar has named a border. Each lane then takes it in when
- * another trainer has begun the border's step: all reduces and barriers that come before that step
- * are over by then, and the pass is known. Thread: the lane's. */
+ * another trainer has begun the border's step, so that the pass is known, and that the reduces of
+ * the passes before are over. Thread: the lane's. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -135,8 +135,7 @@ accept(struct wf_lane *lane, struct wf_peer *peer, uint64_t now_ns)
 	peer->has_joined = true;
 	peer->came_later = true;
 	peer->farewell = (struct wf_peer_farewell){0};
-	peer->reduce =
-		(struct wf_reduce_part){.before = lane->reduction.id, .id = lane->reduction.id};
+	wf_reduce_enter(lane, peer);
 	peer->leaving = (struct wf_peer_leaving){0};
 	peer->hello.incarnation = joining->incarnation;
 	peer->hello.path = 0;

@@ -8,8 +8,6 @@
 
 #include "base/assert.h"
 
-/* Those that have done their part, in their order. A trainer that was dropped may have done it
- * before. */
 /* If it is the end of a pass: members report that they are out of data before they ask for that,
  * and for nothing else afterwards. */
 static void
@@ -26,6 +24,8 @@ note_pass(struct wf_lane *lane)
 	}
 }
 
+/* Sums what those have sent that have done their part, in their order. A trainer that was dropped
+ * may have done it before. */
 static void
 complete(struct wf_lane *lane)
 {
@@ -38,7 +38,6 @@ complete(struct wf_lane *lane)
 	result->count = result->pending_count;
 	result->step = lane->members.applied;
 	result->since_ns = 0;
-	result->heard = 0;
 	for (uint32_t t = 0; t < lane->peers.count; t++) {
 		struct wf_peer *peer = &lane->peers.all[t];
 		if (peer->reduce.id != result->id) {
@@ -126,18 +125,26 @@ wf_reduce_on_message(struct wf_lane *lane, struct wf_peer *peer, const struct wf
 		result->since_ns = wf_now_ns(lane->env);
 		result->pending_count = msg->count;
 	}
-	result->heard += peer->reduce.id == id ? 0 : 1; /* or requested again */
 	peer->reduce.id = id;
 	peer->reduce.step = msg->step;
 	for (uint32_t i = 0; i < msg->count; i++) {
 		peer->reduce.value[i] = msg->value[i];
 	}
-	if (result->heard == lane->peers.count) {
-		complete(lane);
-	} else if (!wf_reduce_fail_if_left(lane) && lane->opts.members != NULL) {
-		wf_reduce_try_complete(lane);
-	}
+	wf_reduce_try_complete(lane);
+	(void)wf_reduce_fail_if_left(lane);
 	return WEFT_OK;
+}
+
+void
+wf_reduce_enter(struct wf_lane *lane, struct wf_peer *peer)
+{
+	struct wf_reduction *result = &lane->reduction;
+	bool is_asked = false;
+	peer->reduce = (struct wf_reduce_part){.before = result->id, .id = result->id};
+	for (uint32_t t = 0; t < lane->peers.count; t++) {
+		is_asked = is_asked || lane->peers.all[t].reduce.id > result->id;
+	}
+	result->since_ns = is_asked ? result->since_ns : 0;
 }
 
 bool

@@ -293,7 +293,6 @@ struct wf_reduction {
 	uint32_t count;
 	double value[WF_REDUCE_MAX];
 	uint32_t pending_count; /* values of the one under way */
-	uint32_t heard;         /* trainers that requested it */
 	uint64_t since_ns;      /* its first request; 0: none is under way */
 	/* Pieces of arrays, on each lane: the most that a trainer has sent, and since when some of
 	 * these are missing from others; 0: none is. */
@@ -702,6 +701,9 @@ wf_reduce_since(const struct wf_lane *lane)
 	uint64_t a = reduction->since_ns, b = reduction->pieces_since_ns;
 	return a == 0 || (b != 0 && b < a) ? b : a;
 }
+/* A trainer joins. What the one before it has sent to the reduce under way is forgotten: the new
+ * one does this part. */
+void wf_reduce_enter(struct wf_lane *lane, struct wf_peer *peer);
 /* A trainer was dropped, whose part the reduce may have waited for. */
 void wf_reduce_try_complete(struct wf_lane *lane);
 /* A trainer that has left cannot do its part any more: fails the lane. Returns whether one has. */
