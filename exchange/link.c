@@ -220,8 +220,12 @@ wf_link_up(struct wf_link *link, const struct wf_event *event)
 	link->server_incarnation = welcome.incarnation;
 	link->ends_together = (welcome.flags & WF_WELCOME_ENDS_TOGETHER) != 0;
 	link->end->goes_back = link->end->goes_back || (welcome.flags & WF_WELCOME_GOES_BACK) != 0;
-	link->end->joins = link->end->joins || (welcome.flags & WF_WELCOME_JOINS) != 0;
-	link->end->may_leave = (welcome.flags & WF_WELCOME_MAY_LEAVE) != 0;
+	if ((welcome.flags & WF_WELCOME_JOINS) != 0) {
+		atomic_store_explicit(&link->end->joins, true, memory_order_relaxed);
+	}
+	if ((welcome.flags & WF_WELCOME_MAY_LEAVE) == 0) {
+		atomic_store_explicit(&link->end->must_stay, true, memory_order_relaxed);
+	}
 	link->end->measures = link->end->measures || (welcome.flags & WF_WELCOME_MEASURES) != 0;
 	link->state = WF_LINK_GREETING;
 	wf_retry_begin(&link->retry);
@@ -248,12 +252,12 @@ refused(struct wf_link *link, const struct wf_event *event)
 		return;
 	}
 	wf_retry_fail(&link->retry, "refused: %.*s", WF_WHY_BYTES - 16, verdict.reason);
-	if (link->end->leaves && link->was_ready) { /* its place is empty, or another one's */
-		link->state = WF_LINK_LEFT;
-		return;
-	}
 	if ((verdict.flags & WF_WELCOME_JOB_OVER) != 0) {
 		fail(link, (enum weft_status)verdict.refusal, "%s", verdict.reason);
+		return;
+	}
+	if (link->end->leaves && link->was_ready && verdict.refusal != WEFT_PROTOCOL) {
+		link->state = WF_LINK_LEFT; /* its place is empty, or another one's */
 		return;
 	}
 	if (verdict.refusal == WEFT_UNAVAILABLE || verdict.refusal == WEFT_REFUSED) {

@@ -15,6 +15,8 @@
  * protocol error. Thread: the end's. */
 #pragma once
 
+#include <stdatomic.h>
+
 #include "base/beats.h"
 #include "base/env.h"
 #include "exchange/cursors.h"
@@ -55,11 +57,12 @@ struct wf_link_end {
 	char name[32];         /* "trainer 3", for log lines */
 	struct wf_hello hello; /* except what differs by lane and attempt */
 	uint64_t connect_timeout_ns, reconnect_timeout_ns;
-	uint64_t started_ns;      /* 0: not started */
-	bool goes_back;           /* the loss of a lane does not end the job, as a lane says */
-	bool measures;            /* a lane wants to know how long the trainer computes */
-	bool joins;               /* the job was going on, as a lane says */
-	bool may_leave;           /* a trainer may leave while the job goes on, as a lane says */
+	uint64_t started_ns; /* 0: not started */
+	bool goes_back;      /* the loss of a lane does not end the job, as a lane says */
+	bool measures;       /* a lane wants to know how long the trainer computes */
+	/* As lanes say, which may be while the owner looks; relaxed, no data goes with it. */
+	_Atomic bool joins;       /* the job was going on */
+	_Atomic bool must_stay;   /* no trainer may leave while the job goes on */
 	bool leaving;             /* the session is sending GOODBYE, */
 	bool leaves;              /* and the job goes on without it, */
 	uint64_t leaving_ns;      /* since this time; on the first link, */

@@ -338,7 +338,8 @@ static void
 welcome(struct wf_lane *lane, struct wf_peer *peer, struct wf_conn *conn,
 	const struct wf_hello *hello)
 {
-	bool returns = peer->state != WF_PEER_ABSENT;
+	/* A joiner that has just been taken in has no path yet. */
+	bool returns = peer->state != WF_PEER_ABSENT && peer->hello.path != 0;
 	bool gone = peer->state == WF_PEER_GONE;
 	bool send_job = !lane->job.is_here;
 	struct wf_welcome yes = {

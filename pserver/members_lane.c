@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* members_lane: a lane's part when a trainer is dropped or leaves (members.h). It holds from its
- * report to the border. The path of a trainer that leaves goes DOWN, which copies aside what it has
+ * report to the border. The path of a trainer that is lost goes DOWN, which copies aside what it has
  * pushed; then, when the lane is in the step of the border, the trainer is taken out of it, and is
  * from there on as one that is out of data for ever and has sent GOODBYE. Thread: the lane's. */
 #include <inttypes.h>
@@ -166,7 +166,7 @@ find_stand(const struct wf_lane *lane, const struct wf_registry_member *change)
 	return stand;
 }
 
-/* The trainer's paths go DOWN, and it has a border. */
+/* The trainer has a border, and its paths go DOWN, unless it leaves on purpose. */
 static void
 begin_leave(struct wf_lane *lane, const struct wf_registry_member *leave)
 {
@@ -175,8 +175,8 @@ begin_leave(struct wf_lane *lane, const struct wf_registry_member *leave)
 		return;
 	}
 	struct wf_peer *peer = &lane->peers.all[leave->trainer];
-	const bool had_joined = !peer->joining.ordered;
-	if (!is_known(peer, leave) || (peer->leaving.ordered && had_joined)) {
+	const bool is_to_join = peer->joining.ordered;
+	if (!is_known(peer, leave) || (peer->leaving.ordered && !is_to_join)) {
 		return;
 	}
 	lane->members.applied =
@@ -184,7 +184,7 @@ begin_leave(struct wf_lane *lane, const struct wf_registry_member *leave)
 	if (is_half && lane->order.sum.step == leave->border && !lane->order.own_steps) {
 		lane->order.sum.gone_samples += leave->samples;
 	}
-	if (!had_joined) {
+	if (is_to_join) {
 		wf_members_end_join(lane, peer);
 		return;
 	}
@@ -265,14 +265,15 @@ drop_due(struct wf_lane *lane)
 static void
 drop_last(struct wf_lane *lane)
 {
-	uint32_t lost = 0, left = 0;
+	uint32_t waiting = 0, lost = 0, left = 0;
 	for (uint32_t i = 0; i < lane->peers.count; i++) {
 		const struct wf_peer *peer = &lane->peers.all[i];
 		if (peer->state != WF_PEER_GONE &&
 		    (!peer->leaving.asked || peer->leaving.ordered)) {
 			return;
 		}
-		lost += peer->state != WF_PEER_GONE ? 1 : 0;
+		waiting += peer->state != WF_PEER_GONE ? 1 : 0;
+		lost += peer->state != WF_PEER_GONE && !peer->leaving.has_left ? 1 : 0;
 		left += peer->state == WF_PEER_GONE && !peer->leaving.is_dropped ? 1 : 0;
 	}
 	if (lost > 0 && left < wf_members_min(lane->opts.members)) {
@@ -281,12 +282,14 @@ drop_last(struct wf_lane *lane)
 			     lost, wf_members_min(lane->opts.members));
 		return;
 	}
-	for (uint32_t i = 0; i < lane->peers.count && lost > 0; i++) {
+	for (uint32_t i = 0; i < lane->peers.count && waiting > 0; i++) {
 		const struct wf_peer *peer = &lane->peers.all[i];
+		const uint32_t willing = peer->leaving.has_left ? WF_REGISTRY_MEMBER_WILLING : 0;
 		if (peer->state != WF_PEER_GONE) {
 			begin_leave(lane, &(struct wf_registry_member){
 						  .incarnation = peer->hello.incarnation,
 						  .border = lane->order.sum.step,
+						  .flags = willing,
 						  .trainer = i});
 		}
 	}

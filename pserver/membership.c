@@ -490,7 +490,10 @@ check_deadline(struct wf_membership *self, uint64_t now_ns)
 			     "trainer %u %s, and pserver %u has not said where it stands, or that "
 			     "it goes on, within %.0f s; is it connected to the registrar "
 			     "(--registrar)?",
-			     self->leave.trainer, is_join(self) ? "is to join" : "was lost",
+			     self->leave.trainer,
+			     is_join(self)                                  ? "is to join"
+			     : self->member[self->leave.trainer].is_willing ? "leaves"
+									    : "was lost",
 			     find_silent(self), (double)lane->opts.connect_timeout_ns / 1e9);
 	}
 }

@@ -248,7 +248,7 @@ check_stands(const struct wf_registry_stands *stands)
 	if (st == WEFT_OK && (stands->flags > all ||
 			      ((stands->flags & WF_REGISTRY_STANDS_ALONE) != 0 && !is_counted))) {
 		st = wf_refuse("STANDS", "flags", stands->flags,
-			       "READY, COUNTED, and ALONE with COUNTED");
+			       "READY, COUNTED, SHARED, and ALONE with COUNTED");
 	}
 	if (st == WEFT_OK &&
 	    (stands->samples > INT64_MAX || (stands->samples != 0 && !is_counted))) {

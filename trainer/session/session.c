@@ -549,7 +549,8 @@ weft_session_finish(struct weft_session *session)
 bool
 weft_session_joined(const struct weft_session *session)
 {
-	return session->resumed && session->core.end.joins;
+	return session->resumed &&
+	       atomic_load_explicit(&session->core.end.joins, memory_order_relaxed);
 }
 
 enum weft_status
@@ -559,7 +560,7 @@ weft_session_leave(struct weft_session *session)
 	if (!session->running) {
 		return wf_exchange_refuse(session);
 	}
-	if (!session->core.end.may_leave) {
+	if (atomic_load_explicit(&session->core.end.must_stay, memory_order_relaxed)) {
 		return wf_fail(WEFT_UNSUPPORTED,
 			       "leave: the pservers end the job when it loses a trainer; start "
 			       "them with --on_trainer_death=drop");
