@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* members_lane: a lane's part when a trainer is dropped or leaves (members.h). It holds from its
- * report to the border. The path of a trainer that is lost goes DOWN, which copies aside what it has
- * pushed; then, when the lane is in the step of the border, the trainer is taken out of it, and is
- * from there on as one that is out of data for ever and has sent GOODBYE. Thread: the lane's. */
+ * report to the border. The path of a trainer that is lost goes DOWN, which copies aside what it
+ * has pushed; then, when the lane is in the step of the border, the trainer is taken out of it,
+ * and is from there on as one that is out of data for ever and has sent GOODBYE. Thread: the
+ * lane's. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* why_table: see why_table.h. Thread: main.
  *
- * Of each step, trainer and lane six times follow each other: those of the trainer's last slice
+ * Of each step, trainer and lane seven times follow each other: those of the trainer's last slice
  * there (struct wf_why_part). A trainer's own time is what it does not share with others: compute,
  * the longest wait for rows, its longest way out, its longest way back. A lane's service is how
  * long a push takes from the request to its answer, without what it waits for other trainers, and

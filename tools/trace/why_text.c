@@ -68,7 +68,7 @@ remedy(const struct wf_why *why)
 	return "";
 }
 
-/* "; it is asked most for 8 (12.0 %)": the keys, as parts of what their table is asked for. */
+/* "; its most frequent keys are 8 (12.0 %), 9 (3.1 %)": parts of what their table is asked for. */
 static void
 list_hot(const struct wf_why *why, char *out, size_t bytes)
 {
