@@ -183,14 +183,13 @@ weft_rows_pull(struct weft_table *table, const uint64_t *key, uint32_t count, un
 	wf_client_count_pull(rows, key);
 	const bool is_last = is_last_pull(rows);
 	*out = rows;
-	if (rows->view.row_count == 0) {
-		return WEFT_OK;
+	if (rows->view.row_count > 0) {
+		atomic_store_explicit(&rows->busy, 1, memory_order_relaxed); /* B1 */
+		wf_progress_command(session, &(struct wf_command){.kind = WF_COMMAND_SERVICE,
+								  .section = WF_CLIENT_PULL,
+								  .tensor = rows->idx});
+		wf_progress_send(session, rows->view.row_count * sizeof(uint64_t));
 	}
-	atomic_store_explicit(&rows->busy, 1, memory_order_relaxed); /* B1 */
-	wf_progress_command(session, &(struct wf_command){.kind = WF_COMMAND_SERVICE,
-							  .section = WF_CLIENT_PULL,
-							  .tensor = rows->idx});
-	wf_progress_send(session, rows->view.row_count * sizeof(uint64_t));
 	if (is_last) { /* so that the lanes work on it while the caller computes */
 		wf_progress_turn(session);
 	}
