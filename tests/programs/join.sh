@@ -7,7 +7,7 @@
 needs_training
 
 port=$(free_ports)
-passes=3000 # long enough for three processes to start meanwhile
+passes=1500 # long enough: trainer 0 stands still while others start
 options="--num_passes=$passes --batch_size=64 --reconnect_timeout=1s --leave_on_term"
 
 # train NAME TRAINER OPTION...: one more process; its id is last_pid
@@ -36,6 +36,8 @@ for transport in tcp shm; do
 	says pserver_0.err "and 2 of 3 trainers go on"
 	says_not pserver_0.err "is dropped from step"
 
+	# shellcheck disable=SC2154
+	kill -STOP "$trainer_0"
 	train stranger 1 --transport="$transport"
 	ends "$last_pid" 60 "a trainer that does not ask to join"
 	[ "$code" -ne 0 ] || fail "$transport: a trainer took a place without --join"
@@ -45,13 +47,19 @@ for transport in tcp shm; do
 	joiner_1=$last_pid
 	wait_for pserver_0.err "trainer 1 joins in step"
 	says pserver_0.err "and 3 of 3 trainers go on"
+	# shellcheck disable=SC2154
+	kill -CONT "$trainer_0"
+	wait_for joiner_1.err "goes on in pass"
 
+	# shellcheck disable=SC2154
+	kill -STOP "$trainer_0"
 	# shellcheck disable=SC2154
 	kill -KILL "$trainer_2"
 	train joiner_2 2 --join --transport="$transport"
 	joiner_2=$last_pid
 	wait_for pserver_0.err "trainer 2 joins in step"
 	says pserver_0.err "trainer 2 is dropped from step"
+	kill -CONT "$trainer_0"
 
 	# shellcheck disable=SC2154
 	for process in "$trainer_0" "$joiner_1" "$joiner_2" "$pserver_0" "$pserver_1"; do

@@ -7,7 +7,7 @@
 needs_training
 
 port=$(free_ports)
-passes=3000
+passes=1500
 
 # launch OPTION... -- PROGRAM...: three trainers
 launch() {
