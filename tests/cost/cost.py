@@ -32,7 +32,7 @@ ROWS = {
     "tcp": Row(1, "tcp", "caller", "tensors", 1, 4920, 6.1, 3800),
     "varied": Row(1, "tcp", "caller", "varied", 1, 5510, 6.1, None),  # each step sends STEP
     "thread": Row(1, "tcp", "thread", "tensors", 1, 5470, 6.1, None),
-    "shm": Row(1, "shm", "caller", "tensors", 1, 7150, 6.7, None),
+    "shm": Row(1, "shm", "caller", "tensors", 1, 5450, 4.4, None),
     "crew": Row(2, "tcp", "caller", "tensors", 4, 22000, 12.2, None),
     "recorded": Row(1, "tcp", "caller", "recorded", 1, 6050, 6.5, None),  # as tcp, but recorded
     "rows": Row(1, "tcp", "caller", "rows", 16, 26830, 19.3, None),

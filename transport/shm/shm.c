@@ -40,21 +40,39 @@ run_timers(struct wf_shm *t)
 	wf_doors_expire(&t->doors, now_ns);
 }
 
-/* Raises the flag in each segment. It is down in state AWAKE of the loop, and up in all others. */
+/* Raises the flag of a connection, whose segment is there. */
 static void
+raise_flag(struct wf_shm_conn *c, bool was_up)
+{
+	/* K1: conn_kick rings the doorbell, then reads the flag. */
+	uint32_t before = atomic_exchange_explicit(&c->own->sleeping, 1, memory_order_seq_cst);
+	if (was_up && before == 0) {
+		wf_shm_conn_rung(c);
+	}
+	/* K2: what was written before a ring that is seen here is seen by the look that follows;
+	 * for one that is not seen, the flag is. */
+	(void)atomic_load_explicit(&c->peer_end->doorbell, memory_order_seq_cst);
+}
+
+/* Sends what is due to wake peers, and raises the flag in each segment. It is down in state AWAKE
+ * of the loop, and up in all others. Returns whether all connections wait for their peers: a poll
+ * would bring nothing but DONEs. */
+static bool
 raise_flags(struct wf_shm *t)
 {
+	bool all_wait = true;
 	for (struct wf_life *life = t->medium.first; life != NULL; life = life->next) {
 		struct wf_shm_conn *c = wf_shm_conn_of(&life->conn);
-		if (c->segment == NULL) {
-			continue;
+		if (c->tx.dirty && c->fd >= 0) {
+			wf_shm_conn_kick(c);
 		}
-		/* K1: conn_kick rings the doorbell, then reads the flag. */
-		atomic_store_explicit(&c->own->sleeping, 1, memory_order_seq_cst);
-		/* K2: what was written before a ring that is seen here is seen by the look that
-		 * follows; for one that is not seen, the flag is. */
-		(void)atomic_load_explicit(&c->peer_end->doorbell, memory_order_seq_cst);
+		if (c->segment != NULL) {
+			raise_flag(c, t->flags_are_up);
+		}
+		all_wait = all_wait && wf_shm_conn_waits(c);
 	}
+	t->flags_are_up = true;
+	return all_wait;
 }
 
 /* Lowers the flags. Returns true if a peer had cleared one, so that a byte is on its socket, or
@@ -63,15 +81,17 @@ static bool
 lower_flags(struct wf_shm *t)
 {
 	bool rung = false;
-	for (struct wf_life *life = t->medium.first; life != NULL; life = life->next) {
+	for (struct wf_life *life = t->medium.first; life != NULL && t->flags_are_up;
+	     life = life->next) {
 		struct wf_shm_conn *c = wf_shm_conn_of(&life->conn);
 		/* K1, as above: while the flag is down, a peer that kicks sends no byte. */
 		if (c->segment != NULL &&
 		    atomic_exchange_explicit(&c->own->sleeping, 0, memory_order_seq_cst) == 0) {
-			wf_shm_read_ring(c);
+			wf_shm_conn_rung(c);
 			rung = true;
 		}
 	}
+	t->flags_are_up = false;
 	return rung;
 }
 
@@ -104,6 +124,7 @@ look_around(struct wf_shm *t)
 	uint64_t now_ns = wf_loop_now_ns(loop);
 	bool armed = wf_loop_is_armed(loop);
 	bool woken = wf_loop_must_look(loop);
+	t->looked_turn = loop->turn;
 	if (t->medium.dead_waiting) {
 		wf_medium_reap(&t->medium);
 	}
@@ -128,7 +149,8 @@ is_busy(const struct wf_shm *t)
 {
 	const struct wf_loop *loop = &t->medium.loop;
 	return t->medium.up_count > 0 && t->medium.up_count == t->medium.conn_count &&
-	       loop->state == WF_LOOP_AWAKE && loop->turn % LOOK_TURNS != 0;
+	       loop->state == WF_LOOP_AWAKE && !t->doors.readable &&
+	       loop->turn - t->looked_turn < LOOK_TURNS;
 }
 
 static enum weft_status
@@ -156,15 +178,28 @@ shm_poll(struct wf_transport *transport, struct wf_event *at, unsigned max, unsi
 	return WEFT_OK;
 }
 
+/* Quiet: nothing had arrived when the flags were up, and what comes after that wakes this end. */
 static bool
 shm_arm(struct wf_transport *transport, uint64_t *deadline_ns)
 {
 	struct wf_shm *t = wf_shm_of(transport);
 	struct wf_loop *loop = &t->medium.loop;
-	raise_flags(t);
+	bool quiet = raise_flags(t) && !loop->left && !t->medium.dead_waiting &&
+		     !wf_doors_are_due(&t->doors);
 	*deadline_ns = loop->left ? 0 : loop->timer_ns;
-	wf_loop_arm(loop, false, *deadline_ns);
-	return false; /* what arrived before the flag was raised wakes nobody */
+	wf_loop_arm(loop, quiet, *deadline_ns);
+	return quiet;
+}
+
+static void
+shm_wait(struct wf_transport *transport, uint64_t deadline_ns)
+{
+	struct wf_shm *t = wf_shm_of(transport);
+	wf_loop_wait(&t->medium.loop, deadline_ns);
+	if (t->medium.loop.state == WF_LOOP_AWAKE) { /* everything was looked at */
+		(void)lower_flags(t);
+		t->looked_turn = t->medium.loop.turn;
+	}
 }
 
 static const struct wf_transport_ops shm_ops = {
@@ -184,7 +219,7 @@ static const struct wf_transport_ops shm_ops = {
 	.poll = shm_poll,
 	.wait_fd = wf_medium_wait_fd,
 	.arm = shm_arm,
-	.wait = wf_wait_on_fd,
+	.wait = shm_wait,
 	.wake = wf_medium_wake,
 };
 

@@ -6,8 +6,24 @@
 static void
 notify(struct wf_loop_source *source, uint32_t mask)
 {
-	(void)mask;
-	WF_LOOP_OWNER(source, struct wf_shm_conn, source)->readable = true;
+	struct wf_shm_conn *c = WF_LOOP_OWNER(source, struct wf_shm_conn, source);
+	/* The peer has cleared it, and has sent a byte for that, which need not be read now. */
+	bool rung = c->t->flags_are_up && c->segment != NULL &&
+		    atomic_load_explicit(&c->own->sleeping, memory_order_relaxed) == 0;
+	if (!rung || mask != EPOLLIN || c->life.state != WF_LIFE_UP) {
+		c->readable = true;
+	}
+	/* No sleep may follow an armed poll that leaves a flag down. */
+	c->t->medium.loop.left |= rung;
+}
+
+void
+wf_shm_conn_rung(struct wf_shm_conn *c)
+{
+	c->rings_unread++;
+	if (c->rings_unread >= WF_SHM_RINGS_UNREAD_MAX || c->life.state != WF_LIFE_UP) {
+		c->readable = true;
+	}
 }
 
 void

@@ -33,6 +33,8 @@
 #define WF_SHM_BODIES_BYTES (256u << 10)   /* and their bodies */
 #define WF_SHM_RX_BUDGET (512u << 10)      /* bytes that one connection may copy per poll */
 #define WF_SHM_MAIL_BUDGET 64u             /* packets and wake-ups that are read of it per poll */
+#define WF_SHM_RINGS_READ 16u              /* wake-ups that are read in one call */
+#define WF_SHM_RINGS_UNREAD_MAX 32u        /* then those of a connection are read */
 #define WF_SHM_LOOK_NS WF_NS_PER_MS        /* how often a busy transport looks at its sockets */
 #define WF_SHM_CONNECT_RETRY_NS (2 * WF_NS_PER_MS) /* the listener's queue is full */
 #define WF_SHM_LINE 128 /* two cache lines: processors fetch them in pairs */
@@ -242,9 +244,10 @@ struct wf_shm_rx {
 struct wf_shm_conn {
 	struct wf_life life; /* first */
 	struct wf_loop_source source;
-	bool readable; /* the socket has not returned EAGAIN since the last edge */
-	bool eof;      /* the peer has closed its end of the socket */
-	int fd;        /* -1: none */
+	bool readable;         /* the socket has to be read, until it returns EAGAIN */
+	uint32_t rings_unread; /* bytes that the peer has sent to wake this end, and left there */
+	bool eof;              /* the peer has closed its end of the socket */
+	int fd;                /* -1: none */
 	struct wf_shm *t;
 
 	/* Segment; NULL until there is one. */
@@ -268,7 +271,9 @@ struct wf_shm {
 	struct wf_life *visit_next;
 	struct wf_log_limit export_log;
 
-	uint64_t look_ns; /* when to look at the sockets next */
+	uint64_t look_ns;     /* when to look at the sockets next */
+	uint64_t looked_turn; /* the poll in or after which everything was looked at last */
+	bool flags_are_up;    /* `sleeping` of this end was raised in every segment */
 	unsigned msg_count;
 	uint32_t body_bytes;
 	struct wf_head heads[WF_SHM_MSGS_MAX];
@@ -304,13 +309,13 @@ enum weft_status wf_shm_conn_buffers(struct wf_shm_conn *c);
 /* Takes the connection down because the peer ended: as its `closing` says, or because its socket
  * closed. */
 void wf_shm_conn_ended(struct wf_shm_conn *c, enum wf_shm_closing closing);
-/* Whether it is UP and nothing has arrived or is under way, so that a visit would find nothing to
- * do. */
+/* Whether it is UP and waits for its peer: a visit would find nothing to do but to ring and to
+ * deliver DONEs. */
 static inline bool
-wf_shm_conn_rests(const struct wf_shm_conn *c)
+wf_shm_conn_waits(const struct wf_shm_conn *c)
 {
-	if (c->life.state != WF_LIFE_UP || c->readable || c->eof || c->tx.dirty ||
-	    c->tx.ref_count > 0 || c->tx.queue.first != NULL || c->tx.done.first != NULL) {
+	if (c->life.state != WF_LIFE_UP || c->readable || c->eof || c->tx.ref_count > 0 ||
+	    c->tx.queue.first != NULL) {
 		return false;
 	}
 	const struct wf_shm_cell *cell = &c->rx_way->cell[c->rx.next % WF_SHM_CELLS];
@@ -318,6 +323,15 @@ wf_shm_conn_rests(const struct wf_shm_conn *c)
 	return atomic_load_explicit(&cell->seq, memory_order_acquire) != c->rx.next + 1 &&
 	       atomic_load_explicit(&c->peer_end->closing, memory_order_acquire) == WF_SHM_OPEN;
 }
+/* Whether a visit would find nothing to do at all. */
+static inline bool
+wf_shm_conn_rests(const struct wf_shm_conn *c)
+{
+	return !c->tx.dirty && c->tx.done.first == NULL && wf_shm_conn_waits(c);
+}
+/* The peer has rung while this end slept, or was about to: a byte is on the socket, or about to be.
+ */
+void wf_shm_conn_rung(struct wf_shm_conn *c);
 /* Rings the doorbell, and wakes the peer if it sleeps. */
 void wf_shm_conn_kick(struct wf_shm_conn *c);
 
@@ -363,8 +377,6 @@ enum weft_status wf_shm_packet_check(const struct wf_shm_packet *packet,
 				     size_t bytes) WEFT_MUST_CHECK;
 /* Reads what the socket has, once UP. */
 void wf_shm_read_socket(struct wf_shm_conn *c);
-/* The peer has rung: reads its byte, if it has arrived, and nothing more. */
-void wf_shm_read_ring(struct wf_shm_conn *c);
 
 /* shm_segment.c */
 /* Creates the segment, a sealed memfd. */

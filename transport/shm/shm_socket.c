@@ -9,6 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/syscalls.h"
+
 #define FDS_MAX 2 /* a control buffer for one has room for two */
 
 int
@@ -38,7 +40,7 @@ void
 wf_shm_send_wake(int fd)
 {
 	uint8_t byte = 1;
-	ssize_t n = send(fd, &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+	ssize_t n = wf_sys_send(fd, &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 	(void)n; /* EAGAIN: enough bytes are queued to wake it; otherwise reading finds its end */
 }
 
@@ -90,55 +92,54 @@ wf_shm_packet_check(const struct wf_shm_packet *packet, size_t bytes)
 	return WEFT_OK;
 }
 
-/* Returns as recvmsg does. */
-static ssize_t
-receive(int fd, struct wf_shm_mail *out)
-{
-	struct iovec iov = {.iov_base = &out->packet, .iov_len = sizeof(out->packet)};
+/* What recvmsg needs to fill one mail. */
+struct room {
+	struct iovec iov;
 	alignas(struct cmsghdr) char control[CMSG_SPACE(FDS_MAX * sizeof(int))];
-	struct msghdr msg = {.msg_iov = &iov,
-			     .msg_iovlen = 1,
-			     .msg_control = control,
-			     .msg_controllen = sizeof(control)};
-	ssize_t n = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	if (n >= 0) {
-		out->fd = keep_fd(&msg);
-		out->fd_lost = out->fd < 0 && (msg.msg_flags & MSG_CTRUNC) != 0;
+};
+
+static struct msghdr
+make_room(struct room *room, struct wf_shm_mail *mail)
+{
+	room->iov = (struct iovec){.iov_base = &mail->packet, .iov_len = sizeof(mail->packet)};
+	return (struct msghdr){.msg_iov = &room->iov,
+			       .msg_iovlen = 1,
+			       .msg_control = room->control,
+			       .msg_controllen = sizeof(room->control)};
+}
+
+/* `bytes` were received, 0: the end. Returns as wf_shm_receive_mail does. */
+static int
+open_mail(struct msghdr *msg, size_t bytes, struct wf_shm_mail *out)
+{
+	out->fd = keep_fd(msg);
+	out->fd_lost = out->fd < 0 && (msg->msg_flags & MSG_CTRUNC) != 0;
+	out->wake = bytes == 1 && out->fd < 0;
+	if (out->wake || (bytes > 0 && wf_shm_packet_check(&out->packet, bytes) == WEFT_OK)) {
+		return 1;
 	}
-	return n;
+	if (out->fd >= 0) {
+		(void)close(out->fd);
+	}
+	return bytes > 0 ? -2 : -1;
 }
 
 int
 wf_shm_receive_mail(int fd, struct wf_shm_mail *out)
 {
+	struct room room;
+	struct msghdr msg;
 	ssize_t n = -1;
-	out->fd = -1;
-	out->wake = false;
 	/* ECONNRESET is reported once, before what the peer had sent: it closed with unread mail.
 	 */
 	for (int tries = 0; tries < 3 && n < 0; tries++) {
-		n = receive(fd, out);
+		msg = make_room(&room, out);
+		n = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 		if (n < 0 && errno != EINTR && errno != ECONNRESET) {
 			return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -1;
 		}
 	}
-	if (n <= 0) {
-		if (out->fd >= 0) {
-			(void)close(out->fd);
-		}
-		return -1;
-	}
-	if (n == 1 && out->fd < 0) {
-		out->wake = true;
-		return 1;
-	}
-	if (wf_shm_packet_check(&out->packet, (size_t)n) != WEFT_OK) {
-		if (out->fd >= 0) {
-			(void)close(out->fd);
-		}
-		return -2;
-	}
-	return 1;
+	return n < 0 ? -1 : open_mail(&msg, (size_t)n, out);
 }
 
 static void
@@ -165,44 +166,58 @@ on_packet(struct wf_shm_conn *c, const struct wf_shm_mail *mail)
 	}
 }
 
-/* Reads one mail. Returns true if it was a byte that wakes. */
-static bool
-read_mail(struct wf_shm_conn *c)
+/* `got`: as wf_shm_receive_mail returned it, with the mail if it is 1. */
+static void
+handle_mail(struct wf_shm_conn *c, int got, const struct wf_shm_mail *mail)
 {
-	struct wf_shm_mail mail;
-	int got = wf_shm_receive_mail(c->fd, &mail);
 	if (got == 0) {
 		c->readable = false;
+		c->rings_unread = 0;
 	} else if (got == -1) {
 		c->readable = false;
 		c->eof = true;
 	} else if (got == -2) {
 		wf_life_down(&c->life, WEFT_PROTOCOL, "%s", weft_last_error());
-	} else if (!mail.wake) {
-		on_packet(c, &mail);
+	} else if (!mail->wake) {
+		on_packet(c, mail);
 	}
-	if (got == 1 && mail.fd >= 0) {
-		(void)close(mail.fd);
+	if (got == 1 && mail->fd >= 0) {
+		(void)close(mail->fd);
 	}
-	return got == 1 && mail.wake;
 }
 
-void
-wf_shm_read_ring(struct wf_shm_conn *c)
+/* Reads in one call what has woken this end lately. An error is left to who reads on. */
+static void
+read_rings(struct wf_shm_conn *c)
 {
-	bool more = c->readable || c->life.state != WF_LIFE_UP;
-	c->readable = true;
-	if (!more && read_mail(c)) {
-		c->readable = false; /* epoll reports anything that follows it */
+	struct wf_shm_mail mail[WF_SHM_RINGS_READ];
+	struct room room[WF_SHM_RINGS_READ];
+	struct mmsghdr msg[WF_SHM_RINGS_READ];
+	for (unsigned i = 0; i < WF_SHM_RINGS_READ; i++) {
+		msg[i] = (struct mmsghdr){.msg_hdr = make_room(&room[i], &mail[i])};
+	}
+	int count = recvmmsg(c->fd, msg, WF_SHM_RINGS_READ, MSG_DONTWAIT | MSG_CMSG_CLOEXEC, NULL);
+	for (int i = 0; i < count; i++) {
+		int got = open_mail(&msg[i].msg_hdr, msg[i].msg_len, &mail[i]);
+		if (!c->eof && c->life.state < WF_LIFE_DYING) {
+			handle_mail(c, got, &mail[i]);
+		} else if (got == 1 && mail[i].fd >= 0) {
+			(void)close(mail[i].fd);
+		}
 	}
 }
 
 void
 wf_shm_read_socket(struct wf_shm_conn *c)
 {
+	for (; c->rings_unread >= WF_SHM_RINGS_READ && c->readable && c->life.state == WF_LIFE_UP;
+	     c->rings_unread -= WF_SHM_RINGS_READ) {
+		read_rings(c);
+	}
 	for (unsigned i = 0; i < WF_SHM_MAIL_BUDGET && c->readable && c->life.state < WF_LIFE_DYING;
 	     i++) {
-		(void)read_mail(c);
+		struct wf_shm_mail mail;
+		handle_mail(c, wf_shm_receive_mail(c->fd, &mail), &mail);
 	}
 	if (c->readable) {
 		c->t->medium.loop.left = true;

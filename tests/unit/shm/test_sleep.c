@@ -4,10 +4,12 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <sys/socket.h>
 
 #include <cmocka.h>
 
 #include "tests/unit/shm/shm_rig.h"
+#include "transport/shm/shm_internal.h"
 
 #define CELLS 512u /* of a way: messages that are under way at a time */
 #define MANY (2 * CELLS)
@@ -162,6 +164,87 @@ who_found_something_before_its_sleep_is_not_woken(void **state)
 	assert_int_equal(take_messages(&server), 1);
 }
 
+/* Nothing is under way: no poll is needed before the sleep, nor one that only collects DONEs. */
+static void
+who_waits_for_its_peer_is_quiet(void **state)
+{
+	uint64_t deadline_ns = 0;
+	(void)take_messages(&server);
+	(void)take_messages(&client);
+	assert_true(wf_transport_arm(server.transport, &deadline_ns));
+	post_messages(&client, 1, 8);
+	assert_true(wf_transport_arm(client.transport, &deadline_ns)); /* and has sent it */
+	assert_true(is_woken(&server));
+	wf_transport_wait(server.transport, deadline_ns);
+	assert_int_equal(poll_messages(&server), 1);
+	assert_false(is_woken(&client));
+	post_messages(&client, 1, 8);
+	assert_int_equal(take_messages(&client), 0);
+	assert_false(wf_transport_arm(server.transport, &deadline_ns)); /* it has arrived */
+	assert_int_equal(poll_messages(&server), 1);
+}
+
+/* A ring that brings nothing (there is room again) clears the flag. A poll that takes its edge must
+ * not be followed by a sleep that the next message does not end. */
+static void
+who_was_rung_for_nothing_does_not_sleep_with_its_flag_down(void **state)
+{
+	uint64_t deadline_ns = 0;
+	post_messages(&server, CELLS / 2, 8);
+	(void)take_messages(&server);
+	fall_asleep(&server);
+	(void)wf_transport_arm(server.transport, &deadline_ns); /* the next poll looks */
+	assert_int_equal(take_messages(&client), CELLS / 2);    /* and rings for the room */
+	assert_int_equal(poll_messages(&server), 0);
+	if (!is_woken(&server)) {
+		post_messages(&client, 1, 8);
+		(void)take_messages(&client);
+	}
+	assert_true(is_woken(&server));
+}
+
+/* Bytes that have woken it stay on the socket for a while: they end no sleep again, they never fill
+ * the socket, and the end of the connection is not missed behind them. */
+static void
+bytes_that_woke_it_are_read_together(void **state)
+{
+	uint64_t deadline_ns = 0;
+	(void)take_messages(&server);
+	for (unsigned i = 0; i < MANY; i++) {
+		assert_true(wf_transport_arm(server.transport, &deadline_ns));
+		assert_false(is_woken(&server));
+		post_messages(&client, 1, 8);
+		(void)take_messages(&client);
+		assert_true(is_woken(&server));
+		wf_transport_wait(server.transport, deadline_ns);
+		assert_int_equal(poll_messages(&server), 1);
+	}
+	(void)wf_transport_arm(server.transport, &deadline_ns);
+	shm_rig_close(&client);
+	assert_true(is_woken(&server));
+	wf_transport_wait(server.transport, deadline_ns);
+	while (server.downs == 0) {
+		(void)shm_rig_pump(&server);
+	}
+	shm_rig_open(&client, false, NULL); /* for tear_down */
+}
+
+/* A process that rang and was killed at once: both come with one edge. */
+static void
+end_behind_a_ring_is_seen(void **state)
+{
+	uint64_t deadline_ns = 0;
+	(void)take_messages(&server);
+	assert_true(wf_transport_arm(server.transport, &deadline_ns));
+	post_messages(&client, 1, 8);
+	(void)take_messages(&client);
+	assert_int_equal(shutdown(wf_shm_conn_of(client.conn)->fd, SHUT_RDWR), 0);
+	wf_transport_wait(server.transport, deadline_ns);
+	shm_rig_await(&server, &server.msgs, 1);
+	shm_rig_await(&server, &server.downs, 1);
+	assert_int_equal(server.down_status, WEFT_LOST);
+}
+
 /* The byte of who rang behind the arm is read, so that it does not end the next sleep. */
 static void
 ring_before_the_sleep_does_not_end_the_next_one(void **state)
@@ -189,6 +272,13 @@ main(void)
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(ring_before_the_sleep_does_not_end_the_next_one,
 						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(who_waits_for_its_peer_is_quiet, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			who_was_rung_for_nothing_does_not_sleep_with_its_flag_down, set_up,
+			tear_down),
+		cmocka_unit_test_setup_teardown(bytes_that_woke_it_are_read_together, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(end_behind_a_ring_is_seen, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
