@@ -5,7 +5,10 @@
  * elements to the code that defines the result. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <string.h>
 
 #include "kernels/kernels.h"
 
@@ -46,6 +49,19 @@ wf_calm_bits(const struct wf_apply *apply)
 			  apply->plain_rate >= -0x1p30f && apply->plain_rate <= 0x1p30f &&
 			  apply->decay <= 0x1p8f;
 	return calm ? WF_CALM_BITS : -1;
+}
+
+/* The reciprocal of a divisor that is a power of two up to 2^126: to multiply by it gives the bits
+ * of the division in a fifth of its time. 0: of any other divisor, which has no exact one. */
+static inline float
+wf_exact_reciprocal(float divisor)
+{
+	uint32_t bits;
+	memcpy(&bits, &divisor, sizeof(bits));
+	const bool has = (bits & 0x807fffffu) == 0 && bits != 0 && bits <= 0x7e800000u;
+	bits = has ? 0x7f000000u - bits : 0;
+	memcpy(&divisor, &bits, sizeof(bits));
+	return divisor;
 }
 
 /* Elements [first, apply->count). Returns how many were left as they are. */

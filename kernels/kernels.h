@@ -42,6 +42,8 @@ struct wf_apply {
 	const float *const *grad; /* [grad_count] arrays of [count] */
 	unsigned grad_count;      /* >= 1 */
 	size_t count;
+	/* A hint, without effect on any bit: the arrays come from memory, not from a near cache. */
+	bool is_far;
 	float divisor; /* 1 for sum; samples of the step for mean */
 	/* Above 0: takes the place of divisor, as it is too large for an f32. Then g = s /
 	 * vast_divisor, computed in f64. */
@@ -67,6 +69,13 @@ wf_apply_divide_by(struct wf_apply *apply, double divisor)
 	const bool is_vast = divisor > (double)FLT_MAX;
 	apply->divisor = is_vast ? 1.0f : (float)divisor;
 	apply->vast_divisor = is_vast ? divisor : 0.0;
+}
+
+/* What to set is_far to, by the bytes of all arrays between two passes over the same elements. */
+static inline bool
+wf_apply_is_far(uint64_t bytes)
+{
+	return bytes > 8u << 20; /* more than one core's share of the caches of most servers */
 }
 
 /* What torch_adamw multiplies a parameter by. As f64, for 1e-6 of it would be lost in f32. */

@@ -32,7 +32,9 @@
 #include "base/assert.h"
 #include "kernels/forms.h"
 
-#define MANY 0 /* a number of inputs that is not a constant */
+#define MANY 0          /* a number of inputs that is not a constant */
+#define LINE_FLOATS 16u /* of a cache line: one look and one branch for each decides on the check */
+#define AHEAD_FLOATS 512u /* how far ahead lines are prefetched */
 
 /* Several arrays that are added in order. The first four have names, so that they stay in
  * registers. */
@@ -85,9 +87,9 @@ struct torch_scalars {
 	vec carried, fresh, direct, onward;
 };
 
-/* wf_apply's scalars, broadcast to vectors. */
+/* wf_apply's scalars, as vectors. */
 struct scalars {
-	vec divisor, low, high, rate, plain_rate, decay, momentum;
+	vec divisor, reciprocal, low, high, rate, plain_rate, decay, momentum;
 	vec beta1, rest1, beta2, rest2, epsilon, rho, rest_rho, square_share, drop;
 	struct torch_scalars torch;
 	int calm_bits;
@@ -101,6 +103,7 @@ open_scalars(const struct wf_apply *apply, bool drops)
 	float clip = apply->clip > 0.0f ? apply->clip : __builtin_inff();
 	return (struct scalars){
 		.divisor = vec_set(apply->divisor),
+		.reciprocal = vec_set(wf_exact_reciprocal(apply->divisor)),
 		.low = vec_set(-clip),
 		.high = vec_set(clip),
 		.rate = vec_set(apply->rate),
@@ -138,7 +141,8 @@ vec_soft(vec w, vec drop)
 	return vec_select(mask_less(drop, w), vec_sub(w, drop), rest);
 }
 
-/* As many elements as a vector has lanes: parameters and their state. */
+/* An element, or as many as a vector has lanes: the parameter and its state, of which a method may
+ * have less. */
 struct element {
 	vec w, s, t;
 };
@@ -337,21 +341,31 @@ struct pass {
 	enum wf_optimizer kind;
 	unsigned states; /* of the kind */
 	unsigned fixed;  /* the number of inputs, or MANY */
+	bool plain;      /* the divisor is 1, and nothing is clipped */
+	bool divides;    /* the divisor has no exact reciprocal */
 };
 
-/* Updates the elements from i on with their gradients g, not clipped yet, if all are calm. */
-INLINE bool
-step(const struct pass *pass, const struct scalars *k, const struct wf_apply *apply, size_t i,
-     vec g)
+/* The summed gradients of the elements from i on, divided but not clipped. */
+INLINE vec
+gradients(const struct pass *pass, const struct scalars *k, const struct inputs *in, size_t i)
+{
+	vec sum = sum_at(in, pass->fixed, i);
+	if (pass->plain) {
+		return sum;
+	}
+	return pass->divides ? vec_div(sum, k->divisor) : vec_mul(sum, k->reciprocal);
+}
+
+/* Updates the elements from i on, whose parameters are w, with their gradients g. */
+INLINE void
+update(const struct pass *pass, const struct scalars *k, const struct wf_apply *apply, size_t i,
+       vec w, vec g)
 {
 	const vec none = vec_set(0.0f);
-	struct element e = {.w = vec_load(apply->param + i)};
-	if (ivec_has_above(ivec_max(ivec_magnitude(g), ivec_magnitude(e.w)), k->calm_bits)) {
-		return false;
-	}
+	struct element e = {.w = w};
 	e.s = pass->states > 0 ? vec_load(apply->state[0] + i) : none;
 	e.t = pass->states > 1 ? vec_load(apply->state[1] + i) : none;
-	g = vec_min(vec_max(g, k->low), k->high);
+	g = pass->plain ? g : vec_min(vec_max(g, k->low), k->high);
 	e = next_of_kind(pass->kind, k, e, g);
 	vec_store(apply->param + i, k->drops ? vec_soft(e.w, k->drop) : e.w);
 	if (pass->states > 0) {
@@ -360,12 +374,63 @@ step(const struct pass *pass, const struct scalars *k, const struct wf_apply *ap
 	if (pass->states > 1) {
 		vec_store(apply->state[1] + i, e.t);
 	}
+}
+
+/* Prefetches what a line of elements needs, a way ahead of i: from memory a pass is faster by a
+ * tenth and more then, while from near caches it is slower by as much. */
+INLINE void
+prefetch(const struct pass *pass, const struct wf_apply *apply, const struct inputs *in, size_t i)
+{
+	const size_t at = i + AHEAD_FLOATS;
+	__builtin_prefetch(apply->param + at);
+	if (pass->states > 0) {
+		__builtin_prefetch(apply->state[0] + at);
+	}
+	if (pass->states > 1) {
+		__builtin_prefetch(apply->state[1] + at);
+	}
+	__builtin_prefetch(in->a + at);
+	if (pass->fixed == 2 || pass->fixed == 4) {
+		__builtin_prefetch(in->b + at);
+	}
+	if (pass->fixed == 4) {
+		__builtin_prefetch(in->c + at);
+		__builtin_prefetch(in->d + at);
+	}
+	for (unsigned n = 1; pass->fixed == MANY && n < in->count; n++) {
+		__builtin_prefetch(in->all[n] + at);
+	}
+}
+
+/* Updates a line of elements from i on, of one vector or two, if all are calm. */
+INLINE bool
+step(const struct pass *pass, const struct scalars *k, const struct wf_apply *apply,
+     const struct inputs *in, size_t i)
+{
+	const bool two = WIDTH < LINE_FLOATS;
+	const size_t j = two ? i + WIDTH : i;
+	const vec w = vec_load(apply->param + i);
+	const vec g = gradients(pass, k, in, i);
+	const vec next_w = two ? vec_load(apply->param + j) : w;
+	const vec next_g = two ? gradients(pass, k, in, j) : g;
+	ivec largest = ivec_max(ivec_magnitude(g), ivec_magnitude(w));
+	if (two) {
+		ivec next = ivec_max(ivec_magnitude(next_g), ivec_magnitude(next_w));
+		largest = ivec_max(largest, next);
+	}
+	if (ivec_has_above(largest, k->calm_bits)) {
+		return false;
+	}
+	update(pass, k, apply, i, w, g);
+	if (two) {
+		update(pass, k, apply, j, next_w, next_g);
+	}
 	return true;
 }
 
 /* One pass over [first, whole) of every array, both multiples of WIDTH, which ends before the first
- * vector that is not calm. Returns where it ended. With `fixed` MANY the scalars decide whether L1
- * is on; otherwise it is off. */
+ * line that is not calm, or not whole. Returns where it ended. With `fixed` MANY the scalars decide
+ * whether L1 is on; otherwise it is off. */
 INLINE size_t
 run(const struct wf_apply *apply, struct pass pass, size_t first, size_t whole)
 {
@@ -376,9 +441,13 @@ run(const struct wf_apply *apply, struct pass pass, size_t first, size_t whole)
 	const struct wf_apply arrays = *apply;
 	size_t i = first;
 
-	while (i < whole &&
-	       step(&pass, &k, &arrays, i, vec_div(sum_at(&in, pass.fixed, i), k.divisor))) {
-		i += WIDTH;
+	for (; i + LINE_FLOATS <= whole; i += LINE_FLOATS) {
+		if (arrays.is_far) {
+			prefetch(&pass, &arrays, &in, i);
+		}
+		if (!step(&pass, &k, &arrays, &in, i)) {
+			break;
+		}
 	}
 	return i;
 }
@@ -393,15 +462,28 @@ INLINE size_t
 run_any(const struct wf_apply *apply, enum wf_optimizer kind, unsigned states, size_t first,
 	size_t whole)
 {
-	switch (apply->plain_rate * apply->l1 > 0.0f ? MANY : apply->grad_count) {
+	const bool drops = apply->plain_rate * apply->l1 > 0.0f;
+	struct pass pass = {.kind = kind, .states = states, .fixed = MANY};
+	if (wf_exact_reciprocal(apply->divisor) == 0.0f) {
+		pass.divides = true;
+		return run(apply, pass, first, whole);
+	}
+	if (apply->divisor != 1.0f || apply->clip > 0.0f) {
+		return run(apply, pass, first, whole);
+	}
+	pass.plain = true;
+	switch (drops ? MANY : apply->grad_count) {
 	case 1:
-		return run(apply, (struct pass){kind, states, 1}, first, whole);
+		pass.fixed = 1;
+		return run(apply, pass, first, whole);
 	case 2:
-		return run(apply, (struct pass){kind, states, 2}, first, whole);
+		pass.fixed = 2;
+		return run(apply, pass, first, whole);
 	case 4:
-		return run(apply, (struct pass){kind, states, 4}, first, whole);
+		pass.fixed = 4;
+		return run(apply, pass, first, whole);
 	default:
-		return run(apply, (struct pass){kind, states, MANY}, first, whole);
+		return run(apply, pass, first, whole);
 	}
 }
 
@@ -414,7 +496,8 @@ run_one(const struct wf_apply *apply, enum wf_optimizer kind, size_t first)
 	return wf_ref_apply(kind, &part, first);
 }
 
-/* A vector that is not calm is left to ref, and so is all where the divisor is vast. */
+/* A vector that is not calm is left to ref, with what is less than a line at the end; and so is all
+ * where the divisor is vast. */
 INLINE size_t
 run_all(const struct wf_apply *apply, enum wf_optimizer kind, unsigned states)
 {

@@ -202,6 +202,8 @@ wf_store_init(struct wf_env *env, const struct wf_job *job, const struct wf_plac
 	st = lay_out(&store, job, placement, lane);
 	if (st == WEFT_OK) {
 		st = alloc_memory(&store, job->set.num_gradient_servers, room);
+		uint64_t gradients = store.elements * sizeof(float) * job->set.num_gradient_servers;
+		store.constants.is_far = wf_apply_is_far(wf_store_bytes(&store) + gradients);
 	}
 	if (st != WEFT_OK) {
 		wf_store_fini(&store);

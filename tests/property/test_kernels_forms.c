@@ -120,6 +120,12 @@ draw_count(struct wf_rng *rng)
 	}
 }
 
+/* Divisors around those that have an exact reciprocal. */
+static const float powers[] = {
+	0x1p0f,   0x1p1f,   0x1p7f,        0x1p23f,        0x1p125f,        0x1p126f,
+	0x1p127f, 0x1.8p0f, 0x1.000002p1f, 0x1.fffffep63f, 0x1.fffffep126f, 0x1.fffffep127f,
+};
+
 /* A scalar that is mostly what a job would give. */
 static float
 draw_scalar(struct wf_rng *rng, float usual)
@@ -171,6 +177,16 @@ draw_setup(struct wf_rng *rng)
 	bool l1 = wf_rng_below(rng, 2) == 0;
 	apply->l1 = l1 ? draw_scalar(rng, 1.0f) : 0.0f;
 	return setup;
+}
+
+/* What came later, and is no part of the golden number. */
+static void
+draw_rest(struct wf_rng *rng, struct setup *setup)
+{
+	struct wf_apply *apply = &setup->apply;
+	const float power = powers[wf_rng_below(rng, WF_ARRAY_COUNT(powers))];
+	apply->divisor = wf_rng_below(rng, 4) == 0 ? power : apply->divisor;
+	apply->is_far = wf_rng_below(rng, 2) == 0;
 }
 
 static void
@@ -320,6 +336,7 @@ compare_all(void (*compare)(const struct wf_kernels *form, const struct setup *s
 			wf_rng_init(&rng, seed, current_case);
 			struct setup setup = draw_setup(&rng);
 			draw_arrays(&rng);
+			draw_rest(&rng, &setup);
 			compare(form, &setup);
 		}
 	}

@@ -59,6 +59,7 @@ run_passes(void *work, const struct wf_work_order *order, struct wf_meter *meter
 		.grad = arrays->grad,
 		.grad_count = WF_LIMIT_SUM_GRADS,
 		.count = arrays->count,
+		.is_far = wf_apply_is_far(arrays->count * sizeof(float) * (WF_LIMIT_SUM_GRADS + 1)),
 		.divisor = 1,
 		.rate = RATE,
 		.plain_rate = RATE,
