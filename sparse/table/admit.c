@@ -51,13 +51,18 @@ wf_admit_fini(struct wf_admit *admit)
 	*admit = (struct wf_admit){0};
 }
 
+uint16_t *
+wf_admit_counters(const struct wf_admit *admit, uint32_t partition)
+{
+	WF_ASSERT(partition - admit->partition_first < admit->partition_count);
+	return admit->slot + (size_t)(partition - admit->partition_first) * admit->slot_count;
+}
+
 /* The counters of a key's partition. */
 static uint16_t *
 slots_of(const struct wf_admit *admit, uint64_t mixed)
 {
-	uint32_t partition = wf_partition_of_mixed(mixed) - admit->partition_first;
-	WF_ASSERT(partition < admit->partition_count);
-	return admit->slot + (size_t)partition * admit->slot_count;
+	return wf_admit_counters(admit, wf_partition_of_mixed(mixed));
 }
 
 static uint32_t

@@ -41,6 +41,8 @@ wf_admit_is_open(const struct wf_admit *admit)
 	return admit->slot_count == 0 && admit->probability >= 1.0;
 }
 
+/* The counters of a partition of this lane, [slot_count]; there are some. */
+uint16_t *wf_admit_counters(const struct wf_admit *admit, uint32_t partition);
 /* Counts an occurrence of a key without a row. `mixed` is wf_key_mix of it. */
 void wf_admit_note(struct wf_admit *admit, uint64_t mixed);
 /* Whether it may have a row from `step` on. */

@@ -253,16 +253,6 @@ wf_scan_next(struct wf_scan *scan, struct wf_row_record *out)
 	return true;
 }
 
-struct wf_row_shape
-wf_table_shape(const struct wf_table *t)
-{
-	return (struct wf_row_shape){
-		.dim = t->opts.dim,
-		.state_floats = (uint32_t)wf_row_state_floats(t->opts.row.kind, t->opts.dim),
-		.has_score = t->evict.has_score,
-	};
-}
-
 static struct wf_table_row
 row_of(const struct wf_row_record *record)
 {

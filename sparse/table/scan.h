@@ -24,8 +24,6 @@ uint32_t wf_scan_partition(struct wf_scan *scan, uint32_t partition);
 /* The next row of it, lent until the next call for the table. false: there is none. */
 bool wf_scan_next(struct wf_scan *scan, struct wf_row_record *out);
 
-/* What the rows of the table have in common. */
-struct wf_row_shape wf_table_shape(const struct wf_table *table);
 /* As wf_table_put. */
 enum weft_status wf_table_put_record(struct wf_table *table,
 				     const struct wf_row_record *row) WEFT_MUST_CHECK;

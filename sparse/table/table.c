@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* table: settings, making and unmaking, lookups, rows in and out. Thread: the lane's. */
+/* table: settings, making and unmaking, lookups, rows that are put back. Thread: the lane's. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -174,21 +174,6 @@ alloc_rows(struct wf_table *t)
 	}
 	uint64_t ranks = (opts->vocabulary - 1) / WF_PARTITION_COUNT + 1;
 	return wf_rows_alloc_all(&t->rows, (uint32_t)(ranks * opts->partition_count));
-}
-
-void
-wf_table_update_stats(struct wf_table *t)
-{
-	wf_stats_set(&t->stats, WF_TABLE_MEMORY_BYTES, t->budget.used_bytes);
-	wf_stats_set(&t->stats, WF_TABLE_ROWS_LIVE, t->rows.live_count);
-	wf_stats_set(&t->stats, WF_TABLE_INDEX_REBUILDS, t->index.rebuild_count);
-	wf_stats_set(&t->stats, WF_TABLE_READIED_BYTES,
-		     t->rows.lead.readied_bytes + t->index.chunks.readied_bytes);
-	wf_stats_set(&t->stats, WF_TABLE_CLEARED_BYTES,
-		     t->rows.lead.cleared_bytes + t->index.chunks.cleared_bytes);
-	if (wf_table_is_fixed(t)) {
-		wf_rows_look_ahead(&t->rows);
-	}
 }
 
 static void
@@ -510,49 +495,6 @@ wf_table_look_ahead(struct wf_table *t, const struct wf_table_lookup *lookup)
 
 /* Rows in and out. */
 
-size_t
-wf_table_row_floats(const struct wf_table *t)
-{
-	return t->rest.wide_floats;
-}
-
-void
-wf_table_read(const struct wf_table *t, struct wf_row_head *head, struct wf_table_row *out)
-{
-	*out = (struct wf_table_row){
-		.key = head->key,
-		.stamp = head->stamp,
-		.born = head->born - 1,
-		.floats = wf_rest_widen(&t->rest, wf_row_values(head)),
-	};
-	if (t->motions.varies) { /* its steps so far are known here only */
-		memcpy(t->moved, out->floats, t->rest.wide_floats * sizeof(*t->moved));
-		wf_motions_move(&t->motions, t->step - head->stamp, t->moved, t->opts.dim);
-		out->floats = t->moved;
-		out->stamp = t->step;
-	}
-	if (t->evict.has_score) {
-		out->show = wf_row_score(head)->show;
-		out->click = wf_row_score(head)->click;
-	}
-}
-
-bool
-wf_table_next(const struct wf_table *t, uint64_t *cursor, struct wf_table_row *out)
-{
-	for (; *cursor < t->rows.used_count; (*cursor)++) {
-		uint32_t number = wf_rows_nth(&t->rows, (uint32_t)*cursor);
-		struct wf_row_head *head = wf_row_at(&t->rows, number);
-		if (head->born == 0 || (t->evict.can_expire && wf_table_is_expired(t, head))) {
-			continue;
-		}
-		wf_table_read(t, head, out);
-		(*cursor)++;
-		return true;
-	}
-	return false;
-}
-
 /* Whether a saved row may be of this table. */
 static enum weft_status
 check_row(const struct wf_table *t, const struct wf_table_row *row)
@@ -632,20 +574,6 @@ wf_table_put_later(struct wf_table *t, const struct wf_table_row *row, uint32_t 
 	return WEFT_OK;
 }
 
-static uint16_t *
-counters_of(const struct wf_table *t, uint32_t partition)
-{
-	WF_ASSERT(partition - t->opts.partition_first < t->opts.partition_count);
-	return t->admit.slot + (size_t)(partition - t->opts.partition_first) * t->admit.slot_count;
-}
-
-const uint16_t *
-wf_table_counters(const struct wf_table *t, uint32_t partition, uint32_t *count)
-{
-	*count = t->admit.slot_count;
-	return t->admit.slot_count == 0 ? NULL : counters_of(t, partition);
-}
-
 enum weft_status
 wf_table_set_counters(struct wf_table *t, uint32_t partition, const uint16_t *counter,
 		      uint32_t count)
@@ -658,15 +586,9 @@ wf_table_set_counters(struct wf_table *t, uint32_t partition, const uint16_t *co
 			       t->opts.init.table, count, t->admit.slot_count);
 	}
 	if (count > 0) {
-		memcpy(counters_of(t, partition), counter, count * sizeof(*counter));
+		memcpy(wf_admit_counters(&t->admit, partition), counter, count * sizeof(*counter));
 	}
 	return WEFT_OK;
-}
-
-uint64_t
-wf_table_step(const struct wf_table *t)
-{
-	return t->step;
 }
 
 enum weft_status
@@ -688,16 +610,4 @@ wf_table_set_step(struct wf_table *t, uint64_t step)
 	WF_ASSERT(t->rows.live_count == 0);
 	t->step = (uint32_t)step;
 	return WEFT_OK;
-}
-
-const struct wf_stats *
-wf_table_stats(const struct wf_table *t)
-{
-	return &t->stats;
-}
-
-const struct wf_hot *
-wf_table_hot(const struct wf_table *t)
-{
-	return &t->hot;
 }

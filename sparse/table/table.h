@@ -14,6 +14,7 @@
 #include "kernels/kernels.h"
 #include "sparse/table/hot.h"
 #include "sparse/table/init.h"
+#include "wire/row_record.h"
 
 #define WF_TABLE_ENTRIES_MAX (1u << 24)
 #define WF_TABLE_ROWS_MAX ((uint64_t)UINT32_MAX - 1)
@@ -169,6 +170,8 @@ struct wf_table_row {
 	const float *floats;
 };
 
+/* What the rows of the table have in common. */
+struct wf_row_shape wf_table_shape(const struct wf_table *table);
 /* f32 of values and state. */
 size_t wf_table_row_floats(const struct wf_table *table);
 /* The live row at or after *cursor (0 at first), which advances past it. false: there is none. */

@@ -66,6 +66,9 @@ uint32_t wf_table_find(const struct wf_table *t, uint64_t key);
 enum weft_status wf_table_refuse(const struct wf_table *t, const uint64_t *key, size_t count);
 /* Whether the key is this lane's. */
 bool wf_table_owns(const struct wf_table *t, uint64_t key);
+
+/* table_bear.c */
+
 /* Rows for the keys of a chunk that have none; it stays NULL where there is no memory. Only of
  * unlimited keys, while no row goes for another's sake. Returns how many are without. */
 size_t wf_table_bear_chunk(struct wf_table *t, const uint64_t *key, size_t count, float **row);
@@ -86,6 +89,9 @@ void wf_table_expire(struct wf_table *t, uint32_t row);
 bool wf_table_reclaim(struct wf_table *t);
 /* The same, in the segment of the index where a key with this hash belongs. */
 bool wf_table_reclaim_near(struct wf_table *t, uint64_t hash);
+
+/* table_read.c */
+
 /* An existing row, as it is stored; lent until the table's next call. */
 void wf_table_read(const struct wf_table *t, struct wf_row_head *head, struct wf_table_row *out);
 
@@ -102,4 +108,13 @@ static inline bool
 wf_table_is_fixed(const struct wf_table *t)
 {
 	return t->opts.vocabulary > 0;
+}
+
+/* Of a fixed vocabulary, the number of a key's row: its rank in its partition, then the partition.
+ */
+static inline uint32_t
+wf_table_fixed_row(const struct wf_table *t, uint64_t key)
+{
+	uint32_t partition = wf_partition_of_fixed(key) - t->opts.partition_first;
+	return (uint32_t)((key >> WF_PARTITION_BITS) * t->opts.partition_count + partition);
 }
