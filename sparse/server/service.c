@@ -231,6 +231,12 @@ work(struct wf_lane *lane)
 	return wf_push_tend(lane) || lists;
 }
 
+static void
+tick(struct wf_lane *lane, uint64_t now_ns)
+{
+	wf_sparse_snapshot_tick(lane, now_ns, wf_push_try_apply);
+}
+
 const struct wf_table *
 wf_sparse_service_table(const struct wf_lane *lane, uint32_t table)
 {
@@ -261,7 +267,7 @@ const struct wf_lane_service wf_sparse_service = {
 	.drop = wf_push_drop,
 	.enter = wf_push_enter,
 	.go_on = wf_push_try_apply,
-	.tick = wf_sparse_snapshot_tick,
+	.tick = tick,
 	.load = wf_sparse_load,
 	.begin = wf_sparse_begin,
 	.gather = wf_sparse_gather,

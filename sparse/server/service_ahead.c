@@ -137,10 +137,10 @@ wf_pull_ahead_note_step(struct wf_lane *lane, uint64_t step, bool has_pushes)
 	if (!was_sent_ahead(lane, step)) {
 		return;
 	}
-	memset(sparse->pushed, 0, WF_PUSHED_BITS / 8);
+	memset(sparse->corrections.pushed, 0, WF_PUSHED_BITS / 8);
 	for (uint32_t i = 0; i < sparse->desc_count && has_pushes; i++) {
 		for (uint32_t b = 0; b < sparse->deal.next[i]; b++) {
-			note_keys(sparse->pushed, i, &sparse->served[i].batch[b]);
+			note_keys(sparse->corrections.pushed, i, &sparse->served[i].batch[b]);
 		}
 	}
 }
@@ -151,7 +151,7 @@ static bool
 has_changed(const struct wf_sparse *sparse, uint32_t table, uint64_t key)
 {
 	uint32_t bit = bit_of(table, key);
-	return (sparse->pushed[bit / 64] >> bit % 64 & 1) != 0;
+	return (sparse->corrections.pushed[bit / 64] >> bit % 64 & 1) != 0;
 }
 
 static uint32_t
@@ -175,7 +175,7 @@ list_changed(struct wf_sparse *sparse, const struct wf_key_cells *cells, const s
 	     struct wf_key_cursor *from, uint32_t *row)
 {
 	const struct wf_pull_part *part = &pull->part[pull->next];
-	struct wf_sparse_changed *msg = &sparse->changed;
+	struct wf_sparse_changed *msg = &sparse->corrections.msg;
 	const uint32_t most = wf_sparse_changed_most(msg->row_bytes);
 	msg->row_count = 0;
 	for (; *row < part->row_count; (*row)++) {
@@ -184,7 +184,7 @@ list_changed(struct wf_sparse *sparse, const struct wf_key_cells *cells, const s
 			if (msg->row_count == most) {
 				break;
 			}
-			sparse->changed_key[msg->row_count] = key;
+			sparse->corrections.key[msg->row_count] = key;
 			msg->row[msg->row_count++] = *row;
 		}
 		wf_keys_step(cells, from, 1);
@@ -197,18 +197,18 @@ read_changed(struct wf_sparse *sparse, const struct wf_pull *pull)
 {
 	const uint32_t table = pull->part[pull->next].table;
 	const struct wf_served *served = &sparse->served[table];
-	struct wf_sparse_changed *msg = &sparse->changed;
+	struct wf_sparse_changed *msg = &sparse->corrections.msg;
 	const struct wf_table_lookup lookup = {
-		.key = sparse->changed_key,
+		.key = sparse->corrections.key,
 		.count = msg->row_count,
-		.out = served->half != NULL ? sparse->wide : sparse->changed_row,
+		.out = served->half != NULL ? sparse->wide : sparse->corrections.row,
 		.create = pull->create,
 		.again = true,
 	};
-	msg->values = (const uint8_t *)sparse->changed_row;
+	msg->values = (const uint8_t *)sparse->corrections.row;
 	enum weft_status st = wf_table_lookup(served->table, &lookup);
 	if (served->half != NULL && st == WEFT_OK) {
-		served->half->narrow((uint16_t *)(void *)sparse->changed_row, sparse->wide,
+		served->half->narrow((uint16_t *)(void *)sparse->corrections.row, sparse->wide,
 				     lookup.count * sparse->desc[table].set.dim);
 	}
 	return st;
@@ -237,20 +237,20 @@ wf_pull_ahead_end_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t at)
 	}
 	struct wf_key_cursor from = pull->from;
 	uint32_t row = pull->ahead.row;
-	sparse->changed.request_id = pull->request_id;
-	sparse->changed.step = pull->step;
-	sparse->changed.part = pull->next;
-	sparse->changed.row_bytes = sparse->served[pull->part[pull->next].table].row_bytes;
+	sparse->corrections.msg.request_id = pull->request_id;
+	sparse->corrections.msg.step = pull->step;
+	sparse->corrections.msg.part = pull->next;
+	sparse->corrections.msg.row_bytes = sparse->served[pull->part[pull->next].table].row_bytes;
 	list_changed(sparse, cells, pull, &from, &row);
 	enum weft_status st = read_changed(sparse, pull);
 	WF_ASSERT(st == WEFT_OK); /* the keys were checked when they came */
-	wf_sparse_changed_encode(&sparse->changed, &lane->msg);
+	wf_sparse_changed_encode(&sparse->corrections.msg, &lane->msg);
 	if (!wf_control_send(peer, &lane->msg)) {
 		return false;
 	}
 	wf_pull_give_keys(cells, pull, from);
 	pull->ahead.row = row;
-	if (sparse->changed.last) {
+	if (sparse->corrections.msg.last) {
 		pull->ahead.row = 0;
 		wf_pull_part_ends(sparse, own, at);
 	}

@@ -3,6 +3,7 @@
  *
  * service.c         hands each message and each part to the file that handles it
  * service_tables.c  the tables of the job, and all memory
+ * service_check.c   keys and failures of a table
  * service_nack.c    refusals that cost no connection
  * service_push.c    pushes: parts, what is kept of them, the apply
  * service_pull.c    pulls: when they are answered
@@ -255,9 +256,18 @@ struct wf_deal {
 	uint32_t *next;               /* [desc_count] parts of each table */
 };
 
-/* Keys that the step applied last has pushed, as far as something was sent ahead of it: a bit for
- * each, by its hash, so that a key that was not pushed may seem to be. service_ahead.c owns it. */
 #define WF_PUSHED_BITS (1u << 19)
+
+/* What corrects the rows that were sent ahead. service_ahead.c owns it. */
+struct wf_corrections {
+	/* [WF_PUSHED_BITS / 64] keys that the step applied last has pushed, as far as something was
+	 * sent ahead of it: a bit for each, by its hash, so that a key that was not pushed may seem
+	 * to be. */
+	uint64_t *pushed;
+	struct wf_sparse_changed msg; /* scratch of one encode, with keys and values of its rows */
+	uint64_t key[WF_SPARSE_CHANGED_MAX];
+	float row[WF_MSG_BODY_MAX / sizeof(float)];
+};
 
 /* The search for expired rows after each step. service_push.c owns it. */
 struct wf_tending {
@@ -284,16 +294,12 @@ struct wf_sparse {
 	struct wf_sparse_async async;
 	uint32_t due_pulls; /* not gathered to the end; no step is applied while there are any */
 	struct wf_deal deal;
-	uint64_t *pushed; /* [WF_PUSHED_BITS / 64] */
+	struct wf_corrections corrections;
 	struct wf_save save;
 	struct wf_sparse_snapshot *snapshot; /* service_snapshot.c owns it; NULL: none are taken */
 	struct wf_tending tend;
 	uint64_t *key_scratch;      /* [size.slot_bytes / WF_KEY_BYTES] keys of a pull's part */
 	float wide[WF_WIDE_FLOATS]; /* rows before they are rounded for an answer */
-	/* Scratch of one encode, with keys and values of its rows. */
-	struct wf_sparse_changed changed;
-	uint64_t changed_key[WF_SPARSE_CHANGED_MAX];
-	float changed_row[WF_MSG_BODY_MAX / sizeof(float)];
 	struct wf_log_limit nonfinite_log;
 	union { /* scratch */
 		struct wf_sparse_push push;
@@ -314,7 +320,7 @@ bool wf_nack_add(struct wf_peer *peer, uint64_t request_id, uint64_t step, uint3
 /* Sends the refusals that wait. False: the transport accepts no more. */
 bool wf_nack_flush(struct wf_lane *lane, struct wf_peer *peer);
 
-/* service_tables.c */
+/* service_check.c */
 /* WEFT_INVALID, recorded: a key of the part belongs to another lane, or is outside the
  * vocabulary. */
 enum weft_status wf_sparse_check_keys(const struct wf_sparse *sparse,
@@ -324,6 +330,8 @@ enum weft_status wf_sparse_check_keys(const struct wf_sparse *sparse,
  * refused memory more than `refused` times in all. Returns the status of that failure. */
 enum weft_status wf_sparse_fail_table(const struct wf_sparse *sparse, uint32_t idx,
 				      uint64_t refused) WEFT_MUST_CHECK;
+
+/* service_tables.c */
 enum weft_status wf_sparse_on_table(struct wf_lane *lane, struct wf_peer *peer,
 				    const struct wf_head *head,
 				    const struct wf_sparse_table *msg) WEFT_MUST_CHECK;
@@ -497,7 +505,9 @@ void wf_sparse_snapshot_close(struct wf_lane *lane);
  * been copied. False: it is tried again when there is room. */
 bool wf_sparse_snapshot_may_apply(struct wf_lane *lane, uint64_t step);
 void wf_sparse_snapshot_applied(struct wf_lane *lane, uint64_t step);
-void wf_sparse_snapshot_tick(struct wf_lane *lane, uint64_t now_ns);
+/* The service's tick; `retry` tries again what waits. */
+void wf_sparse_snapshot_tick(struct wf_lane *lane, uint64_t now_ns,
+			     void (*retry)(struct wf_lane *lane));
 
 /* service_load.c */
 /* Before the first step. WEFT_MISMATCH: it is not of these tables; WEFT_DATA; WEFT_IO; WEFT_NOMEM.

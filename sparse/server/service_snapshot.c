@@ -369,7 +369,7 @@ copy_some(struct wf_sparse_snapshot *self)
 }
 
 void
-wf_sparse_snapshot_tick(struct wf_lane *lane, uint64_t now_ns)
+wf_sparse_snapshot_tick(struct wf_lane *lane, uint64_t now_ns, void (*retry)(struct wf_lane *lane))
 {
 	struct wf_sparse_snapshot *self = wf_sparse_of(lane)->snapshot;
 	if (self == NULL) {
@@ -378,7 +378,7 @@ wf_sparse_snapshot_tick(struct wf_lane *lane, uint64_t now_ns)
 	if (self->lane.is_copying && copy_some(self)) {
 		wf_turn_tick_before(&lane->turn, 0);
 	}
-	wf_snapshot_lane_tick(&self->lane, lane, now_ns, wf_push_try_apply);
+	wf_snapshot_lane_tick(&self->lane, lane, now_ns, retry);
 	if (!self->lane.is_copying) {
 		end_captures(self); /* of a snapshot that has failed */
 	}

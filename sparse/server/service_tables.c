@@ -77,19 +77,6 @@ set_row_bytes(struct wf_served *served, const struct wf_table_desc *desc)
 			       : &wf_kernels_best()->rows->half[desc->set.wire];
 }
 
-enum weft_status
-wf_sparse_fail_table(const struct wf_sparse *sparse, uint32_t idx, uint64_t refused)
-{
-	const struct wf_table_desc *desc = &sparse->desc[idx];
-	struct wf_error why = *wf_error_record();
-	if (sparse->ceiling.refused_count == refused) {
-		return wf_fail(why.status, "table %.40s: %.200s", desc->name, why.text);
-	}
-	return wf_fail(why.status,
-		       "table %.40s (--max_shard_bytes leaves %" PRIu64 " bytes): %.150s",
-		       desc->name, sparse->ceiling.limit_bytes, why.text);
-}
-
 static enum weft_status
 serve_table(struct wf_lane *lane, uint32_t idx)
 {
@@ -242,9 +229,9 @@ alloc_memory(struct wf_lane *lane)
 		wf_zalloc_array(lane->env, sparse->desc_count, sizeof(*sparse->deal.next));
 	sparse->key_scratch = wf_zalloc_array(lane->env, sparse->size.slot_bytes / WF_KEY_BYTES,
 					      sizeof(*sparse->key_scratch));
-	sparse->pushed = wf_zalloc(lane->env, WF_PUSHED_BITS / 8);
+	sparse->corrections.pushed = wf_zalloc(lane->env, WF_PUSHED_BITS / 8);
 	if (sparse->deal.batch == NULL || sparse->deal.next == NULL ||
-	    sparse->key_scratch == NULL || sparse->pushed == NULL) {
+	    sparse->key_scratch == NULL || sparse->corrections.pushed == NULL) {
 		return wf_fail(WEFT_NOMEM, "lane %u: no memory for parts of %u trainers",
 			       lane->opts.idx, lane->peers.count);
 	}
@@ -420,47 +407,10 @@ wf_sparse_release(struct wf_lane *lane)
 	wf_free(lane->env, sparse->deal.batch,
 		(size_t)lane->peers.count * sparse->size.parts_max * sizeof(*sparse->deal.batch));
 	wf_free(lane->env, sparse->deal.next, sparse->desc_count * sizeof(*sparse->deal.next));
-	wf_free(lane->env, sparse->pushed, WF_PUSHED_BITS / 8);
+	wf_free(lane->env, sparse->corrections.pushed, WF_PUSHED_BITS / 8);
 	wf_free(lane->env, sparse->key_scratch,
 		sparse->size.slot_bytes / WF_KEY_BYTES * sizeof(*sparse->key_scratch));
 	wf_free(lane->env, sparse->desc, sparse->desc_count * sizeof(*sparse->desc));
 	wf_free(lane->env, sparse->served, sparse->desc_count * sizeof(*sparse->served));
 	*sparse = (struct wf_sparse){0};
-}
-
-static uint32_t
-partition_of(const struct wf_table_desc *desc, uint64_t key)
-{
-	return desc->set.vocabulary > 0 ? wf_partition_of_fixed(key) : wf_partition_of(key);
-}
-
-enum weft_status
-wf_sparse_check_keys(const struct wf_sparse *sparse, const struct wf_sparse_part *part,
-		     const uint64_t *key)
-{
-	const struct wf_table_desc *desc = &sparse->desc[part->table];
-	const struct wf_served *served = &sparse->served[part->table];
-	/* Keys ascend, so the last one is the greatest, unless they come in any order. */
-	uint32_t first = part->coding == WF_KEYS_ANY ? 0 : part->row_count - 1;
-	for (uint32_t i = first; desc->set.vocabulary > 0 && i < part->row_count; i++) {
-		if (key[i] >= desc->set.vocabulary) {
-			return wf_fail(WEFT_INVALID,
-				       "table %.60s: key %" PRIu64
-				       " is outside its vocabulary of %" PRIu64,
-				       desc->name, key[i], desc->set.vocabulary);
-		}
-	}
-	if (served->partition_count == WF_PARTITION_COUNT) {
-		return WEFT_OK;
-	}
-	for (uint32_t i = 0; i < part->row_count; i++) {
-		uint32_t partition = partition_of(desc, key[i]);
-		if (partition - served->partition_first >= served->partition_count) {
-			return wf_fail(WEFT_INVALID,
-				       "table %.60s: key %" PRIu64
-				       " belongs to partition %u of another lane",
-				       desc->name, key[i], partition);
-		}
-	}
-	return WEFT_OK;
 }
