@@ -16,8 +16,8 @@ fail_restored(struct wf_dense_link *dense, uint64_t step)
 	wf_core_fail(core, WEFT_INVALID,
 		     "pserver %u lane %u goes on from a snapshot, of step %" PRIu64
 		     ", and trainer %u was to begin with a saved job, of step %" PRIu64
-		     ": start the pservers without --resume, or the trainers without --start_pass "
-		     "(weft_session_load, weft_session_restore)",
+		     ": start the pservers without --resume, or the trainers without --start_pass; "
+		     "a program calls neither weft_session_load nor weft_session_restore then",
 		     dense->link.pserver_idx, dense->link.lane_idx, step, core->opts.trainer_id,
 		     core->start.init.step);
 }
