@@ -53,6 +53,10 @@ sizes = {64 << 10, 1 << 20, 4 << 20, 64 << 20}
 for transport in ("tcp", "shm"):
     exchanges = [r for r in results if r["name"] == "exchange_bandwidth" and r["transport"] == transport]
     assert {r["bytes"] for r in exchanges} == sizes, exchanges
+for transport in ("tcp", "shm"):
+    kinds = [(r["name"], r["mode"]) for r in results if r["name"].startswith("rows_") and r["transport"] == transport]
+    modes = ("spin", "spin, as drawn")
+    assert sorted(kinds) == [(n, m) for n in ("rows_pull", "rows_step") for m in modes], kinds
 crowds = {(r["mode"], r["unit"]) for r in results if r["name"] == "crowd"}
 assert crowds == {("1 + 1", "MiB"), ("1 + 2", "MiB"), ("1 + 4", "MiB"), ("1 + 2", "us"), ("1 + 4", "us")}
 for r in results:

@@ -12,27 +12,39 @@
 #define ROWS_MAX 1000000u
 #define QUICK_ROWS 20000u
 #define SPIN_NS WF_NS_PER_MS
-#define TARGET 0.8
+
+/* The figures, over each transport. */
+static const struct figure {
+	const char *name, *mode;
+	uint32_t exchange; /* enum wf_exchange_mode */
+	double target;
+} figures[] = {
+	{"rows_pull", "spin", WF_EXCHANGE_PULL, 0.8},
+	{"rows_step", "spin", WF_EXCHANGE_STEP, 0.85},
+	{"rows_pull", "spin, as drawn", WF_EXCHANGE_PULL | WF_EXCHANGE_DRAWN, 0.75},
+	{"rows_step", "spin, as drawn", WF_EXCHANGE_STEP | WF_EXCHANGE_DRAWN, 0.75},
+};
+#define FIGURES (sizeof(figures) / sizeof(figures[0]))
 
 static enum weft_status
 compare(struct wf_bench *bench, struct wf_product *product, struct wf_limit *limit,
-	const char *transport, enum wf_exchange_mode mode)
+	const char *transport, const struct figure *figure)
 {
 	struct wf_result *result = wf_bench_add(bench);
 	const struct wf_pairs pairs = {
 		.product = &product->side, .limit = &limit->side, .measure = WF_MEASURE_ROWS};
 
 	*result = (struct wf_result){
-		.name = mode == WF_EXCHANGE_PULL ? "rows_pull" : "rows_step",
+		.name = figure->name,
 		.transport = transport,
-		.mode = "spin",
+		.mode = figure->mode,
 		.limited_by = "hand-written loop",
 		.bytes = WF_EXCHANGE_DIM * sizeof(float),
-		.target = TARGET,
+		.target = figure->target,
 	};
-	product->side.mode = mode;
+	product->side.mode = figure->exchange;
 	product->side.count = 0; /* each run determines its number of operations again */
-	limit->side.mode = mode;
+	limit->side.mode = figure->exchange;
 	limit->side.count = 0;
 	return wf_pairs_run(bench, &pairs, result);
 }
@@ -57,11 +69,8 @@ measure(struct wf_bench *bench, const char *transport)
 	if (st == WEFT_OK) {
 		st = wf_limit_rows_start(&bare, &limit);
 	}
-	if (st == WEFT_OK) {
-		st = compare(bench, &product, &limit, transport, WF_EXCHANGE_PULL);
-	}
-	if (st == WEFT_OK) {
-		st = compare(bench, &product, &limit, transport, WF_EXCHANGE_STEP);
+	for (size_t i = 0; i < FIGURES && st == WEFT_OK; i++) {
+		st = compare(bench, &product, &limit, transport, &figures[i]);
 	}
 	wf_limit_end(&limit);
 	wf_product_end(&product);

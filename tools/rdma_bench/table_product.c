@@ -11,6 +11,7 @@ struct trainer {
 	struct weft_session *session;
 	struct weft_table *table;
 	struct wf_exchange_batches batches;
+	uint32_t mode;                              /* of the command */
 	struct weft_rows *ahead[WF_EXCHANGE_AHEAD]; /* pulled, oldest first */
 	unsigned ahead_count;
 };
@@ -57,8 +58,8 @@ pull_next(struct trainer *tr)
 {
 	WF_ASSERT(tr->ahead_count < WF_EXCHANGE_AHEAD);
 	enum weft_status st =
-		weft_rows_pull(tr->table, wf_exchange_next(&tr->batches), WF_EXCHANGE_BATCH,
-			       WEFT_ROWS_CREATE, &tr->ahead[tr->ahead_count]);
+		weft_rows_pull(tr->table, wf_exchange_next(&tr->batches, tr->mode),
+			       WF_EXCHANGE_BATCH, WEFT_ROWS_CREATE, &tr->ahead[tr->ahead_count]);
 	tr->ahead_count += st == WEFT_OK;
 	return st;
 }
@@ -122,8 +123,10 @@ run_steps(struct trainer *tr, uint64_t count, struct wf_meter *meter)
 static enum weft_status
 run_order(void *work, const struct wf_work_order *order, struct wf_meter *meter)
 {
-	return order->mode == WF_EXCHANGE_PULL ? run_pulls(work, order->count, meter)
-					       : run_steps(work, order->count, meter);
+	struct trainer *tr = work;
+	tr->mode = order->mode;
+	return wf_exchange_is_step(order->mode) ? run_steps(tr, order->count, meter)
+						: run_pulls(tr, order->count, meter);
 }
 
 enum weft_status

@@ -22,8 +22,6 @@
 
 #define BATCHES 1024u /* made ready; used again and again */
 #define QUICK_BATCHES 8u
-#define ZIPF_EXPONENT 1.05
-#define SPREAD 2654435761u /* hot rows lie apart */
 
 struct tables {
 	const struct wf_table_arg *arg;
@@ -61,23 +59,6 @@ no_memory(const struct tables *t)
 		       (unsigned long long)t->arg->rows);
 }
 
-/* Ranks of Zipf's law, from 0: rejection from its hull. */
-static uint64_t
-draw_zipf(struct wf_rng *rng, uint64_t rows)
-{
-	const double s = ZIPF_EXPONENT;
-	const double total = (wf_pow_f64((double)rows + 1.0, 1.0 - s) - 1.0) / (1.0 - s);
-	for (;;) {
-		double u = wf_rng_f64(rng) * total;
-		double x = wf_pow_f64(1.0 + u * (1.0 - s), 1.0 / (1.0 - s));
-		uint64_t rank = (uint64_t)x;
-		double keep = wf_pow_f64(x / (double)rank, s) * wf_pow_f64(0.5, s);
-		if (rank >= 1 && rank <= rows && wf_rng_f64(rng) < keep) {
-			return rank - 1;
-		}
-	}
-}
-
 static void
 draw_batches(const struct tables *t, enum wf_table_law law, uint32_t *last, uint64_t *key)
 {
@@ -89,10 +70,10 @@ draw_batches(const struct tables *t, enum wf_table_law law, uint32_t *last, uint
 	memset(last, 0, rows * sizeof(*last));
 	for (size_t i = 0; i < t->batch_count * WF_TABLE_BATCH;) {
 		uint32_t batch = 1 + (uint32_t)(i / WF_TABLE_BATCH);
-		uint64_t rank = zipf ? draw_zipf(&rng, rows) : wf_rng_below(&rng, rows);
-		if (last[rank] != batch || law == WF_TABLE_REPEAT) {
-			last[rank] = batch;
-			key[i++] = wf_exchange_key(rank * SPREAD % rows);
+		uint64_t row = zipf ? wf_exchange_draw(&rng, rows) : wf_rng_below(&rng, rows);
+		if (last[row] != batch || law == WF_TABLE_REPEAT) {
+			last[row] = batch;
+			key[i++] = wf_exchange_key(row);
 		}
 	}
 	for (size_t batch = 0; batch < t->batch_count && law != WF_TABLE_REPEAT; batch++) {

@@ -14,9 +14,11 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "base/env.h"
 #include "tools/rdma_bench/batches.h"
 #include "tools/rdma_bench/limits/form.h"
 #include "tools/rdma_bench/limits/limit.h"
+#include "tools/rdma_bench/limits/merge.h"
 #include "tools/rdma_bench/limits/socket.h"
 #include "tools/rdma_bench/limits/table.h"
 
@@ -132,6 +134,76 @@ rows_of_a_table_are_found_and_updated_after_it_has_grown(void **state)
 }
 
 static void
+keys_are_merged_in_the_order_in_which_they_first_occur(void **state)
+{
+	static struct wf_limit_merge merge;
+	static uint64_t key[WF_LIMIT_MERGE_MAX];
+	(void)state;
+	for (uint64_t distinct = 1; distinct <= WF_LIMIT_MERGE_MAX; distinct *= 16) {
+		for (uint32_t i = 0; i < WF_LIMIT_MERGE_MAX; i++) {
+			key[i] = wf_exchange_key(i * 7 % distinct);
+		}
+		wf_limit_merge(&merge, key, WF_LIMIT_MERGE_MAX);
+		assert_int_equal(merge.count, distinct);
+		for (uint32_t i = 0; i < WF_LIMIT_MERGE_MAX; i++) {
+			assert_int_equal(merge.place[i], i % distinct);
+			assert_int_equal(merge.key[merge.place[i]], key[i]);
+		}
+	}
+}
+
+static void
+gradients_of_a_key_are_summed_on_every_processor(void **state)
+{
+	static const uint32_t place[] = {0, 1, 0, 2, 2, 1, 0};
+	static float grad[7][DIM], sum[3][DIM];
+	const struct wf_limit_form *form[3];
+	(void)state;
+	for (unsigned i = 0; i < 7 * DIM; i++) {
+		grad[i / DIM][i % DIM] = (float)(1u << i / DIM) + (float)(i % DIM);
+	}
+	for (unsigned f = forms(form); f-- > 0;) {
+		memset(sum, 0x7f, sizeof(sum));
+		form[f]->sum_rows(sum[0], grad[0], place, 7, DIM);
+		for (unsigned j = 0; j < DIM; j++) {
+			assert_true(sum[0][j] == 1 + 4 + 64 + 3 * (float)j);
+			assert_true(sum[1][j] == 2 + 32 + 2 * (float)j);
+			assert_true(sum[2][j] == 8 + 16 + 2 * (float)j);
+		}
+	}
+}
+
+/* Batches have their two kinds of keys, each of a row that there is. */
+static void
+drawn_keys_repeat_and_the_others_ascend(void **state)
+{
+	struct wf_exchange_batches batches;
+	const uint64_t rows = 2 * WF_EXCHANGE_BATCH;
+	static struct wf_limit_merge merge;
+	(void)state;
+	assert_int_equal(wf_exchange_batches(wf_env_memory(), rows, true, &batches), WEFT_OK);
+	const uint64_t *key = wf_exchange_next(&batches, WF_EXCHANGE_STEP);
+	for (unsigned i = 1; i < WF_EXCHANGE_BATCH; i++) {
+		assert_true(key[i] > key[i - 1]);
+	}
+	key = wf_exchange_next(&batches, WF_EXCHANGE_STEP | WF_EXCHANGE_DRAWN);
+	wf_limit_merge(&merge, key, WF_EXCHANGE_BATCH);
+	assert_true(merge.count > WF_EXCHANGE_BATCH / 16 && merge.count < WF_EXCHANGE_BATCH);
+	unsigned descents = 0;
+	for (unsigned i = 1; i < WF_EXCHANGE_BATCH; i++) {
+		descents += key[i] < key[i - 1];
+	}
+	assert_true(descents > WF_EXCHANGE_BATCH / 4);
+	for (unsigned i = 0; i < WF_EXCHANGE_BATCH; i++) {
+		uint64_t row = 0;
+		while (row < rows && wf_exchange_key(row) != key[i]) {
+			row++;
+		}
+		assert_true(row < rows);
+	}
+}
+
+static void
 bytes_of_a_socket_come_whole_and_in_order(void **state)
 {
 	static uint8_t sent[BYTES], got[BYTES];
@@ -221,8 +293,10 @@ each_limit_follows_its_orders(void **state)
 		follows_orders(wf_limit_ping_start, &opts, 0);
 		follows_orders(wf_limit_tcp_start, &opts, 0);
 		follows_orders(wf_limit_shm_start, &opts, 0);
-		follows_orders(wf_limit_rows_start, &opts, WF_EXCHANGE_PULL);
-		follows_orders(wf_limit_rows_start, &opts, WF_EXCHANGE_STEP);
+		for (uint32_t drawn = 0; drawn <= WF_EXCHANGE_DRAWN; drawn += WF_EXCHANGE_DRAWN) {
+			follows_orders(wf_limit_rows_start, &opts, WF_EXCHANGE_PULL | drawn);
+			follows_orders(wf_limit_rows_start, &opts, WF_EXCHANGE_STEP | drawn);
+		}
 	}
 	follows_orders(wf_limit_crowd_start, &opts, 0);
 }
@@ -233,6 +307,9 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(steps_are_those_of_sgd_on_every_processor),
 		cmocka_unit_test(rows_of_a_table_are_found_and_updated_after_it_has_grown),
+		cmocka_unit_test(keys_are_merged_in_the_order_in_which_they_first_occur),
+		cmocka_unit_test(gradients_of_a_key_are_summed_on_every_processor),
+		cmocka_unit_test(drawn_keys_repeat_and_the_others_ascend),
 		cmocka_unit_test(bytes_of_a_socket_come_whole_and_in_order),
 		cmocka_unit_test(each_limit_follows_its_orders),
 	};

@@ -28,6 +28,23 @@ sgd(float *param, const float *grad, size_t count, float rate)
 	}
 }
 
+static void
+sum_rows(float *sum, const float *grad, const uint32_t *place, size_t count, size_t dim)
+{
+	uint32_t next = 0; /* the place that has no gradient yet */
+	for (size_t i = 0; i < count; i++, grad += dim) {
+		float *restrict to = sum + place[i] * dim;
+		if (place[i] == next) {
+			memcpy(to, grad, dim * sizeof(*to));
+			next++;
+			continue;
+		}
+		for (size_t j = 0; j < dim; j++) {
+			to[j] += grad[j];
+		}
+	}
+}
+
 /* ---- rows ---- */
 
 #define AT_ONCE 256u   /* keys whose slots are sent for together */
@@ -178,6 +195,7 @@ grow(struct wf_bare_table *table, struct wf_bare_slot *slot, uint64_t slot_count
 const struct wf_limit_form WF_LIMIT_FORM = {
 	.sum_sgd = sum_sgd,
 	.sgd = sgd,
+	.sum_rows = sum_rows,
 	.pull = pull,
 	.push = push,
 	.update = update,

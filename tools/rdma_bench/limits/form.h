@@ -20,6 +20,11 @@ struct wf_limit_form {
 	/* param -= rate * grad */
 	void (*sgd)(float *param, const float *grad, size_t count, float rate);
 
+	/* sum[place[i] * dim ...] += grad[i * dim ...]: the first of each place, which ascend, is
+	 * copied. */
+	void (*sum_rows)(float *sum, const float *grad, const uint32_t *place, size_t count,
+			 size_t dim);
+
 	/* Functions on the rows of a table (table.h). All keys exist, except for insert, where none
 	 * does. */
 
