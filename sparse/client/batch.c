@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* batch: deduplicates keys, sorts them, deals them to lanes, cuts parts, sums gradients. Thread:
- * its owner's. Keys are first deduplicated through a hash table of ordinals, because batches of
- * real data repeat theirs, then sorted by a radix sort that skips digits in which all keys agree,
- * then dealt to lanes by counting. In the caller's order, keys are sorted only when gradients are
- * written. Every stage works in arrays that wf_batch_create has allocated. */
+ * its owner's. Keys are sorted (sort.h), repetitions and all, which then lie side by side and are
+ * merged; then they are dealt to lanes by counting. In the caller's order, they are deduplicated
+ * through a hash table of ordinals, and sorted only when gradients are written. Every stage works
+ * in arrays that wf_batch_create has allocated. */
 #include "sparse/client/batch.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/assert.h"
+#include "sparse/client/sort.h"
 #include "wire/job.h"
 #include "wire/partition.h"
 #include "wire/sparse_messages.h"
 
-#define DIGIT_BITS 8u
-#define DIGIT_COUNT (64u / DIGIT_BITS)
-#define DIGIT_VALUES (1u << DIGIT_BITS)
 #define ASCEND_BLOCK 64u
 #define FAR_APART ((uint64_t)1 << 28)    /* mean difference of keys at which to send them whole */
 #define SCORE_BYTES (2u * sizeof(float)) /* show and click of a row */
@@ -47,9 +45,10 @@ struct work {
 	uint32_t *ordinal;   /* [keys_max]: the distinct key at this place, by first occurrence */
 	uint32_t *ordinal_other; /* [keys_max] */
 	uint32_t *first_seen;    /* [keys_max] by ordinal */
+	uint32_t *first, *place; /* [keys_max] as the batch's */
 	uint32_t *rank;     /* [keys_max] by ordinal: its row; before that: its lane by place */
 	uint64_t *push_key; /* [keys_max] keys that are sorted when gradients are written */
-	uint32_t histogram[DIGIT_COUNT][DIGIT_VALUES];
+	struct wf_sort sort;
 };
 
 struct wf_batch {
@@ -57,6 +56,7 @@ struct wf_batch {
 	struct wf_env *env;
 	struct wf_batch_opts opts;
 	struct plan plan;
+	uint32_t *identity; /* [keys_max] 0, 1, 2 and so on */
 
 	/* Of the last fill. */
 	uint32_t key_count;
@@ -64,10 +64,11 @@ struct wf_batch {
 	bool sorts_late;  /* keys do not ascend, and are sorted when gradients are written */
 	bool is_straight; /* place is 0, 1, 2 and so on */
 	uint64_t *key;    /* [keys_max]; row_count of them */
-	uint32_t *first;  /* [keys_max] of a row: the first of the caller's keys that are its key */
-	uint32_t *place;  /* [keys_max]; key_count of them */
-	size_t *grad_at;  /* [keys_max] of a row: bytes from the start of the send buffer */
-	size_t *score_at; /* [keys_max] of a row: its show; its click lies click_gap further */
+	/* [row_count] of a row: the first of the caller's keys that are its key; [key_count] the
+	 * row of each of these. In `work`, or both are `identity`. */
+	const uint32_t *first, *place;
+	size_t *grad_at;     /* [keys_max] of a row: bytes from the start of the send buffer */
+	size_t *score_at;    /* [keys_max] of a row: its show; its click lies click_gap further */
 	uint32_t *click_gap; /* [keys_max] bytes; both arrays exist only with scores */
 	struct narrow narrow;
 	uint32_t *lane_first;       /* [lane_count + 1] */
@@ -160,7 +161,7 @@ struct array {
 	size_t item_bytes;
 };
 
-#define ARRAY_COUNT 20u
+#define ARRAY_COUNT 23u
 #define ARRAY(field, items)                                                                        \
 	(struct array)                                                                             \
 	{                                                                                          \
@@ -177,8 +178,7 @@ list_arrays(struct wf_batch *b, struct array list[ARRAY_COUNT])
 	unsigned n = 0;
 
 	list[n++] = ARRAY(key, keys);
-	list[n++] = ARRAY(first, keys);
-	list[n++] = ARRAY(place, keys);
+	list[n++] = ARRAY(identity, keys);
 	list[n++] = ARRAY(grad_at, keys);
 	list[n++] = ARRAY(score_at, scored);
 	list[n++] = ARRAY(click_gap, scored);
@@ -193,8 +193,12 @@ list_arrays(struct wf_batch *b, struct array list[ARRAY_COUNT])
 	list[n++] = ARRAY(work.ordinal, keys);
 	list[n++] = ARRAY(work.ordinal_other, keys);
 	list[n++] = ARRAY(work.first_seen, keys);
+	list[n++] = ARRAY(work.first, keys);
+	list[n++] = ARRAY(work.place, keys);
 	list[n++] = ARRAY(work.rank, keys);
 	list[n++] = ARRAY(work.push_key, keys);
+	list[n++] = ARRAY(work.sort.pair, keys);
+	list[n++] = ARRAY(work.sort.pair_other, keys);
 	WF_ASSERT(n < ARRAY_COUNT);
 	list[n] = (struct array){0};
 }
@@ -220,6 +224,9 @@ wf_batch_create(struct wf_env *env, const struct wf_batch_opts *opts, struct wf_
 			return wf_fail(WEFT_NOMEM, "batch of %" PRIu32 " keys: %zu bytes",
 				       opts->keys_max, a->count * a->item_bytes);
 		}
+	}
+	for (uint32_t i = 0; i < opts->keys_max; i++) {
+		b->identity[i] = i;
 	}
 	*out = b;
 	return WEFT_OK;
@@ -307,7 +314,7 @@ deduplicate(struct wf_batch *b, const uint64_t *key, uint32_t count)
 			b->work.first_seen[distinct] = i;
 			*bucket = ++distinct;
 		}
-		b->place[i] = *bucket - 1;
+		b->work.place[i] = *bucket - 1;
 	}
 	b->key_count = count;
 	b->row_count = distinct;
@@ -329,66 +336,46 @@ ascends(const uint64_t *key, uint32_t count)
 	return true;
 }
 
-/* Does the work of deduplicate, sort_keys and, on a single lane, rank_rows, for keys that ascend
- * already. False: they do not. */
+/* Lists keys that ascend already, each of them a row. False: they do not. */
 static bool
 use_ascending(struct wf_batch *b, const uint64_t *key, uint32_t count)
 {
-	b->is_straight = ascends(key, count);
-	if (!b->is_straight) {
+	if (!ascends(key, count)) {
 		return false;
 	}
-	for (uint32_t i = 0; i < count; i++) {
-		b->key[i] = key[i];
-		b->work.ordinal[i] = i;
-		b->work.first_seen[i] = i;
-		b->place[i] = i;
-		b->first[i] = i;
+	if (count > 0) {
+		memcpy(b->key, key, count * sizeof(*key));
 	}
 	b->key_count = count;
 	b->row_count = count;
 	return true;
 }
 
-/* Keys, the value that belongs to each, and scratch of the same lengths. */
-struct sides {
-	uint64_t *key, *key_other;
-	uint32_t *ordinal, *ordinal_other;
-	uint32_t count;
-};
-
+/* The same for rows that go on to several lanes. */
 static void
-swap_sides(struct sides *s)
+number_ascending(struct wf_batch *b)
 {
-	uint64_t *key = s->key;
-	uint32_t *ordinal = s->ordinal;
+	const size_t bytes = b->row_count * sizeof(*b->identity);
 
-	s->key = s->key_other;
-	s->key_other = key;
-	s->ordinal = s->ordinal_other;
-	s->ordinal_other = ordinal;
+	memcpy(b->work.ordinal, b->identity, bytes);
+	memcpy(b->work.first_seen, b->identity, bytes);
+	memcpy(b->work.place, b->identity, bytes);
 }
 
-static struct sides
-sides_of(const struct wf_batch *b)
+static struct wf_sort_list
+list_of(const struct wf_batch *b)
 {
-	return (struct sides){b->key, b->work.key_other, b->work.ordinal, b->work.ordinal_other,
-			      b->row_count};
+	return (struct wf_sort_list){b->key, b->work.key_other, b->work.ordinal,
+				     b->work.ordinal_other, b->row_count};
 }
 
 static void
-set_sides(struct wf_batch *b, const struct sides *s)
+set_list(struct wf_batch *b, const struct wf_sort_list *list)
 {
-	b->key = s->key;
-	b->work.key_other = s->key_other;
-	b->work.ordinal = s->ordinal;
-	b->work.ordinal_other = s->ordinal_other;
-}
-
-static uint32_t
-digit_of(uint64_t key, unsigned digit)
-{
-	return (uint32_t)(key >> (digit * DIGIT_BITS)) & (DIGIT_VALUES - 1);
+	b->key = list->key;
+	b->work.key_other = list->key_other;
+	b->work.ordinal = list->number;
+	b->work.ordinal_other = list->number_other;
 }
 
 /* Turns counts into places of first entries. */
@@ -404,45 +391,35 @@ counts_to_firsts(uint32_t *count, uint32_t length)
 	}
 }
 
+/* Sorts the caller's keys, after which repetitions lie side by side, in the caller's order, and
+ * keeps each once. On a single lane that is the order of rows. */
 static void
-sort_by_digit(struct wf_batch *b, struct sides *s, unsigned digit)
+sort_and_merge(struct wf_batch *b, const uint64_t *key, uint32_t count)
 {
-	uint32_t *next = b->work.histogram[digit];
+	uint32_t rows = 0;
 
-	if (next[digit_of(s->key[0], digit)] == s->count) {
-		return; /* all keys have the same digit */
+	for (uint32_t i = 0; i < count; i++) {
+		b->key[i] = key[i];
+		b->work.ordinal[i] = i;
 	}
-	counts_to_firsts(next, DIGIT_VALUES);
-	for (uint32_t r = 0; r < s->count; r++) {
-		uint32_t to = next[digit_of(s->key[r], digit)]++;
-		s->key_other[to] = s->key[r];
-		s->ordinal_other[to] = s->ordinal[r];
+	b->row_count = count;
+	struct wf_sort_list list = list_of(b);
+	wf_sort_keys(&b->work.sort, &list);
+	set_list(b, &list);
+	uint64_t last = ~b->key[0];
+	for (uint32_t i = 0; i < count; i++) {
+		const uint32_t at = b->work.ordinal[i];
+		const bool is_new = b->key[i] != last;
+		last = b->key[i];
+		rows += is_new;
+		b->key[rows - 1] = last;
+		b->work.ordinal[rows - 1] = rows - 1; /* i is not before it */
+		b->work.first[rows - 1] = is_new ? at : b->work.first[rows - 1];
+		b->work.first_seen[rows - 1] = b->work.first[rows - 1];
+		b->work.place[at] = rows - 1;
 	}
-	swap_sides(s);
-}
-
-static void
-sort_sides(struct wf_batch *b, struct sides *s)
-{
-	WF_ASSERT(s->count > 0); /* an empty batch counts as ascending */
-	memset(b->work.histogram, 0, sizeof(b->work.histogram));
-	for (uint32_t r = 0; r < s->count; r++) {
-		for (unsigned digit = 0; digit < DIGIT_COUNT; digit++) {
-			b->work.histogram[digit][digit_of(s->key[r], digit)]++;
-		}
-	}
-	for (unsigned digit = 0; digit < DIGIT_COUNT; digit++) {
-		sort_by_digit(b, s, digit);
-	}
-}
-
-static void
-sort_keys(struct wf_batch *b)
-{
-	struct sides s = sides_of(b);
-
-	sort_sides(b, &s);
-	set_sides(b, &s);
+	b->key_count = count;
+	b->row_count = rows;
 }
 
 static uint32_t
@@ -475,9 +452,9 @@ deal_to_lanes(struct wf_batch *b)
 		b->work.key_other[to] = b->key[r];
 		b->work.ordinal_other[to] = b->work.ordinal[r];
 	}
-	struct sides s = sides_of(b);
-	swap_sides(&s);
-	set_sides(b, &s);
+	struct wf_sort_list list = list_of(b);
+	wf_sort_swap(&list);
+	set_list(b, &list);
 }
 
 /* Turns ordinals into rows. */
@@ -488,11 +465,11 @@ rank_rows(struct wf_batch *b)
 
 	for (uint32_t r = 0; r < b->row_count; r++) {
 		b->work.rank[b->work.ordinal[r]] = r;
-		b->first[r] = b->work.first_seen[b->work.ordinal[r]];
+		b->work.first[r] = b->work.first_seen[b->work.ordinal[r]];
 	}
 	for (uint32_t i = 0; i < b->key_count; i++) {
-		b->place[i] = b->work.rank[b->place[i]];
-		straight &= b->place[i] == i;
+		b->work.place[i] = b->work.rank[b->work.place[i]];
+		straight &= b->work.place[i] == i;
 	}
 	b->is_straight = straight;
 }
@@ -571,19 +548,20 @@ static void
 sort_part(struct wf_batch *b, struct wf_batch_part *part, uint8_t *send)
 {
 	const uint32_t first = part->first;
-	struct sides s = {b->work.push_key + first, b->work.key_other + first,
-			  b->work.ordinal + first, b->work.ordinal_other + first, part->row_count};
+	struct wf_sort_list list = {b->work.push_key + first, b->work.key_other + first,
+				    b->work.ordinal + first, b->work.ordinal_other + first,
+				    part->row_count};
 
 	for (uint32_t i = 0; i < part->row_count; i++) {
-		s.key[i] = b->key[first + i];
-		s.ordinal[i] = first + i;
+		list.key[i] = b->key[first + i];
+		list.number[i] = first + i;
 	}
-	sort_sides(b, &s);
-	choose_coding(b, part, s.key);
+	wf_sort_keys(&b->work.sort, &list);
+	choose_coding(b, part, list.key);
 	for (uint32_t i = 0; i < part->row_count; i++) {
-		lay_out_row(b, part, i, s.ordinal[i]);
+		lay_out_row(b, part, i, list.number[i]);
 	}
-	(void)wf_keys_encode(part->coding, s.key, part->row_count, send + part->key_at);
+	(void)wf_keys_encode(part->coding, list.key, part->row_count, send + part->key_at);
 }
 
 static void
@@ -616,18 +594,23 @@ fill(struct wf_batch *b, const uint64_t *key, uint32_t count, bool in_order)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	bool sorted = use_ascending(b, key, count);
+	const bool many_lanes = b->opts.lane_count > 1;
+	const bool sorted = use_ascending(b, key, count);
 	b->sorts_late = in_order && !sorted;
-	if (!sorted) {
+	b->is_straight = sorted && !many_lanes;
+	if (b->sorts_late) {
 		deduplicate(b, key, count);
-	}
-	if (!sorted && !in_order) {
-		sort_keys(b);
+	} else if (!sorted) {
+		sort_and_merge(b, key, count);
+	} else if (many_lanes) {
+		number_ascending(b);
 	}
 	deal_to_lanes(b);
-	if (!b->is_straight || b->opts.lane_count > 1) {
+	if (b->sorts_late || many_lanes) {
 		rank_rows(b);
 	}
+	b->first = sorted && !many_lanes ? b->identity : b->work.first;
+	b->place = sorted && !many_lanes ? b->identity : b->work.place;
 	cut_into_parts(b);
 	if (is_narrow(b)) {
 		list_by_row(b);

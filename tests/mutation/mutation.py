@@ -51,7 +51,7 @@ NEAR = {
     "kernels": "unit/kernels property unit/sparse",
     "pserver": "unit/pserver unit/trainer threads",
     "saved": "unit/saved unit/pserver",
-    "sparse/client": "unit/sparse_client property",
+    "sparse/client": "unit/sparse_client unit/sparse property",
     "sparse/server": "unit/sparse_service unit/sparse_client",
     "sparse/table": "unit/sparse unit/sparse_service property unit/sparse_client",
     "trainer": "unit/trainer unit/sparse_client threads",
