@@ -50,11 +50,11 @@ class Here(support.Case):
         weft.init(pservers=self.pserver())
         self.addCleanup(weft.close)
 
-    def against_the_optimizer_alone(self, on, make, tolerance):
+    def against_the_optimizer_alone(self, on, make, tolerance, **settings):
         plain, model = network(), network()
         wanted = train(plain, make(plain.parameters()))
         optimizer = weft.torch.DistributedOptimizer(
-            make(model.parameters()), model.named_parameters(), on=on
+            make(model.parameters()), model.named_parameters(), on=on, **settings
         )
         weft.torch.broadcast_parameters(model.state_dict())
         got = train(model, optimizer)
@@ -93,6 +93,112 @@ class Here(support.Case):
         self.against_the_optimizer_alone(
             "pservers", lambda p: torch.optim.AdamW(p, 0.01, weight_decay=0.1), 1e-5
         )
+
+    def test_gradients_that_are_pushed_in_backward_make_the_same_steps(self):
+        def make(parameters):
+            return torch.optim.SGD(parameters, 0.1, momentum=0.9)
+
+        self.against_the_optimizer_alone("pservers", make, 1e-6, push_in_backward=True)
+
+    def in_backward(self, model, optimizer, **settings):
+        made = weft.torch.DistributedOptimizer(
+            optimizer, model.named_parameters(), on="pservers", push_in_backward=True, **settings
+        )
+        weft.torch.broadcast_parameters(model.state_dict())
+        return made
+
+    def test_with_push_in_backward_all_gradients_are_pushed_when_backward_returns(self):
+        model = network()
+        optimizer = self.in_backward(model, torch.optim.SGD(model.parameters(), 0.1))
+        session = weft.session()
+        with mock.patch.object(session, "push", wraps=session.push) as push:
+            self.backward(model)
+            self.assertEqual(push.call_count, len(list(model.parameters())))
+            optimizer.step()
+            self.assertEqual(push.call_count, len(list(model.parameters())))
+
+    def test_with_push_in_backward_passes_are_added_up_and_the_rest_is_zeros(self):
+        model, plain = network(), network()
+        optimizer = self.in_backward(model, torch.optim.SGD(model.parameters(), 0.1), backward_passes_per_step=2)
+        its = torch.optim.SGD(plain.parameters(), 0.1)
+        for net, one in ((model, optimizer), (plain, its)):
+            for step in range(3):
+                one.zero_grad()
+                for seed in range(2):
+                    self.backward(net, 2 * step + seed)
+                one.step()
+            one.zero_grad()
+            net[2].bias.sum().backward()  # one pass: none of this is pushed before step
+            one.step()
+        for one, other in zip(model.parameters(), plain.parameters()):
+            self.assertTrue(torch.allclose(one, other, atol=1e-6))
+
+    def test_with_push_in_backward_a_group_has_the_numbers_of_before_backward(self):
+        model, plain = network(), network()
+        optimizer = self.in_backward(model, torch.optim.SGD(model.parameters(), 0.1))
+        its = torch.optim.SGD(plain.parameters(), 0.1)
+        for net, one in ((model, optimizer), (plain, its)):
+            for rate in (0.1, 0.01):
+                one.param_groups[0]["lr"] = rate
+                one.zero_grad()
+                self.backward(net)
+                one.step()
+        for one, other in zip(model.parameters(), plain.parameters()):
+            self.assertTrue(torch.allclose(one, other, atol=1e-6))
+        self.backward(model)
+        optimizer.param_groups[0]["lr"] = 0.5
+        with self.assertRaisesRegex(weft.InvalidError, "changed between backward and step"):
+            optimizer.step()
+
+    def test_with_push_in_backward_what_comes_too_late_is_refused_by_name(self):
+        def clips(model, optimizer):
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1e-3)
+            optimizer.step()
+
+        def scales(model, optimizer):
+            optimizer.found_inf = torch.zeros(1)
+            optimizer.step()
+
+        def passes_again(model, optimizer):
+            self.backward(model)
+
+        for act, said in (
+            (clips, "tensor 0.weight: its gradient was changed .* leave push_in_backward out"),
+            (scales, "GradScaler: .* leave push_in_backward out"),
+            (passes_again, "tensor .* is pushed already"),
+        ):
+            with self.subTest(said=said):
+                weft.close()
+                weft.init(pservers=self.pserver())
+                model = network()
+                optimizer = self.in_backward(model, torch.optim.SGD(model.parameters(), 0.1))
+                self.backward(model)
+                with self.assertRaisesRegex(weft.InvalidError, "call step first"):
+                    optimizer.zero_grad()
+                with self.assertRaisesRegex(weft.InvalidError, said):
+                    act(model, optimizer)
+                with self.assertRaisesRegex(weft.Error, said.partition(" ")[0]):
+                    weft.step(1)
+
+    def test_a_written_parameter_is_found_before_anything_is_pushed_in_backward(self):
+        model = network()
+        optimizer = self.in_backward(model, torch.optim.SGD(model.parameters(), 0.1))
+        with torch.no_grad():
+            model[0].bias.add_(1)
+        with self.assertRaisesRegex(weft.UnsupportedError, "0.bias was written to"):
+            self.backward(model)
+        weft.torch.broadcast_parameters(model.state_dict())
+        optimizer.zero_grad()
+        self.backward(model)
+        optimizer.step()
+
+    def test_push_in_backward_is_refused_where_it_means_nothing(self):
+        model = network()
+        for on in ("workers", "ddp"):
+            with self.assertRaisesRegex(weft.InvalidError, "push_in_backward"):
+                weft.torch.DistributedOptimizer(
+                    torch.optim.SGD(model.parameters(), 0.1), model.named_parameters(), on=on, push_in_backward=True
+                )
 
     def test_optimizers_on_the_pservers_have_torchs_formulas(self):
         """Thirty steps with gradients of all sizes: what is left is the rounding of additions that torch
@@ -619,6 +725,9 @@ class Two(support.Case):
 
     def test_trainers_begin_and_go_on_alike_on_the_pservers(self):
         self.one_step("pservers")
+
+    def test_trainers_begin_and_go_on_alike_where_gradients_go_to_the_pservers_in_backward(self):
+        self.one_step("backward")
 
     def test_trainers_begin_and_go_on_alike_under_the_hook(self):
         self.one_step("ddp")

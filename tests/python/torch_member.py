@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One of two trainers that do not begin alike: its own parameters, buffers and data, by its number.
 
-main: `mode` is workers, pservers or ddp. It makes one step, and writes its model's state_dict before and
+main: `mode` is workers, pservers, backward (pservers, pushed in backward) or ddp. It makes one step, and writes its model's state_dict before and
 after it to `out`; both trainers have the same `folder`."""
 
 import os
@@ -45,7 +45,9 @@ def main(mode, where, number, folder, out):
         torch.distributed.init_process_group("gloo", init_method=rendezvous, rank=number, world_size=2)
         state = weft.torch.HookState(made)
     else:
-        its = weft.torch.DistributedOptimizer(its, made.named_parameters(), on=mode)
+        early = mode == "backward"
+        on = "pservers" if early else mode
+        its = weft.torch.DistributedOptimizer(its, made.named_parameters(), on=on, push_in_backward=early)
         weft.torch.broadcast_parameters(made.state_dict())
     before = copy_of(made)
     if mode == "ddp":

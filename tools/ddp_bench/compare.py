@@ -8,7 +8,7 @@ import sys
 
 from ddp_bench import hosts, models, overlap, table
 from ddp_bench.job import HOSTS, SHM, SPREAD, TCP, Job, Kind
-from ddp_bench.trainer import GLOO, GROUP, HOOK, NONE, NOTHING, PSERVERS, WORKERS
+from ddp_bench.trainer import BY_OPTIMIZER, GLOO, GROUP, HOOK, IN_BACKWARD, NONE, NOTHING, PSERVERS, WORKERS
 
 BARE, BARE_DDP = "no exchange", "no exchange under DDP"
 GLOO_TCP, GLOO_TCP_STEP = "gloo tcp", "gloo tcp + optimizer"
@@ -26,6 +26,9 @@ KINDS = [
     Kind("optimizer on the pservers shm", PSERVERS, SHM, True),
     Kind("optimizer on the pservers tcp", PSERVERS, TCP, True),
     Kind("optimizer on the pservers hosts", PSERVERS, HOSTS, True),
+    Kind("pservers in backward shm", IN_BACKWARD, SHM, True),
+    Kind("pservers in backward tcp", IN_BACKWARD, TCP, True),
+    Kind("pservers in backward hosts", IN_BACKWARD, HOSTS, True),
     Kind("optimizer at the workers shm", WORKERS, SHM, True),
     Kind("process group shm", GROUP, SHM),
     Kind("process group tcp", GROUP, TCP),
@@ -39,6 +42,9 @@ WANTED = {
     "optimizer on the pservers shm": 0.35,
     "optimizer on the pservers tcp": 0.9,
     "optimizer on the pservers hosts": 0.9,
+    "pservers in backward shm": 0.35,
+    "pservers in backward tcp": 0.9,
+    "pservers in backward hosts": 0.9,
 }
 
 
@@ -96,7 +102,7 @@ def _measure(program, options, model, ranks, kinds, sites):
         for job in order.sample(jobs, len(jobs)):
             turns[job.kind.name].append(job.turn(options.steps))
     _print_table(kinds, turns)
-    recorded = [job for job in jobs if job.how in (HOOK, PSERVERS, WORKERS)]
+    recorded = [job for job in jobs if job.how == HOOK or job.how in BY_OPTIMIZER]
     overlap.print_table(program, recorded, options.record)
     for job in jobs:
         job.close()

@@ -10,8 +10,10 @@ WARM_UP = 4  # steps: DistributedDataParallel builds its buckets, and weft's hoo
 # How a run exchanges gradients, and which of these are under DistributedDataParallel.
 HOOK, GROUP, GLOO, NOTHING, NONE = "hook", "group", "gloo", "nothing", "none"
 WORKERS, PSERVERS = "workers", "pservers"
+IN_BACKWARD = "in backward"  # on the pservers, with push_in_backward
 UNDER_DDP = (HOOK, GROUP, GLOO, NOTHING)
-HAVE_PSERVER = (HOOK, GROUP, WORKERS, PSERVERS)
+BY_OPTIMIZER = (WORKERS, PSERVERS, IN_BACKWARD)
+HAVE_PSERVER = (HOOK, GROUP, *BY_OPTIMIZER)
 
 
 class _Stepper:
@@ -35,9 +37,13 @@ class _Stepper:
                 trainer_id=rank,
                 transport=job.transport_of(rank),
             )
-        if job.how in (WORKERS, PSERVERS):
-            named = self.model.named_parameters()
-            self.optimizer = weft.torch.DistributedOptimizer(self.optimizer, named, on=job.how)
+        if job.how in BY_OPTIMIZER:
+            self.optimizer = weft.torch.DistributedOptimizer(
+                self.optimizer,
+                self.model.named_parameters(),
+                on=PSERVERS if job.how == IN_BACKWARD else job.how,
+                push_in_backward=job.how == IN_BACKWARD,
+            )
             weft.torch.broadcast_parameters(self.model.state_dict())
         if job.how in UNDER_DDP:
             self._wrap(torch, weft, rank)

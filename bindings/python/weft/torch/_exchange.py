@@ -17,6 +17,12 @@ MEAN = {"grad_reduce": "mean"}  # of the library: with a sample of each trainer,
 TYPED = (torch.float64, torch.bfloat16, torch.float16)  # that are summed by weft.all_reduce
 OPEN, PUSHED, ANSWERED = range(3)
 _REDUCE_MAX = 256
+# Why it was pushed already, and what to do.
+_PUSHED_AT_WORKERS = (
+    "not all parameters got a gradient there, so the step was not complete: call optimizer.synchronize() first, and "
+    "step will take .grad as you leave it"
+)
+_PUSHED_ON_PSERVERS = "with push_in_backward nobody may do that before step: leave push_in_backward out"
 
 
 class Slot:
@@ -89,6 +95,7 @@ class Exchange:
         self.ready = False
         self.pushed = 0  # slots that are not open
         self.on_start: Callable[[], None] = lambda: None
+        self.on_begin: Callable[[], None] = lambda: None  # before the first push of a step
         # Empty ones have nothing to exchange.
         self.pairs = [(name, p) for name, p in named if p.requires_grad and p.numel() > 0]
         if not self.pairs and self.pushes_tensors:
@@ -193,6 +200,7 @@ class Exchange:
         if not self.started:
             raise InvalidError("call weft.torch.broadcast_parameters(model.state_dict()) before the first step")
         if not self.begun:
+            self.on_begin()
             self.session.step(1)
             self.begun = True
 
@@ -217,7 +225,8 @@ class Exchange:
         self.pushed += 1
 
     def came(self, slot: Slot, passes: int) -> None:
-        """Autograd has added to a gradient, at the workers; the means of the step before may be in it."""
+        """Autograd has added to a gradient; at the workers the means of the step before may be in it. On the
+        pservers the step waits for what is pushed here, and parameters get new values until then."""
         if self.ready:
             self.forget()
         slot.passes += 1
@@ -228,7 +237,8 @@ class Exchange:
             )
         if slot.passes == passes:
             self.push(slot)
-            torch.autograd.Variable._execution_engine.queue_callback(self.backward_ends)
+            if not self.on_pservers:
+                torch.autograd.Variable._execution_engine.queue_callback(self.backward_ends)
 
     def backward_ends(self) -> None:
         """Before backward returns: if that was all, the means are waited for, and `.grad` is the
@@ -249,9 +259,8 @@ class Exchange:
         for slot in self.slots:
             if slot.state == PUSHED and not slot.is_as_pushed():
                 self.spoil(
-                    "tensor %s: its gradient was changed or replaced after it was pushed in backward; not all "
-                    "parameters got a gradient there, so the step was not complete: call "
-                    "optimizer.synchronize() first, and step will take .grad as you leave it" % slot.name
+                    "tensor %s: its gradient was changed or replaced after it was pushed in backward; %s"
+                    % (slot.name, _PUSHED_ON_PSERVERS if self.on_pservers else _PUSHED_AT_WORKERS)
                 )
         for slot in reversed(self.slots):
             if slot.state == OPEN:

@@ -20,6 +20,7 @@ class _Distributed:
 
     _weft: Exchange
     _weft_pservers: Optional[OnPservers]
+    _weft_in_backward: bool  # gradients go to the pservers in backward
     param_groups: Any
     state: Any
 
@@ -49,9 +50,10 @@ class _Distributed:
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        if self._weft_pservers is not None:
-            self._weft_pservers.check_groups()
-            self._weft.check_parameters()
+        if self._weft_in_backward and self._weft.begun:
+            self._weft_finish_backward(grad_scaler)
+        elif self._weft_pservers is not None:
+            self._weft_check()
             if not self._weft_skips(grad_scaler):
                 self._weft_pservers.change(self._weft.slots)
                 self._weft.finish()
@@ -61,6 +63,33 @@ class _Distributed:
             super().step()  # type: ignore[misc]
             self._weft.forget()
         return loss
+
+    def _weft_check(self) -> None:
+        """Whether the pservers can make a step with the groups and parameters as they are."""
+        assert self._weft_pservers is not None
+        self._weft_pservers.check_groups()
+        self._weft.check_parameters()
+
+    def _weft_begin_backward(self) -> None:
+        """The step begins with a gradient that is pushed in backward: with the numbers that groups have now."""
+        assert self._weft_pservers is not None
+        self._weft_check()
+        self._weft_pservers.change(self._weft.slots)
+
+    def _weft_finish_backward(self, grad_scaler: Any) -> None:
+        """What was pushed in backward cannot be taken back."""
+        assert self._weft_pservers is not None
+        if grad_scaler is not None or getattr(self, "found_inf", None) is not None:
+            self._weft.spoil(
+                "GradScaler: gradients were pushed in backward, before anybody has unscaled them: leave "
+                "push_in_backward out"
+            )
+        if self._weft_pservers.has_changed():
+            self._weft.spoil(
+                "a parameter group was changed between backward and step, and gradients were pushed with the numbers "
+                "of before: change groups after step, or leave push_in_backward out"
+            )
+        self._weft.finish()
 
     @property
     def _step_supports_amp_scaling(self) -> bool:
@@ -118,8 +147,8 @@ class _Distributed:
         for slot in exchange.slots:
             if slot.state != OPEN:
                 raise InvalidError(
-                    "zero_grad between backward and step: tensor %s is pushed; call optimizer.synchronize() "
-                    "first" % slot.name
+                    "zero_grad between backward and step: tensor %s is pushed; call %s first"
+                    % (slot.name, "step" if exchange.on_pservers else "optimizer.synchronize()")
                 )
             slot.passes = 0
             if slot.parameter.grad is not None:
@@ -189,6 +218,7 @@ def DistributedOptimizer(
     named_parameters: Iterable[Tuple[str, torch.Tensor]],
     on: str = "workers",
     backward_passes_per_step: int = 1,
+    push_in_backward: bool = False,
 ) -> torch.optim.Optimizer:
     """Make an optimizer distributed. Returns the same object, still an instance of its class, with
     synchronize() in addition. All trainers call it with the same model, after weft.init and before
@@ -198,8 +228,9 @@ def DistributedOptimizer(
     named_parameters  model.named_parameters(): the optimizer's, and no others; float32 on the CPU,
                       on="workers" float64, bfloat16 and float16 too. on="ddp" does not use them
     on                "workers", "pservers" or "ddp", see below
-    backward_passes_per_step  on="workers": gradients of this number of backward passes are added up
-                      before they are pushed; at least 1
+    backward_passes_per_step  gradients of this number of backward passes are added up before they are
+                      pushed in backward; at least 1
+    push_in_backward  on="pservers": push each gradient as soon as it is there, see below
 
     "workers": gradients are pushed while backward goes on, and when it returns their means are in
     `.grad`, as under DistributedDataParallel: clip or unscale them, and step uses them as they are then,
@@ -208,7 +239,11 @@ def DistributedOptimizer(
     ends, with an InvalidError that names the tensor.
     "pservers": gradients are pushed in step, as they are then, and the pservers apply them. The model's
     parameters lie in weft's memory and have the new values after step. Numbers that a scheduler changes
-    in param_groups go to the pservers with the next step, on all trainers alike.
+    in param_groups go to the pservers with the next step, on all trainers alike. With push_in_backward
+    gradients are pushed while backward goes on, as at the workers, and step waits for the parameters.
+    Each of these gets its new value while backward goes on, when all trainers have pushed its gradient:
+    nothing but backward itself may use it between the two, and backward not detached from its gradient.
+    Between backward and step nobody may change `.grad`, a parameter or a group, or call zero_grad.
     "ddp": for a model with weft.torch.Embedding whose other parameters DistributedDataParallel
     exchanges, or nobody does. step pushes the gradients of rows alone, then makes the optimizer's own step.
 
@@ -218,6 +253,8 @@ def DistributedOptimizer(
         raise InvalidError("on=%r: 'workers', 'pservers' or 'ddp' is needed" % on)
     if backward_passes_per_step < 1:
         raise InvalidError("backward_passes_per_step=%d: at least 1" % backward_passes_per_step)
+    if push_in_backward and on != "pservers":
+        raise InvalidError("push_in_backward: on='pservers' has it; on='workers' always does so, on='ddp' never")
     _check_closure(optimizer)
     pservers = OnPservers(optimizer, weft.session()) if on == "pservers" else None
     if on == "ddp":
@@ -234,9 +271,12 @@ def DistributedOptimizer(
     optimizer.__class__ = kind
     optimizer._weft = exchange  # type: ignore[attr-defined]
     optimizer._weft_pservers = pservers  # type: ignore[attr-defined]
+    optimizer._weft_in_backward = push_in_backward  # type: ignore[attr-defined]
     if pservers is not None:
         exchange.on_start = optimizer._weft_put_state  # type: ignore[attr-defined]
-    if on == "workers":
+    if push_in_backward:
+        exchange.on_begin = optimizer._weft_begin_backward  # type: ignore[attr-defined]
+    if on == "workers" or push_in_backward:
         for slot in exchange.slots:
             _push_in_backward(exchange, slot, backward_passes_per_step)
     return optimizer

@@ -131,6 +131,13 @@ class OnPservers:
             "put it back, or use on='workers'" % (_AS_PYTORCH.get(name, name), number, before, now, why)
         )
 
+    def has_changed(self) -> bool:
+        """Whether a group differs from what the pservers have been given."""
+        groups = self.optimizer.param_groups
+        return self.mode == "sync" and any(
+            self._numbers(group) != before for group, before in zip(groups, self.declared)
+        )
+
     def change(self, slots: Sequence[Slot]) -> None:
         """What is different in a group since the last step is different on the pservers in the next."""
         if self.mode != "sync":
