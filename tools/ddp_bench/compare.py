@@ -94,18 +94,23 @@ def _measure(program, options, model, ranks, kinds, sites):
         "\n%s of %.1f MiB, %d trainers: %d rounds of %d steps" % (model, size, ranks, options.rounds, options.steps),
         flush=True,
     )
-    jobs = [
-        Job(program, kind, options, model, ranks, sites if kind.over == HOSTS else None) for kind in kinds
-    ]
-    order, turns = random.Random(1), {kind.name: [] for kind in kinds}
-    for _ in range(options.rounds):
-        for job in order.sample(jobs, len(jobs)):
-            turns[job.kind.name].append(job.turn(options.steps))
-    _print_table(kinds, turns)
-    recorded = [job for job in jobs if job.how == HOOK or job.how in BY_OPTIMIZER]
-    overlap.print_table(program, recorded, options.record)
-    for job in jobs:
-        job.close()
+    jobs, order, turns = [], random.Random(1), {kind.name: [] for kind in kinds}
+    try:
+        for kind in kinds:
+            jobs.append(Job(program, kind, options, model, ranks, sites if kind.over == HOSTS else None))
+        for _ in range(options.rounds):
+            for job in order.sample(jobs, len(jobs)):
+                turns[job.kind.name].append(job.turn(options.steps))
+        _print_table(kinds, turns)
+        recorded = [job for job in jobs if job.how == HOOK or job.how in BY_OPTIMIZER]
+        if recorded:
+            overlap.print_table(program, recorded, options.record)
+        for job in jobs:
+            job.close()
+    except BaseException:
+        for job in jobs:
+            job.kill()
+        raise
 
 
 def main(program, options):

@@ -76,7 +76,14 @@ class Job:
         self.servers, self.trainers, self.lines = [], [], []
         self._start_pservers(program)
         self.meeting = "%s:%d" % (self._address(0), self._ports(1))
-        for rank in range(ranks):
+        try:
+            self._start_trainers()
+        except BaseException:
+            self.kill()
+            raise
+
+    def _start_trainers(self):
+        for rank in range(self.ranks):
             line, other = _fork.Pipe()
             process = _fork.Process(target=trainer.main, args=(self, rank, other), daemon=True)
             process.start()
@@ -169,6 +176,11 @@ class Job:
             sent_mib=sent / steps / 2**20,
             backward=[backward for _, backward in found],
         )
+
+    def kill(self):
+        """Of a job that has failed."""
+        for process in [*self.trainers, *self.servers]:
+            process.kill()
 
     def close(self):
         for line in self.lines:
