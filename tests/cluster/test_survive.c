@@ -277,10 +277,10 @@ check_floors(const char *mode, const struct wf_sweep *sweep, const uint64_t sum[
 	uint64_t least[STORM_CLASSES];
 	const uint64_t times = getenv("WEFT_LONG") != NULL ? 10 : 1;
 	for (uint32_t i = 0; i < STORM_CLASSES; i++) {
-		least[i] = sweep->is_part ? 0 : floors[i] * times;
+		least[i] = wf_sweep_floor(sweep, floors[i] * times);
 	}
-	if (strcmp(mode, "snapshots") == 0 && !sweep->is_part) {
-		least[STORM_DISK] = DISK_FLOOR * times;
+	if (strcmp(mode, "snapshots") == 0) {
+		least[STORM_DISK] = wf_sweep_floor(sweep, DISK_FLOOR * times);
 	}
 	return storm_floors(mode, sum, least);
 }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sweep: the seeds that a test plays, one job each. Arguments FIRST COUNT; the variables of the
- * environment: WEFT_SEED=S plays that one, WEFT_LONG so many times as many, and WEFT_BRIEF a third,
- * where the same seeds are played by another build. Thread: any. */
+ * environment: WEFT_SEED=S plays that one, and WEFT_LONG so many times as many. Where two builds
+ * share the seeds, WEFT_BRIEF=first plays the first third, and WEFT_BRIEF=rest the others.
+ * Thread: any. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define WF_SWEEP_PART 3u
 
@@ -14,7 +16,15 @@ struct wf_sweep {
 	uint64_t first, count;
 	/* Not all of them: what every sweep has to have met, this one need not have. */
 	bool is_part;
+	uint64_t whole; /* how many there are, of which `count` are played here */
 };
+
+/* How much of something this sweep has to have met, where all of its seeds meet `least`. */
+static inline uint64_t
+wf_sweep_floor(const struct wf_sweep *sweep, uint64_t least)
+{
+	return sweep->is_part ? 0 : least * sweep->count / sweep->whole;
+}
 
 /* `usual`: how many without arguments. Sweeps that begin at other seeds stay apart with
  * WEFT_LONG. */
@@ -22,15 +32,22 @@ static inline struct wf_sweep
 wf_sweep_of(int argc, char **argv, uint64_t usual, uint64_t times_if_long)
 {
 	const char *one = getenv("WEFT_SEED");
+	const char *brief = getenv("WEFT_BRIEF");
+	const bool is_first = brief != NULL && strcmp(brief, "first") == 0;
+	const bool is_rest = brief != NULL && strcmp(brief, "rest") == 0;
 	const uint64_t times = getenv("WEFT_LONG") != NULL ? times_if_long : 1;
 	uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
 	uint64_t count = argc > 2 ? strtoull(argv[2], NULL, 0) : usual;
+	const uint64_t part = (count + WF_SWEEP_PART - 1) / WF_SWEEP_PART;
 
 	if (one != NULL) {
-		return (struct wf_sweep){strtoull(one, NULL, 0), 1, true};
+		return (struct wf_sweep){strtoull(one, NULL, 0), 1, true, 1};
 	}
-	if (getenv("WEFT_BRIEF") != NULL) {
-		return (struct wf_sweep){first, (count + WF_SWEEP_PART - 1) / WF_SWEEP_PART, true};
+	if (is_first) {
+		return (struct wf_sweep){first, part, true, count};
 	}
-	return (struct wf_sweep){(first - 1) * times + 1, count * times, false};
+	if (is_rest && count > part) {
+		return (struct wf_sweep){first + part, count - part, false, count};
+	}
+	return (struct wf_sweep){(first - 1) * times + 1, count * times, false, count * times};
 }
