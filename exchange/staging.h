@@ -15,8 +15,9 @@ struct wf_staging {
 	struct wf_buffers memory;
 	uint64_t buffer_bytes;
 	uint32_t trainer_count;
-	uint32_t each;   /* buffers of one trainer */
-	uint32_t *first; /* [trainer_count] a free buffer of the trainer, or NONE */
+	uint32_t each;    /* buffers of one trainer */
+	uint32_t used_up; /* trainers that have no free buffer */
+	uint32_t *first;  /* [trainer_count] a free buffer of the trainer, or NONE */
 	uint32_t *next; /* [trainer_count * each] the one that is free after it, NONE, or CLAIMED */
 };
 
@@ -51,6 +52,7 @@ wf_staging_claim(struct wf_staging *staging, uint32_t trainer)
 	uint32_t buffer = staging->first[trainer];
 	WF_ASSERT(buffer != WF_STAGING_NONE);
 	staging->first[trainer] = staging->next[buffer];
+	staging->used_up += staging->first[trainer] == WF_STAGING_NONE ? 1 : 0;
 	staging->next[buffer] = WF_STAGING_CLAIMED;
 	return buffer;
 }
@@ -62,6 +64,7 @@ wf_staging_release(struct wf_staging *staging, uint32_t buffer)
 	uint32_t trainer = buffer / staging->each;
 	WF_ASSERT(trainer < staging->trainer_count);
 	WF_ASSERT(staging->next[buffer] == WF_STAGING_CLAIMED);
+	staging->used_up -= staging->first[trainer] == WF_STAGING_NONE ? 1 : 0;
 	staging->next[buffer] = staging->first[trainer];
 	staging->first[trainer] = buffer;
 	return trainer;

@@ -50,6 +50,9 @@ settle_part(struct wf_client_link *cl, struct wf_pull_request *request, struct w
 	WF_ASSERT(request->unanswered > 0 && part->rows->unanswered > 0);
 	request->unanswered--;
 	part->rows->unanswered--;
+	if (part->rows->unanswered == 0 && part->rows->in_flight > 0) {
+		cl->client->core->service.undone++;
+	}
 	finish_rows(cl->client, part->rows);
 }
 
@@ -70,6 +73,16 @@ wf_client_give_up(struct wf_client_link *cl, struct wf_pull_request *request)
 	close_request(cl, request);
 }
 
+/* A DONE: it was the last one of what had all its answers before. */
+static void
+end_undone(struct wf_client *client, uint32_t in_flight, uint32_t unanswered)
+{
+	if (in_flight == 0 && unanswered == 0) {
+		WF_ASSERT(client->core->service.undone > 0);
+		client->core->service.undone--;
+	}
+}
+
 void
 wf_client_done(struct wf_link *link, uint32_t what)
 {
@@ -77,6 +90,7 @@ wf_client_done(struct wf_link *link, uint32_t what)
 	if ((what & WF_CLIENT_COOKIE_PUSH) != 0) {
 		WF_ASSERT(client->push.in_flight > 0);
 		client->push.in_flight--;
+		end_undone(client, client->push.in_flight, client->push.lanes);
 		finish_step(client);
 		return;
 	}
@@ -89,6 +103,7 @@ wf_client_done(struct wf_link *link, uint32_t what)
 	struct weft_rows *rows = wf_client_rows(client, what);
 	WF_ASSERT(rows->in_flight > 0);
 	rows->in_flight--;
+	end_undone(client, rows->in_flight, rows->unanswered);
 	finish_rows(client, rows);
 }
 
@@ -304,6 +319,9 @@ wf_client_applied(struct wf_client_link *cl, const struct wf_sparse_applied *msg
 	}
 	WF_ASSERT(client->push.lanes > 0);
 	client->push.lanes--;
+	if (client->push.lanes == 0 && client->push.in_flight > 0) {
+		client->core->service.undone++;
+	}
 	if (client->judges && cl->lane == 0) {
 		spread_verdict(client, msg->dropped);
 	}

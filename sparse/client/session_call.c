@@ -19,6 +19,7 @@ wf_client_call_begin(struct wf_client *client)
 	struct wf_client_call *call = &client->call;
 	WF_ASSERT(!call->open && call->in_flight == 0);
 	call->open = true;
+	client->core->service.undone++; /* until it has ended: it is rare */
 	call->begun = false;
 	call->answered = false;
 	call->status = WEFT_OK;
@@ -73,6 +74,7 @@ wf_client_call_finish(struct wf_client *client)
 		return;
 	}
 	call->open = false;
+	client->core->service.undone--;
 	atomic_store_explicit(&call->busy, 0, memory_order_release); /* B1 */
 }
 

@@ -410,6 +410,13 @@ enum weft_status wf_pull_part(struct wf_lane *lane, struct wf_peer *peer, uint32
 			      const void *data) WEFT_MUST_CHECK;
 /* Makes all pulls that wait for `step` due. */
 void wf_pull_step_is_applied(struct wf_lane *lane, uint64_t step);
+/* Only an answer that waits for a free buffer waits for a DONE. */
+static inline void
+wf_pull_look_for_buffers(struct wf_lane *lane)
+{
+	const struct wf_sparse *sparse = lane->own;
+	lane->turn.awaits_done = sparse->answers.used_up > 0;
+}
 /* Gathers answers and posts them. The caller checks whether a step waited for the last due pull. */
 enum wf_flush wf_pull_flush(struct wf_lane *lane, struct wf_peer *peer);
 void wf_pull_done(struct wf_lane *lane, uint64_t cookie);

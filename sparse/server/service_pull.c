@@ -414,6 +414,7 @@ wf_pull_done(struct wf_lane *lane, uint64_t cookie)
 	struct wf_sparse *sparse = lane->own;
 	WF_ASSERT(lane->job.is_ready);
 	uint32_t trainer = wf_staging_release(&sparse->answers, (uint32_t)(cookie - 1));
+	wf_pull_look_for_buffers(lane);
 	struct wf_peer *peer = &lane->peers.all[trainer];
 	const struct wf_sparse_peer *own = peer->own;
 	if (own->pulls.count > 0 || own->save.fetching) {

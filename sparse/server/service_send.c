@@ -72,6 +72,7 @@ wf_sparse_flush(struct wf_lane *lane, struct wf_peer *peer)
 		return WF_FLUSH_FULL;
 	}
 	enum wf_flush flush = flush_pulls(lane, peer);
+	wf_pull_look_for_buffers(lane);
 	const struct wf_sparse_peer *own = peer->own;
 	return flush == WF_FLUSH_DONE && own->applied_due ? WF_FLUSH_LEFT : flush;
 }

@@ -35,7 +35,7 @@ ROWS = {
     "shm": Row(1, "shm", "caller", "tensors", 1, 5450, 4.4, None),
     "crew": Row(2, "tcp", "caller", "tensors", 4, 22000, 12.2, None),
     "recorded": Row(1, "tcp", "caller", "recorded", 1, 6050, 6.5, None),  # as tcp, but recorded
-    "rows": Row(1, "tcp", "caller", "rows", 16, 26830, 19.3, None),
+    "rows": Row(1, "tcp", "caller", "rows", 16, 24000, 12.6, None),
 }
 SHORT, LONG = 500, 2500  # exchanges
 RECORDED = 900  # the most that one recording may be asked for is 1,000 steps

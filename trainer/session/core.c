@@ -268,11 +268,10 @@ wf_core_poll(struct wf_core *core)
 	return wf_turn_run(&core->turn, &turn_ops);
 }
 
-/* What the service does with a DONE is its own. */
 static void
 note_dones(struct wf_core *core)
 {
-	core->turn.awaits_done = core->flow.undone_slices > 0 || core->service.ops != NULL;
+	core->turn.awaits_done = core->flow.undone_slices > 0 || core->service.undone > 0;
 }
 
 enum wf_rest

@@ -111,6 +111,7 @@ struct wf_session_service {
 	const struct wf_service_ops *ops; /* NULL: nothing */
 	void *state;
 	uint32_t lane_count; /* of each pserver */
+	uint32_t undone;     /* pulls and pushes that lack nothing but DONEs, and calls */
 };
 
 /* Sums over all trainers. shared: the owner writes value and count while busy is 0, and reads value

@@ -86,6 +86,7 @@ a_trainer_claims_each_of_its_buffers_once(void **state)
 						 (size_t)buffer * BUFFER_BYTES);
 		}
 		assert_false(wf_staging_has_free(&staging, t));
+		assert_int_equal(staging.used_up, t + 1);
 	}
 	end(&staging);
 }
@@ -106,6 +107,7 @@ a_released_buffer_returns_to_its_trainer_alone(void **state)
 		for (uint32_t t = 0; t < TRAINERS; t++) {
 			assert_int_equal(wf_staging_has_free(&staging, t), t == buffer / EACH);
 		}
+		assert_int_equal(staging.used_up, TRAINERS - 1);
 		assert_int_equal(wf_staging_claim(&staging, buffer / EACH), buffer);
 	}
 	end(&staging);
