@@ -93,6 +93,14 @@ handle_done(struct wf_core *core, struct wf_link *link, const struct wf_event *e
 	}
 }
 
+/* Whether it is the payload's own: it changes nothing that ticks look at. */
+static bool
+is_of_payload(const struct wf_link *link, const struct wf_event *event)
+{
+	return event->kind == WF_EVENT_PUT ||
+	       (event->kind == WF_EVENT_MSG && event->msg.head->service == link->ops->service);
+}
+
 static void
 handle_event(void *end, const struct wf_event *event)
 {
@@ -109,8 +117,10 @@ handle_event(void *end, const struct wf_event *event)
 		return;
 	}
 	if (event->kind != WF_EVENT_PUT) {
-		core->turn.tick_ns = 0;
 		wf_link_due(link);
+	}
+	if (!is_of_payload(link, event)) {
+		core->turn.tick_ns = 0;
 	}
 	if (event->kind == WF_EVENT_DOWN) {
 		wf_link_down(link, event);
