@@ -382,15 +382,20 @@ says_quiet(struct conf *t, struct node *node)
 	return quiet;
 }
 
+/* Over shm and over tcp to one server. */
 static bool
 never_quiet(struct conf *t)
 {
-	struct pair p;
+	struct pair p, other;
 	CHECK(conf_pair(t, NULL, &p));
-	CHECK(!says_quiet(t, p.server) && !says_quiet(t, p.client));
-	CHECK(conf_send_all(t, p.cc, 1, 100));
-	CHECK(!says_quiet(t, p.client) && !says_quiet(t, p.server));
+	t->paths = "tcp";
+	other.client = conf_node(t, NULL);
+	CHECK(other.client != NULL && conf_join(t, p.server, other.client, &other));
+	CHECK(!says_quiet(t, p.server));
+	CHECK(conf_send_all(t, other.cc, 1, 100) && conf_send_all(t, p.cc, 1, 100));
+	CHECK(!says_quiet(t, p.server));
 	CHECK(conf_await_count(t, p.server, p.sc, WF_EVENT_MSG, 1));
+	CHECK(conf_await_count(t, p.server, other.sc, WF_EVENT_MSG, 1));
 	return true;
 }
 
@@ -400,16 +405,20 @@ quiet_at_last(struct conf *t)
 	struct pair p;
 	CHECK(conf_pair(t, NULL, &p));
 	CHECK(says_quiet(t, p.server) && says_quiet(t, p.client));
+	CHECK(conf_send_all(t, p.cc, 1, 100));
+	CHECK(conf_await_count(t, p.server, p.sc, WF_EVENT_MSG, 1));
 	return true;
 }
 
-/* One path sleeps on while others are looked at, and may have been posted to since: who takes a
- * quiet arm at its word would leave that lying. Alone, it is the path's own word. */
+/* One path sleeps on while another is looked at, and may have been posted to since: who takes a
+ * quiet arm at its word would leave that lying. If one carries everything, it is that path's own
+ * word. */
 static void
 several_paths_are_never_quiet(void **state)
 {
 	(void)state;
 	run_on("paths", never_quiet);
+	run_on("paths", quiet_at_last); /* over shm */
 	run_on("paths-tcp", quiet_at_last);
 }
 
