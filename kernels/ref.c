@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ref: the definition of every kernel, in plain scalar C. Where another form differs from this file
- * in one bit, the other form is wrong. Thread: any.
+/* ref: the definition of every kernel, in plain scalar C; the formulas of optimizers are those of
+ * methods.h. Where another form differs from this file in one bit, the other form is wrong. Thread:
+ * any.
  *
  * The compiler may vectorise these loops, but it may neither contract (-ffp-contract=off) nor
  * reorder (no -ffast-math), so its result is the one written here. */
@@ -16,6 +17,74 @@
 #include "kernels/half.h"
 #include "kernels/rows_forms.h"
 
+/* A vector of one. */
+#define INLINE static inline __attribute__((always_inline))
+typedef float vec;
+typedef bool mask;
+
+INLINE vec
+vec_set(float x)
+{
+	return x;
+}
+
+INLINE vec
+vec_add(vec a, vec b)
+{
+	return a + b;
+}
+
+INLINE vec
+vec_sub(vec a, vec b)
+{
+	return a - b;
+}
+
+INLINE vec
+vec_mul(vec a, vec b)
+{
+	return a * b;
+}
+
+INLINE vec
+vec_div(vec a, vec b)
+{
+	return a / b;
+}
+
+/* IEEE's: correctly rounded. */
+INLINE vec
+vec_sqrt(vec x)
+{
+	return __builtin_sqrtf(x);
+}
+
+INLINE vec
+vec_min(vec a, vec b)
+{
+	return a < b ? a : b;
+}
+
+INLINE vec
+vec_max(vec a, vec b)
+{
+	return a > b ? a : b;
+}
+
+INLINE mask
+mask_less(vec a, vec b)
+{
+	return a < b;
+}
+
+INLINE vec
+vec_select(mask m, vec yes, vec no)
+{
+	return m ? yes : no;
+}
+
+#include "kernels/methods.h"
+
 WF_STATIC_ASSERT(FLT_EVAL_METHOD == 0, "f32 arithmetic has to round to f32 at every operation");
 
 static bool
@@ -23,11 +92,6 @@ is_finite(float x)
 {
 	return x >= -FLT_MAX && x <= FLT_MAX;
 }
-
-/* An element: the parameter and its state, of which a method may have less. */
-struct element {
-	float w, s, t;
-};
 
 static int
 magnitude_of(float x)
@@ -63,208 +127,6 @@ gradient(const struct wf_apply *apply, size_t i)
 	return sum / apply->divisor;
 }
 
-/* min(max(g, -clip), clip) of a finite g. */
-static inline float
-clipped(float g, float clip)
-{
-	if (!(clip > 0.0f)) {
-		return g;
-	}
-	g = g > -clip ? g : -clip;
-	return g < clip ? g : clip;
-}
-
-/* How far L1 moves a parameter towards 0 after the step; 0: it is off. */
-static inline float
-drop_of(const struct wf_apply *apply)
-{
-	float drop = apply->plain_rate * apply->l1;
-	return drop > 0.0f ? drop : 0.0f;
-}
-
-static inline float
-dropped(float w, float drop)
-{
-	return drop > 0.0f ? wf_row_soft(w, drop) : w;
-}
-
-/* In the functions below: the element after a step with the gradient g, which is finite. */
-
-static inline struct element
-next_sgd(const struct wf_apply *apply, struct element e, float g)
-{
-	e.w = e.w - apply->rate * (g + apply->decay * e.w);
-	return e;
-}
-
-static inline struct element
-next_momentum(const struct wf_apply *apply, struct element e, float g)
-{
-	e.s = apply->momentum * e.s - apply->rate * (g + apply->decay * e.w);
-	e.w = e.w + e.s;
-	return e;
-}
-
-static inline struct element
-next_nesterov(const struct wf_apply *apply, struct element e, float g)
-{
-	float step = apply->rate * (g + apply->decay * e.w);
-	e.s = apply->momentum * e.s - step;
-	e.w = e.w + (apply->momentum * e.s - step);
-	return e;
-}
-
-static inline struct element
-next_adagrad(const struct wf_apply *apply, struct element e, float g)
-{
-	e.s = e.s + g * g;
-	float root = __builtin_sqrtf(e.s + apply->epsilon); /* IEEE's: correctly rounded */
-	e.w = e.w - apply->rate * (g + apply->decay * e.w) / root;
-	return e;
-}
-
-static inline struct element
-next_decayed_adagrad(const struct wf_apply *apply, struct element e, float g)
-{
-	e.s = apply->rho * e.s + apply->square_share * (g * g);
-	float root = __builtin_sqrtf(e.s + apply->epsilon);
-	e.w = e.w - apply->rate * (g + apply->decay * e.w) / root;
-	return e;
-}
-
-/* The argument of the root may fall below 0 by rounding. */
-static inline struct element
-next_rmsprop(const struct wf_apply *apply, struct element e, float g)
-{
-	e.s = apply->rho * e.s + apply->square_share * (g * g);
-	e.t = apply->rho * e.t + (1.0f - apply->rho) * g;
-	float variance = e.s - e.t * e.t;
-	variance = variance > 0.0f ? variance : 0.0f;
-	float root = __builtin_sqrtf(variance + apply->epsilon);
-	e.w = e.w - apply->rate * (g + apply->decay * e.w) / root;
-	return e;
-}
-
-static inline struct element
-next_adadelta(const struct wf_apply *apply, struct element e, float g)
-{
-	const float rest = 1.0f - apply->rho;
-	e.s = apply->rho * e.s + rest * (g * g);
-	float below = e.s + apply->epsilon;
-	float ratio = __builtin_sqrtf((e.t + apply->epsilon) / below);
-	float move = g * ratio;
-	e.t = apply->rho * e.t + rest * (move * move);
-	e.w = e.w - apply->rate * (g + apply->decay * e.w) * ratio;
-	return e;
-}
-
-static inline struct element
-next_adam(const struct wf_apply *apply, struct element e, float g)
-{
-	float d = g + apply->decay * e.w;
-	e.s = apply->beta1 * e.s + (1.0f - apply->beta1) * d;
-	e.t = apply->beta2 * e.t + (1.0f - apply->beta2) * (d * d);
-	float root = __builtin_sqrtf(e.t);
-	e.w = e.w - apply->rate * e.s / (root + apply->epsilon);
-	return e;
-}
-
-static inline struct element
-next_adamw(const struct wf_apply *apply, struct element e, float g)
-{
-	e.s = apply->beta1 * e.s + (1.0f - apply->beta1) * g;
-	e.t = apply->beta2 * e.t + (1.0f - apply->beta2) * (g * g);
-	float root = __builtin_sqrtf(e.t);
-	float step = apply->rate * e.s / (root + apply->epsilon);
-	step = step + apply->plain_rate * (apply->decay * e.w);
-	e.w = e.w - step;
-	return e;
-}
-
-static inline struct element
-next_adamax(const struct wf_apply *apply, struct element e, float g)
-{
-	float d = g + apply->decay * e.w;
-	e.s = apply->beta1 * e.s + (1.0f - apply->beta1) * d;
-	float size = d > 0.0f - d ? d : 0.0f - d;
-	float before = apply->beta2 * e.t;
-	e.t = before > size ? before : size;
-	e.w = e.w - apply->rate * e.s / (e.t + apply->epsilon);
-	return e;
-}
-
-/* Updates the means of torch's adams from d. Returns their step. */
-static inline float
-torch_step(const struct wf_apply *apply, struct element *e, float d)
-{
-	e->s = apply->beta1 * e->s + apply->torch.rest1 * d;
-	e->t = apply->beta2 * e->t + apply->torch.rest2 * d * d;
-	float below = __builtin_sqrtf(e->t) / apply->torch.root_share + apply->epsilon;
-	return apply->rate * e->s / below;
-}
-
-static inline struct element
-next_torch_adam(const struct wf_apply *apply, struct element e, float g)
-{
-	float step = torch_step(apply, &e, g + apply->decay * e.w);
-	e.w = e.w - step;
-	return e;
-}
-
-static inline struct element
-next_torch_adamw(const struct wf_apply *apply, struct element e, float g)
-{
-	float step = torch_step(apply, &e, g);
-	e.w = e.w * wf_apply_kept(apply) - step;
-	return e;
-}
-
-static inline struct element
-next_torch_sgd(const struct wf_apply *apply, struct element e, float g)
-{
-	float d = g + apply->decay * e.w;
-	e.s = apply->torch.carried * e.s + apply->torch.fresh * d;
-	e.w = e.w - apply->rate * (apply->torch.direct * d + apply->torch.onward * e.s);
-	return e;
-}
-
-static inline struct element
-next_of_kind(enum wf_optimizer kind, const struct wf_apply *apply, struct element e, float g)
-{
-	switch (kind) {
-	case WF_SGD:
-		return next_sgd(apply, e, g);
-	case WF_MOMENTUM:
-	case WF_TORCH_MOMENTUM: /* only the rate differs */
-		return next_momentum(apply, e, g);
-	case WF_ADAM:
-		return next_adam(apply, e, g);
-	case WF_NESTEROV:
-		return next_nesterov(apply, e, g);
-	case WF_ADAGRAD:
-		return next_adagrad(apply, e, g);
-	case WF_ADAMW:
-		return next_adamw(apply, e, g);
-	case WF_DECAYED_ADAGRAD:
-		return next_decayed_adagrad(apply, e, g);
-	case WF_RMSPROP:
-		return next_rmsprop(apply, e, g);
-	case WF_ADADELTA:
-		return next_adadelta(apply, e, g);
-	case WF_ADAMAX:
-		return next_adamax(apply, e, g);
-	case WF_TORCH_ADAM:
-		return next_torch_adam(apply, e, g);
-	case WF_TORCH_ADAMW:
-		return next_torch_adamw(apply, e, g);
-	case WF_TORCH_SGD:
-		return next_torch_sgd(apply, e, g);
-	case WF_OPTIMIZER_COUNT:
-		break;
-	}
-	return e;
-}
-
 static inline struct element
 element_at(const struct wf_apply *apply, unsigned states, size_t i)
 {
@@ -291,8 +153,7 @@ store_element(const struct wf_apply *apply, unsigned states, size_t i, struct el
 __attribute__((always_inline)) static inline size_t
 run(enum wf_optimizer kind, unsigned states, const struct wf_apply *apply, size_t first)
 {
-	const int calm_bits = wf_calm_bits(apply);
-	const float drop = drop_of(apply);
+	const struct scalars k = open_scalars(apply, apply->plain_rate * apply->l1 > 0.0f);
 	size_t skipped = 0;
 
 	WF_ASSERT(apply->grad_count >= 1);
@@ -302,10 +163,10 @@ run(enum wf_optimizer kind, unsigned states, const struct wf_apply *apply, size_
 			skipped++;
 			continue;
 		}
-		const bool calm = is_calm(calm_bits, g, apply->param[i]);
+		const bool calm = is_calm(k.calm_bits, g, apply->param[i]);
 		struct element e = element_at(apply, states, i);
-		e = next_of_kind(kind, apply, e, clipped(g, apply->clip));
-		e.w = dropped(e.w, drop);
+		e = next_of_kind(kind, &k, e, vec_min(vec_max(g, k.low), k.high));
+		e.w = k.drops ? vec_soft(e.w, k.drop) : e.w;
 		if (!calm && !is_whole(e)) {
 			skipped++;
 			continue;
