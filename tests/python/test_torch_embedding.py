@@ -204,6 +204,34 @@ class Here(support.Case):
             self.jobs_end_well()
             self.open()
 
+    def test_rows_travel_while_the_optimizer_works(self):
+        """Those of the step are pushed before, and waited for after it, also if it fails."""
+        module = weft.torch.Embedding(self.table)
+        pushed, fails = [], [False, True, False]
+
+        class Noted(torch.optim.SGD):
+            def step(self):
+                pushed.append((module.table.stats()["batches_pushed"], self._weft.begun))
+                if fails[len(pushed) - 1]:
+                    raise ValueError("this one")
+                return super().step()
+
+        with mock.patch.object(torch.optim, "SGD", Noted):
+            optimizer = self.start(module)
+        for number in range(3):
+            optimizer.zero_grad()
+            weight = self.weight()
+            (module(torch.tensor([3, 9])).sum() + self.model.scale.sum()).backward()
+            if fails[number]:
+                with self.refused(ValueError, "this one"):
+                    optimizer.step()
+            else:
+                optimizer.step()
+            self.assertTrue(torch.equal(self.weight()[[3, 9]], weight[[3, 9]] - 0.5))
+            self.assertFalse(optimizer._weft.begun)
+        self.assertEqual(pushed, [(1, True), (2, True), (3, True)])
+        self.assertEqual(module.table.session.steps, 3)
+
     def test_a_step_that_is_given_up_leaves_rows_and_parameters(self):
         module = weft.torch.Embedding(self.table)
         optimizer = self.start(module, on="workers")

@@ -279,11 +279,15 @@ class Exchange:
             self.end()
         self.ready = True
 
-    def end(self) -> None:
-        """The rows' gradients go, and with them the session's step."""
+    def push_rows(self) -> None:
+        """The rows' gradients go."""
         embeddings = embeddings_of(self.session)
         if self.begun and embeddings is not None:
             embeddings.push()
+
+    def end(self) -> None:
+        """The rows' gradients go, and with them the session's step."""
+        self.push_rows()
         self.end_without_rows()
 
     def end_without_rows(self) -> None:

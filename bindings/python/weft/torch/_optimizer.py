@@ -59,8 +59,11 @@ class _Distributed:
                 self._weft.finish()
         else:
             self.synchronize()
-            self._weft.end()
-            super().step()  # type: ignore[misc]
+            self._weft.push_rows()
+            try:
+                super().step()  # type: ignore[misc]
+            finally:
+                self._weft.end_without_rows()  # the pservers have updated rows meanwhile
             self._weft.forget()
         return loss
 
