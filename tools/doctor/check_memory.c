@@ -48,8 +48,8 @@ read_group_limit(const struct wf_doctor *doctor, const struct wf_quota_file *v2,
 void
 wf_doctor_check_memory(const struct wf_doctor *doctor)
 {
-	const struct wf_quota_file v2 = {.key = "0::", .name = "memory.max"};
-	const struct wf_quota_file v1 = {.key = ":memory:", .name = "memory.limit_in_bytes"};
+	const struct wf_quota_file v2 = {.name = "memory.max"};
+	const struct wf_quota_file v1 = {.controller = "memory", .name = "memory.limit_in_bytes"};
 	const uint64_t needed = doctor->ask->memory_bytes;
 	char text[4096];
 	char have[32];
@@ -245,8 +245,8 @@ wf_doctor_check_descriptors(const struct wf_doctor *doctor)
 void
 wf_doctor_check_pids(const struct wf_doctor *doctor)
 {
-	const struct wf_quota_file v2 = {.key = "0::", .name = "pids.max"};
-	const struct wf_quota_file v1 = {.key = ":pids:", .name = "pids.max"};
+	const struct wf_quota_file v2 = {.name = "pids.max"};
+	const struct wf_quota_file v1 = {.controller = "pids", .name = "pids.max"};
 	uint64_t needed = PIDS_NEEDED + doctor->ask->lanes + doctor->ask->trainers;
 	uint64_t own = UINT64_MAX;
 	uint64_t limit = read_group_limit(doctor, &v2, &v1, "pids");

@@ -308,6 +308,10 @@ version_1_of_cgroups_counts_too(void **state)
 	expect("memory", WF_DOCTOR_FINDING, "may use 1.0 MiB");
 	file("sys/fs/cgroup/pids/a/pids.max", "3\n");
 	expect("pids", WF_DOCTOR_FINDING, "may have 3 processes");
+	file("proc/self/cgroup", "8:pids:/a\n4:memory:/a/b\n2:cpu,cpuacct:/a\n");
+	file("sys/fs/cgroup/cpu/a/cpu.cfs_quota_us", "150000\n");
+	file("sys/fs/cgroup/cpu/a/cpu.cfs_period_us", "100000\n");
+	expect("cpus", WF_DOCTOR_FINDING, "has the time of 2");
 }
 
 static void

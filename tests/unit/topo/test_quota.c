@@ -30,26 +30,45 @@ path_of(const char *group, const char *file, char *out, size_t bytes)
 }
 
 static void
-limit(const char *group, const char *text)
+write_limit(const char *group, const char *name, const char *text)
 {
 	char path[256];
 	path_of(group, "", path, sizeof(path));
 	(void)mkdir(path, 0700);
-	path_of(group, "/cpu.max", path, sizeof(path));
+	path_of(group, name, path, sizeof(path));
 	FILE *file = fopen(path, "we");
 	assert_non_null(file);
 	assert_true(fputs(text, file) >= 0);
 	assert_int_equal(fclose(file), 0);
 }
 
+static void
+limit(const char *group, const char *text)
+{
+	write_limit(group, "/cpu.max", text);
+}
+
+/* In version 1. */
+static void
+limit_v1(const char *group, const char *quota, const char *period)
+{
+	write_limit(group, "/cpu.cfs_quota_us", quota);
+	write_limit(group, "/cpu.cfs_period_us", period);
+}
+
 static int
 tear_down(void **state)
 {
-	static const char *const groups[] = {"/job/lane", "/job", ""};
+	static const char *const groups[] = {
+		"/cpu/job/lane", "/cpu/job",  "/cpu", "/cpu,cpuacct/job",
+		"/cpu,cpuacct",  "/job/lane", "/job", ""};
+	static const char *const files[] = {"/cpu.max", "/cpu.cfs_quota_us", "/cpu.cfs_period_us"};
 	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
 		char path[256];
-		path_of(groups[i], "/cpu.max", path, sizeof(path));
-		(void)unlink(path);
+		for (size_t k = 0; k < sizeof(files) / sizeof(files[0]); k++) {
+			path_of(groups[i], files[k], path, sizeof(path));
+			(void)unlink(path);
+		}
 		path_of(groups[i], "", path, sizeof(path));
 		(void)rmdir(path);
 	}
@@ -104,7 +123,7 @@ what_says_nothing_limits_nothing(void **state)
 static void
 a_number_is_the_least_on_the_way_up(void **state)
 {
-	const struct wf_quota_file file = {.key = ":memory:", .name = "cpu.max"};
+	const struct wf_quota_file file = {.controller = "memory", .name = "cpu.max"};
 	limit("/job", "4096\n");
 	limit("/job/lane", "8192\n");
 	assert_int_equal(wf_quota_least_at(root, &file, "7:memory:/job/lane\n0::/\n"), 4096);
@@ -119,6 +138,49 @@ a_number_is_the_least_on_the_way_up(void **state)
 	assert_int_equal(wf_quota_least_at(root, &file, "7:memory:/job\n"), 0);
 }
 
+static void
+version_1_has_quota_and_period_in_two_files(void **state)
+{
+	static const char groups[] = "9:cpuset:/\n4:cpu,cpuacct:/job/lane\n0::/\n";
+	limit_v1("/cpu", "-1\n", "100000\n");
+	assert_int_equal(wf_quota_cpus_at(root, groups), 0);
+	limit_v1("/cpu/job", "250000\n", "100000\n");
+	assert_int_equal(wf_quota_cpus_at(root, groups), 3);
+	limit_v1("/cpu/job/lane", "20000\n", "10000\n");
+	assert_int_equal(wf_quota_cpus_at(root, groups), 2);
+	assert_int_equal(wf_quota_cpus_at(root, "4:cpuacct,cpu:/job\n"), 3);
+	assert_int_equal(wf_quota_cpus_at(root, "4:cpu:/job\n"), 3);
+	assert_int_equal(wf_quota_cpus_at(root, "4:cpuset,cpuacct:/job\n"), 0);
+	assert_int_equal(wf_quota_cpus_at(root, "4:cpu\n:cpu\n4"), 0);
+	/* Version 2 counts where it has a limit. */
+	limit("", "500000 100000\n");
+	assert_int_equal(wf_quota_cpus_at(root, groups), 5);
+}
+
+static void
+version_1_may_have_a_folder_of_two_controllers(void **state)
+{
+	limit_v1("/cpu,cpuacct", "-1\n", "100000\n");
+	limit_v1("/cpu,cpuacct/job", "150000\n", "50000\n");
+	assert_int_equal(wf_quota_cpus_at(root, "4:cpu,cpuacct:/job\n"), 3);
+	/* As in a container, where the group is the host's, and the folder the container's. */
+	limit_v1("/cpu,cpuacct", "100000\n", "100000\n");
+	assert_int_equal(wf_quota_cpus_at(root, "4:cpu,cpuacct:/docker/12ab\n"), 1);
+}
+
+static void
+files_of_version_1_that_lie_limit_nothing(void **state)
+{
+	static const char *const numbers[] = {"",    "0\n",   "-1\n",
+					      "x\n", "5 6\n", "99999999999999999999\n"};
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		limit_v1("/cpu", numbers[i], "100000\n");
+		assert_int_equal(wf_quota_cpus_at(root, "4:cpu:/\n"), 0);
+		limit_v1("/cpu", "100000\n", numbers[i]);
+		assert_int_equal(wf_quota_cpus_at(root, "4:cpu:/\n"), 0);
+	}
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int
@@ -129,6 +191,9 @@ main(void)
 		TEST(the_least_on_the_way_up_counts),
 		TEST(what_says_nothing_limits_nothing),
 		TEST(a_number_is_the_least_on_the_way_up),
+		TEST(version_1_has_quota_and_period_in_two_files),
+		TEST(version_1_may_have_a_folder_of_two_controllers),
+		TEST(files_of_version_1_that_lie_limit_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
