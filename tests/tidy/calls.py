@@ -32,7 +32,8 @@ BANNED = [
 ]
 # Whole words where they are no calls.
 BANNED_WORDS = [
-    ("volatile", ["tests/"], "_Atomic with explicit orders (sig_atomic_t flags: an eventfd)"),
+    # In syscalls.h it belongs to an instruction: a call whose result is not used is made, too.
+    ("volatile", ["tests/", "base/syscalls.h"], "_Atomic with explicit orders (sig_atomic_t flags: an eventfd)"),
 ]
 IMPLICIT_ATOMIC = re.compile(
     r"\b(atomic_(?:load|store|exchange|fetch_(?:add|sub|or|xor|and)"
