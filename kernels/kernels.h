@@ -42,7 +42,8 @@ struct wf_apply {
 	const float *const *grad; /* [grad_count] arrays of [count] */
 	unsigned grad_count;      /* >= 1 */
 	size_t count;
-	/* A hint, without effect on any bit: the arrays come from memory, not from a near cache. */
+	/* A hint, without effect on any bit: some of the arrays come from memory or from another
+	 * core's cache, not from a near one. */
 	bool is_far;
 	float divisor; /* 1 for sum; samples of the step for mean */
 	/* Above 0: takes the place of divisor, as it is too large for an f32. Then g = s /
@@ -71,7 +72,7 @@ wf_apply_divide_by(struct wf_apply *apply, double divisor)
 	apply->vast_divisor = is_vast ? divisor : 0.0;
 }
 
-/* What to set is_far to, by the bytes of all arrays between two passes over the same elements. */
+/* What to set is_far to where one core alone works on arrays of so many bytes. */
 static inline bool
 wf_apply_is_far(uint64_t bytes)
 {

@@ -10,6 +10,9 @@
 
 /* Slices start at cache lines, so that no two share one. */
 #define ELEMENT_ALIGN 16u
+/* Gradients come from another core's cache or from memory; in slices of this size on it pays to
+ * prefetch them. */
+#define FAR_SLICE_BYTES (16u << 10)
 
 /* Features of whole steps need the synchronous mode of all tensors. */
 static enum weft_status
@@ -202,8 +205,7 @@ wf_store_init(struct wf_env *env, const struct wf_job *job, const struct wf_plac
 	st = lay_out(&store, job, placement, lane);
 	if (st == WEFT_OK) {
 		st = alloc_memory(&store, job->set.num_gradient_servers, room);
-		uint64_t gradients = store.elements * sizeof(float) * job->set.num_gradient_servers;
-		store.constants.is_far = wf_apply_is_far(wf_store_bytes(&store) + gradients);
+		store.constants.is_far = store.slot_bytes >= FAR_SLICE_BYTES;
 	}
 	if (st != WEFT_OK) {
 		wf_store_fini(&store);

@@ -242,7 +242,11 @@ put_step(struct wf_shm_conn *c, struct wf_events *events, const struct wf_shm_ce
 	if (put->where != WF_SHM_REF) {
 		return part_step(c, events, cell, put);
 	}
-	return c->rx.put_src == NULL ? ref_finish(c, events) : STEP_ON;
+	if (c->rx.put_src != NULL) {
+		return STEP_ON; /* copied from the next step on */
+	}
+	c->t->medium.info.bytes_received += put->bytes; /* lent, where they are */
+	return ref_finish(c, events);
 }
 
 /* Discards without an event: the PUT is completed, the message dropped. */
@@ -309,11 +313,11 @@ wf_shm_receive(struct wf_shm_conn *c, struct wf_events *events, bool discard)
 	uint64_t bytes = c->t->medium.info.bytes_received;
 	enum step step = STEP_ON;
 	while (step == STEP_ON) {
-		uint64_t copied = c->t->medium.info.bytes_received - bytes;
-		if (copied >= WF_SHM_RX_BUDGET || c->rx.next - before >= WF_SHM_CELLS) {
+		uint64_t received = c->t->medium.info.bytes_received - bytes;
+		if (received >= WF_SHM_RX_BUDGET || c->rx.next - before >= WF_SHM_CELLS) {
 			step = STEP_ROOM;
 		} else if (c->rx.put_open && c->rx.put_src != NULL && !discard) {
-			step = ref_step(c, events, WF_SHM_RX_BUDGET - copied);
+			step = ref_step(c, events, WF_SHM_RX_BUDGET - received);
 		} else {
 			step = cell_step(c, events, discard);
 		}

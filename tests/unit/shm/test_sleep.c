@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What wakes an end that sleeps, and what does not: room, and an answer. Thread: the test's. */
+/* What wakes an end that sleeps, and what does not: room, and an answer; and how much one poll
+ * delivers. Thread: the test's. */
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -260,6 +261,48 @@ ring_before_the_sleep_does_not_end_the_next_one(void **state)
 	assert_false(is_woken(&server));
 }
 
+/* In one poll. */
+static unsigned
+poll_puts(struct shm_rig *rig)
+{
+	struct wf_event event[16];
+	unsigned count = 0;
+	unsigned puts = 0;
+	assert_int_equal(wf_transport_poll(rig->transport, event, 16, &count), WEFT_OK);
+	for (unsigned i = 0; i < count; i++) {
+		puts += event[i].kind == WF_EVENT_PUT ? 1 : 0;
+	}
+	return puts;
+}
+
+static void
+poll_delivers_a_slice_before_it_looks_at_the_next(void **state)
+{
+	const uint64_t slice_bytes = 256u << 10;
+	const struct wf_grant grant = {.kind = WF_GRANT_SLOTS,
+				       .region = server.region,
+				       .bytes = slice_bytes,
+				       .slot_count = 4};
+	struct wf_grant_key key;
+	assert_int_equal(wf_transport_grant(server.conn, &grant, &key), WEFT_OK);
+	for (uint32_t slot = 0; slot < grant.slot_count; slot++) {
+		const struct wf_op op = {.kind = WF_OP_PUT,
+					 .region = client.region,
+					 .src = client.slab.base,
+					 .bytes = slice_bytes,
+					 .key = key,
+					 .tag = wf_tag(slot, 0)};
+		unsigned taken = 0;
+		assert_int_equal(wf_transport_post(client.conn, &op, 1, &taken), WEFT_OK);
+	}
+	for (uint32_t slot = 0; slot < grant.slot_count; slot++) {
+		assert_int_equal(poll_puts(&server), 1);
+	}
+	struct wf_transport_info info;
+	wf_transport_query(server.transport, &info);
+	assert_true(info.bytes_received >= grant.slot_count * slice_bytes);
+}
+
 int
 main(void)
 {
@@ -279,6 +322,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(bytes_that_woke_it_are_read_together, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(end_behind_a_ring_is_seen, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(poll_delivers_a_slice_before_it_looks_at_the_next,
+						set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
