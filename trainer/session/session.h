@@ -152,7 +152,7 @@ struct weft_session {
 	char fail_reason[WF_REASON_BYTES];
 };
 
-/* session.c */
+/* begin.c */
 /* Opens the core, and joins the job: weft_session_start without its checks. */
 enum weft_status wf_session_begin(struct weft_session *session) WEFT_MUST_CHECK;
 /* The session has failed: until every connection is down, or the second for its ABORT is over. */
