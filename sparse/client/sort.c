@@ -9,13 +9,15 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/assert.h"
+
 #define FEW 24u             /* keys that are not worth a histogram */
 #define MANY 1024u          /* keys that are worth long digits */
 #define SHORT_DIGIT_BITS 8u /* of fewer keys than that */
 
-_Static_assert((WF_SORT_PASS_BITS / SHORT_DIGIT_BITS) << SHORT_DIGIT_BITS <=
-		       WF_SORT_DIGITS << WF_SORT_DIGIT_BITS,
-	       "short digits have room, too");
+WF_STATIC_ASSERT((WF_SORT_PASS_BITS / SHORT_DIGIT_BITS) << SHORT_DIGIT_BITS <=
+			 WF_SORT_DIGITS << WF_SORT_DIGIT_BITS,
+		 "short digits have room, too");
 
 /* Bits 0 .. end - 1 are those in which keys differ. */
 static unsigned
