@@ -61,9 +61,10 @@ RUNS = {
         + ("ASYNC M_PUSHALL MAXB=1",),
     ),
     "sparse": (
-        ("", "WIN=1", "NT=1 STEPS=4 FAULTS=3 NACKS=2"),
+        ("", "WIN=1", "AHEAD=1 NACKS=0", "AHEAD=1 WIN=1", "AHEAD=1 NT=1 STEPS=4 FAULTS=3 NACKS=2"),
         ("M_HALF", "M_NOREST", "M_KEEPPARTS", "M_NOHOLD", "M_NOPARK WIN=1", "M_CREDITLATE")
-        + ("M_REPEAT", "M_NOAGAIN"),
+        + ("M_REPEAT", "M_NOAGAIN", "M_NOCHANGED AHEAD=1 NT=1", "M_PUTAGAIN AHEAD=1 NT=1")
+        + ("M_KEEPAHEAD AHEAD=1 NT=1", "M_AHEADAGAIN AHEAD=1 NT=1"),
     ),
     "window": (
         ("FAULTS=4", "STEPS=2", "NSLOT=6", "DROP FAULTS=3"),

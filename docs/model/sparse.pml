@@ -3,7 +3,9 @@
  *
  * NT trainers, STEPS steps, WIN slots of a trainer. A push is PARTS messages of one part each, the last with LAST; a
  * pull is one message of PARTS parts. Nothing else is said between a message and its PUTs, which wait for slots. A batch
- * may be pulled ahead, before or after the push of the step that it asks for. NACKS: messages of pushes that the lane
+ * may be pulled ahead, before or after the push of the step that it asks for. Parts of a pull that is held may be sent
+ * before its step is applied, with the step before in the tag, unless the pull is said again; after it CHANGED, one or
+ * two messages for each, ends them. NACKS: messages of pushes that the lane
  * refuses, any. FAULTS: breaks of a path at any instant; all that is under way on it is lost, at both ends at once (bytes
  * that land late, and ends that notice at different times, are exchange.pml's).
  * -DM_...: seeded mistakes, see README.md. A comment "P:" marks a property; that every run ends with all steps done is
@@ -26,6 +28,9 @@
 #ifndef NACKS
 #define NACKS 1
 #endif
+#ifndef AHEAD
+#define AHEAD 0                              /* trainers, from the first on, that are sent rows ahead             */
+#endif
 #define B(t,w)   ((t)*2+((w)&1))             /* batch that wants step w: that in hand, or the next          */
 #define S(t,i)   ((t)*WIN+(i))               /* slot of a trainer                                           */
 #define KEY(w,p) (2+((w)&1)*PARTS+(p))       /* a slot with part p of the keys of pull w                    */
@@ -36,21 +41,25 @@
 #define EACH(v,n) v = 0; do :: v < n ->
 #define NEXT(v)  v++ :: else -> break od
 
-mtype = { PULL, KEYS, PUSH, GRAD, HAVE, ANSWER, CREDIT, APPLIED, NACK, RESUME };
+mtype = { PULL, KEYS, PUSH, GRAD, HAVE, ANSWER, CHANGED, CREDIT, APPLIED, NACK, RESUME };
 chan up[NT] = [4] of { mtype, byte, byte, byte };  /* kind, step, part, slot                                 */
 chan dn[NT] = [12] of { mtype, byte, byte };       /* kind, step, part of which batch or slot                */
+#define MORE 64                              /* of CHANGED, on its part: another one follows                  */
 byte faults, nacks;                                /* what will still happen; chosen at the start            */
 
-/* A trainer: path up, step in hand; a batch (0 none, 1 to be asked for, 2 asked, 3 here), its parts sent and answered;
- * the message under way (1 pull, 2 push), whose; a push (0 none, 1 to be said, 2 said), its next message; NACK heard. */
-bit tup[NT] = 1, nack[NT]; byte cur[NT] = 1, batch[NT*2], sent[NT*2], got[NT*2], tell[NT], what[NT], push[NT], next[NT];
+/* A trainer: path up, step in hand; a batch (0 none, 1 to be asked for, 2 asked, 3 here), its parts sent, answered, and
+ * here as they are before the step; whether it is asked for again; the message under way (1 pull, 2 push), whose; a
+ * push (0 none, 1 to be said, 2 said), its next message; NACK heard.                                                 */
+bit tup[NT] = 1, nack[NT], again[NT*2]; byte cur[NT] = 1, batch[NT*2], sent[NT*2], got[NT*2], early[NT*2];
+byte tell[NT], what[NT], push[NT], next[NT];
 byte tslot[NT*WIN];
 
 /* The lane: last step applied; of a trainer: greeted, last step received, parts of the push in hand, refused up to its
  * LAST, the message under way (1 pull, 2 push, 3 refused), whose, APPLIED to be said; pulls (0 none, 1 coming, 2 held,
- * 3 due), step, keys here, parts gathered.                                                                           */
-byte applied, recv[NT], parts[NT], inc[NT], whose[NT], pull[NT*2], wants[NT*2], keys[NT*2], gone[NT*2];
-bit had[NT] = 1, refused[NT], due[NT];
+ * 3 due), step, keys here, parts gathered, parts sent ahead, whether that is allowed, and whether half of what corrects
+ * the next part is sent.                                                                                             */
+byte applied, recv[NT], parts[NT], inc[NT], whose[NT], pull[NT*2], wants[NT*2], keys[NT*2], gone[NT*2], ahead[NT*2];
+bit had[NT] = 1, refused[NT], due[NT], may[NT*2], half[NT*2];
 byte lslot[NT*WIN];
 hidden byte i_, j_; hidden mtype m_;
 
@@ -75,24 +84,45 @@ inline break_path(t) {                       /* DOWN at both ends; then the lane
 	tup[t] = 0; tell[t] = 0; nack[t] = 0; had[t] = 0; inc[t] = 0; due[t] = 0; refused[t] = 0;
 	EACH(i_,WIN) tslot[S(t,i_)] = FREE; lslot[S(t,i_)] = FREE; NEXT(i_);
 	EACH(i_,2)
-		if :: batch[B(t,i_)] == 2 -> batch[B(t,i_)] = 1; got[B(t,i_)] = 0 :: else fi;
-		pull[B(t,i_)] = 0; keys[B(t,i_)] = 0; gone[B(t,i_)] = 0;
+		if :: batch[B(t,i_)] == 2 -> batch[B(t,i_)] = 1; got[B(t,i_)] = 0; again[B(t,i_)] = t < AHEAD :: else fi;
+		early[B(t,i_)] = 0;
+		pull[B(t,i_)] = 0; keys[B(t,i_)] = 0; gone[B(t,i_)] = 0; half[B(t,i_)] = 0; may[B(t,i_)] = 0;
+#ifndef M_KEEPAHEAD
+		ahead[B(t,i_)] = 0;
+#endif
 	NEXT(i_);
 #ifndef M_KEEPPARTS
 	if :: recv[t] == applied -> parts[t] = 0 :: else fi;    /* parts of what is not whole are dropped          */
 #endif
 	dn[t]!RESUME,recv[t],0 }
 
+#define WANTED(t,x) (((cur[t]-1) & 1) == (x) -> cur[t]-1 : cur[t])   /* the step that the batch is asked for    */
+inline has_part(t) {                         /* all rows of part j_, of step i_                                    */
+	/* P: they are of the step that was asked for, each part once                                               */
+	assert(i_ == WANTED(t,j_/PARTS) && !(got[B(t,i_)] & (1 << (j_%PARTS))));
+	got[B(t,i_)] = got[B(t,i_)] | (1 << (j_%PARTS));
+	if :: tslot[S(t,0)] == KEY(i_,j_%PARTS) -> tslot[S(t,0)] = FREE
+	   :: else -> if :: tslot[S(t,WIN-1)] == KEY(i_,j_%PARTS) -> tslot[S(t,WIN-1)] = FREE :: else fi fi;
+	if :: got[B(t,i_)] == (1 << PARTS)-1 -> batch[B(t,i_)] = 3; early[B(t,i_)] = 0; again[B(t,i_)] = 0
+	   :: else fi }
+
 inline hear(t) {
 	if
 	:: dn[t]?ANSWER,i_,j_ ->             /* j_: batch (w & 1) and part; i_: the step of the rows                */
-		/* P: an answer is waited for, and its rows are of the step that was asked for, all of them             */
-		assert(batch[t*2+j_/PARTS] == 2 && !(got[t*2+j_/PARTS] & (1 << (j_%PARTS))));
-		assert((i_ == cur[t]-1 || i_ == cur[t]) && (i_ & 1) == j_/PARTS);
-		got[B(t,i_)] = got[B(t,i_)] | (1 << (j_%PARTS));
-		if :: tslot[S(t,0)] == KEY(i_,j_%PARTS) -> tslot[S(t,0)] = FREE
-		   :: else -> if :: tslot[S(t,WIN-1)] == KEY(i_,j_%PARTS) -> tslot[S(t,WIN-1)] = FREE :: else fi fi;
-		if :: got[B(t,i_)] == (1 << PARTS)-1 -> batch[B(t,i_)] = 3 :: else fi
+		/* P: an answer is waited for, and lands where nothing has landed                                       */
+		assert(batch[t*2+j_/PARTS] == 2 && !((got[t*2+j_/PARTS] | early[t*2+j_/PARTS]) & (1 << (j_%PARTS))));
+		if :: !again[t*2+j_/PARTS] && i_+1 == WANTED(t,j_/PARTS) ->
+			early[t*2+j_/PARTS] = early[t*2+j_/PARTS] | (1 << (j_%PARTS))
+#ifdef M_NOCHANGED                           /* what was sent ahead needs no correction                        */
+			; got[t*2+j_/PARTS] = got[t*2+j_/PARTS] | (1 << (j_%PARTS));
+			if :: got[t*2+j_/PARTS] == (1 << PARTS)-1 -> batch[t*2+j_/PARTS] = 3 :: else fi
+#endif
+		   :: else -> has_part(t)
+		fi
+	:: dn[t]?CHANGED,i_,j_ ->            /* P: it corrects what was sent ahead on this path                      */
+		assert(batch[t*2+j_%MORE/PARTS] == 2 && (early[t*2+j_%MORE/PARTS] & (1 << (j_%MORE%PARTS))));
+		assert(i_ == WANTED(t,j_%MORE/PARTS));
+		if :: j_ < MORE -> has_part(t) :: else fi
 	:: dn[t]?CREDIT,_,j_ ->              /* P: CREDIT never names a slot that is free, or in other use           */
 		assert(tslot[S(t,j_)] != FREE); tslot[S(t,j_)] = FREE
 	:: dn[t]?APPLIED,i_,_ ->             /* P: for the step in hand, when all of it was said                     */
@@ -121,10 +151,10 @@ proctype trainer(byte t) {
 	:: atomic { cur[t] <= STEPS && batch[B(t,cur[t]-1)] == 0 -> batch[B(t,cur[t]-1)] = 1 }
 	:: atomic { cur[t] < STEPS && batch[B(t,cur[t]-1)] == 3 && batch[B(t,cur[t])] == 0 -> batch[B(t,cur[t])] = 1 }
 	:: atomic { cur[t] <= STEPS && tup[t] && tell[t] == 0 && batch[B(t,cur[t]-1)] == 1 && nfull(up[t]) ->
-		up[t]!PULL,cur[t]-1,0,0; batch[B(t,cur[t]-1)] = 2; sent[B(t,cur[t]-1)] = 0; tell[t] = 1; what[t] = cur[t]-1 }
+		up[t]!PULL,cur[t]-1,0,again[B(t,cur[t]-1)]; batch[B(t,cur[t]-1)] = 2; sent[B(t,cur[t]-1)] = 0; tell[t] = 1; what[t] = cur[t]-1 }
 	:: atomic { cur[t] < STEPS && tup[t] && tell[t] == 0 && batch[B(t,cur[t])] == 1 && batch[B(t,cur[t]-1)] == 3 &&
 		nfull(up[t]) ->
-		up[t]!PULL,cur[t],0,0; batch[B(t,cur[t])] = 2; sent[B(t,cur[t])] = 0; tell[t] = 1; what[t] = cur[t] }
+		up[t]!PULL,cur[t],0,again[B(t,cur[t])]; batch[B(t,cur[t])] = 2; sent[B(t,cur[t])] = 0; tell[t] = 1; what[t] = cur[t] }
 	:: atomic { tell[t] == 1 && HAS(tslot,t,FREE) && nfull(up[t]) ->
 		i_ = FREESLOT(t); tslot[S(t,i_)] = KEY(what[t],sent[B(t,what[t])]);
 		up[t]!KEYS,what[t],sent[B(t,what[t])],i_; sent[B(t,what[t])]++; i_ = 0;
@@ -144,8 +174,12 @@ inline take(t) {
 #ifndef M_NOAGAIN
 		if :: applied > i_ -> due[t] = 1 :: else fi
 #endif
-	:: up[t]?PULL,i_,_,_ ->              /* P: what an honest trainer says is never out of turn                  */
+	:: up[t]?PULL,i_,_,j_ ->             /* P: what an honest trainer says is never out of turn                  */
 		assert(had[t] && inc[t] == 0 && pull[B(t,i_)] == 0);
+#ifdef M_AHEADAGAIN                          /* also of a pull that is said again                                  */
+		j_ = 0;
+#endif
+		may[B(t,i_)] = !j_ && t < AHEAD;
 		pull[B(t,i_)] = 1; wants[B(t,i_)] = i_; keys[B(t,i_)] = 0; gone[B(t,i_)] = 0; inc[t] = 1; whose[t] = i_
 	:: up[t]?KEYS,i_,_,j_ ->             /* P: nothing lands in a slot that is in use                             */
 		assert(inc[t] == 1 && whose[t] == i_ && lslot[S(t,j_)] == FREE);
@@ -198,8 +232,23 @@ inline gather(t,x) {                         /* one part; its slot is free with 
 	/* P: rows are of the step that was asked for                                                                 */
 	assert(applied == wants[t*2+x]);
 	EACH(i_,WIN) if :: lslot[S(t,i_)] == 2+x*PARTS+gone[t*2+x] -> lslot[S(t,i_)] = FREE :: else fi; NEXT(i_);
-	dn[t]!ANSWER,wants[t*2+x],x*PARTS+gone[t*2+x]; gone[t*2+x]++;
-	if :: gone[t*2+x] == PARTS -> pull[t*2+x] = 0 :: else fi }
+	if
+#ifndef M_PUTAGAIN                           /* what was sent ahead is sent again, whole, to the same place         */
+	:: gone[t*2+x] < ahead[t*2+x] && !half[t*2+x] ->
+		half[t*2+x] = 1; dn[t]!CHANGED,wants[t*2+x],MORE+x*PARTS+gone[t*2+x]
+	:: gone[t*2+x] < ahead[t*2+x] ->     /* one message, or the second one                                          */
+		half[t*2+x] = 0; dn[t]!CHANGED,wants[t*2+x],x*PARTS+gone[t*2+x]; gone[t*2+x]++
+	:: gone[t*2+x] >= ahead[t*2+x] ->
+#else
+	:: true ->
+#endif
+		dn[t]!ANSWER,wants[t*2+x],x*PARTS+gone[t*2+x]; gone[t*2+x]++
+	fi;
+	if :: gone[t*2+x] == PARTS -> pull[t*2+x] = 0; ahead[t*2+x] = 0; may[t*2+x] = 0 :: else fi }
+/* A part of a pull that is held for the step that is being pushed, when nothing else is to be said, and nothing of the
+ * trainer is under way; not more than fit beside what follows them.                                                  */
+#define MAY(t,x) (pull[(t)*2+(x)] == 2 && wants[(t)*2+(x)] == applied+1 && may[(t)*2+(x)] && ahead[(t)*2+(x)] < PARTS)
+inline send_ahead(t,x) { dn[t]!ANSWER,applied,(x)*PARTS+ahead[(t)*2+(x)]; ahead[(t)*2+(x)]++ }
 
 #define READY(t)  (recv[t] == applied+1)
 #define ASKED(t)  (pull[(t)*2] == 3 || pull[(t)*2+1] == 3)
@@ -215,7 +264,9 @@ inline apply() {
 
 #define TURN(t) \
 	:: atomic { nempty(up[t]) -> take(t) } \
-	:: atomic { had[t] && (OWES(t) || due[t] || pull[(t)*2] == 3 || pull[(t)*2+1] == 3) -> flush(t) }
+	:: atomic { had[t] && (OWES(t) || due[t] || pull[(t)*2] == 3 || pull[(t)*2+1] == 3) -> flush(t) } \
+	:: atomic { had[t] && !OWES(t) && !due[t] && inc[t] == 0 && MAY(t,0) && len(dn[t]) < 6 -> send_ahead(t,0) } \
+	:: atomic { had[t] && !OWES(t) && !due[t] && inc[t] == 0 && MAY(t,1) && len(dn[t]) < 6 -> send_ahead(t,1) }
 
 proctype lane() {
 end:	do
