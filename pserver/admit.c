@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "pserver/members.h"
+#include "pserver/refuse.h"
 #include "pserver/snapshots.h"
 #include "pserver/view.h"
 #include "pserver/watch.h"
@@ -15,24 +16,6 @@
 
 /* For the job's description to arrive; less than a held trainer's attempt to connect may take. */
 #define LOADING_TIMEOUT_NS (4 * WF_NS_PER_S)
-
-/* With the recorded failure. `job_is_over`: it is the first cause of the job's end. */
-static void
-answer_no(struct wf_conn *conn, bool job_is_over)
-{
-	const struct wf_error *why = wf_error_record();
-	struct wf_welcome no = {
-		.refusal = (uint16_t)why->status,
-		.flags = job_is_over ? WF_WELCOME_JOB_OVER : 0,
-	};
-	(void)snprintf(no.reason, sizeof(no.reason), "%.*s", WF_REASON_BYTES - 1, why->text);
-	uint8_t bytes[WF_HELLO_MAX];
-	size_t used = wf_welcome_encode(&no, bytes);
-	conn->user = NULL;
-	if (wf_transport_answer(conn, false, bytes, used) != WEFT_OK) {
-		wf_transport_disconnect(conn, WF_DISCONNECT_NOW);
-	}
-}
 
 static void
 count_refusal(struct wf_lane *lane)
@@ -48,28 +31,7 @@ refuse(struct wf_lane *lane, struct wf_conn *conn, bool job_is_over)
 		wf_log(lane->env, WF_LOG_WARN, "lane %u: refused a trainer: %.255s", lane->opts.idx,
 		       weft_last_error());
 	}
-	answer_no(conn, job_is_over);
-}
-
-void
-wf_admit_refuse_other(struct wf_lane *lane, struct wf_conn *conn, const char *who)
-{
-	bool is_early = wf_error_record()->status == WEFT_UNAVAILABLE; /* it tries again */
-	if (!is_early && wf_lane_may_warn(lane)) {
-		wf_log(lane->env, WF_LOG_WARN, "lane %u: refused a %s: %.255s", lane->opts.idx, who,
-		       weft_last_error());
-	}
-	answer_no(conn, false);
-}
-
-void
-wf_admit_refuse_other_port(struct wf_lane *lane, struct wf_conn *conn)
-{
-	(void)wf_fail(WEFT_MISMATCH,
-		      "this is lane %u of a pserver, and the registrar is lane 0 of pserver 0; "
-		      "give --registrar the first port of pserver 0",
-		      lane->opts.idx);
-	wf_admit_refuse_other(lane, conn, "pserver");
+	wf_refuse_trainer(conn, job_is_over);
 }
 
 static const char *
@@ -488,7 +450,7 @@ consider(struct wf_lane *lane, struct wf_conn *conn, const struct wf_hello *hell
 	}
 	if (st == WEFT_UNAVAILABLE && hello->epoch != 0) {
 		count_refusal(lane); /* it asks until the place is empty, and says so itself */
-		answer_no(conn, false);
+		wf_refuse_trainer(conn, false);
 		return;
 	}
 	if (st != WEFT_OK) {
@@ -526,7 +488,7 @@ wf_admit_up(struct wf_lane *lane, const struct wf_event *event)
 		return;
 	}
 	if (hello.service == WF_SERVICE_REGISTRY && lane->service->registry == NULL) {
-		wf_admit_refuse_other_port(lane, event->conn);
+		wf_refuse_other_port(lane, event->conn);
 		return;
 	}
 	if (hello.service == WF_SERVICE_REGISTRY) {

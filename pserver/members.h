@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* members: trainers that are dropped, leave or join while the job goes on (members.md). Three
- * parts:
+/* members: trainers that are dropped, leave or join while the job goes on (members.md). Parts:
  *
  * members.c       what the lanes of one pserver share: whom they have lost, what is ordered, and
  *                 what they have answered; any lane's thread
+ * members_ask.c   a lane: what it asks of the registrar, whom it refuses, and what waits meanwhile
  * members_lane.c  a lane: it holds, reports where it stands, and takes the trainer out of its steps
  * members_join.c  a lane: it takes another process into them, in the place of that trainer
  * membership.c    what lane 0 of pserver 0 decides for all lanes of all pservers
@@ -89,7 +89,7 @@ void wf_members_order(struct wf_members *members, const struct wf_registry_membe
  * border. */
 bool wf_members_answered(struct wf_members *members, struct wf_registry_stands *out);
 
-/* ---- a lane's part: members_lane.c, members_join.c, thread: the lane's ---- */
+/* ---- a lane's part: members_ask.c, thread: the lane's ---- */
 
 /* The trainer is lost; `reason` is why. False: a lost trainer ends this job, or the job has not
  * begun. May be called again and again. */
@@ -109,16 +109,20 @@ enum weft_status wf_members_check(const struct wf_lane *lane, const struct wf_pe
 /* The newcomer, which has passed all checks, waits for a border. */
 void wf_members_on_newcomer(struct wf_lane *lane, struct wf_peer *peer,
 			    const struct wf_hello *hello);
-/* Of wf_members_check, for a newcomer: WEFT_UNAVAILABLE: it has to try again. WEFT_UNSUPPORTED. */
-enum weft_status wf_members_check_newcomer(const struct wf_lane *lane, const struct wf_peer *peer,
-					   const struct wf_hello *hello) WEFT_MUST_CHECK;
-/* What is ordered, and what is due: for members_lane.c. end: it is lost before it has joined. */
+/* The job has begun. */
+void wf_members_job_begins(struct wf_lane *lane);
+/* Whether another trainer has begun the step of the border. */
+bool wf_members_is_at_border(const struct wf_lane *lane, uint64_t border);
+/* Asks for those that leave, and that lane 0 has not heard of. */
+void wf_members_ask_again_to_leave(struct wf_lane *lane);
+/* Whether nothing may be applied now. */
+bool wf_members_hold(const struct wf_lane *lane);
+
+/* ---- a lane's part: members_lane.c and members_join.c, thread: the lane's ---- */
+
+/* The clock was read: does what is ordered. */
+void wf_members_look(struct wf_lane *lane, uint64_t now_ns);
+/* For members_lane.c: what is ordered, and what is due. end: it is lost before it has joined. */
 void wf_members_begin_join(struct wf_lane *lane, const struct wf_registry_member *join);
 void wf_members_end_join(struct wf_lane *lane, struct wf_peer *peer);
 void wf_members_look_for_joins(struct wf_lane *lane, uint64_t now_ns);
-/* The job has begun. */
-void wf_members_job_begins(struct wf_lane *lane);
-/* The clock was read: does what is ordered. */
-void wf_members_look(struct wf_lane *lane, uint64_t now_ns);
-/* Whether nothing may be applied now. */
-bool wf_members_hold(const struct wf_lane *lane);

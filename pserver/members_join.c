@@ -13,55 +13,6 @@
 /* To connect to every lane, for a process that may be waiting between two attempts. */
 #define CONNECT_NS (2 * WF_NS_PER_S)
 
-bool
-wf_members_is_newcomer(const struct wf_lane *lane, const struct wf_peer *peer,
-		       const struct wf_hello *hello)
-{
-	return lane->opts.members != NULL && lane->state == WF_LANE_RUNNING && hello->epoch != 0 &&
-	       peer->leaving.is_dropped && peer->conn == NULL &&
-	       hello->incarnation != peer->hello.incarnation;
-}
-
-/* Whether the place has been promised to another process, or another one waits for it. */
-static bool
-is_promised(const struct wf_peer *peer, const struct wf_hello *hello)
-{
-	const struct wf_held *waits = &peer->successor;
-	return (peer->joining.ordered && peer->joining.incarnation != hello->incarnation) ||
-	       (waits->conn != NULL && (waits->hello.incarnation != hello->incarnation ||
-					waits->hello.path >= hello->path));
-}
-
-enum weft_status
-wf_members_check_newcomer(const struct wf_lane *lane, const struct wf_peer *peer,
-			  const struct wf_hello *hello)
-{
-	const bool is_first = lane->opts.idx == 0 && lane->admission.first.pserver_idx == 0;
-	if (is_first && lane->job.is_ready && !lane->job.has_steps) {
-		return wf_fail(WEFT_UNSUPPORTED,
-			       "no trainer can join this job: it pushes no tensor to the first "
-			       "lane of the first pserver, which knows the pass; use fewer "
-			       "pservers or a smaller ports_num");
-	}
-	if (!wf_members_is_newcomer(lane, peer, hello) || is_promised(peer, hello)) {
-		return wf_fail(WEFT_UNAVAILABLE,
-			       "the place of trainer %u is not empty yet, or another process "
-			       "waits for it; try again",
-			       peer->trainer);
-	}
-	return WEFT_OK;
-}
-
-void
-wf_members_on_newcomer(struct wf_lane *lane, struct wf_peer *peer, const struct wf_hello *hello)
-{
-	const struct wf_member_news news = {.what = WF_MEMBER_COMES,
-					    .trainer = peer->trainer,
-					    .incarnation = hello->incarnation};
-	(void)wf_members_ask(lane->opts.members, &news); /* without a job, it comes again */
-	lane->turn.tick_ns = 0;
-}
-
 void
 wf_members_begin_join(struct wf_lane *lane, const struct wf_registry_member *join)
 {
@@ -94,16 +45,6 @@ wf_members_end_join(struct wf_lane *lane, struct wf_peer *peer)
 	peer->hello.incarnation = peer->joining.incarnation; /* it has had the place */
 	peer->joining = (struct wf_peer_joining){0};
 	lane->members.joining_count--;
-}
-
-/* Whether another trainer has begun the step of the border. */
-static bool
-is_at_border(const struct wf_lane *lane, uint64_t border)
-{
-	const struct wf_order *order = &lane->order;
-	return !lane->job.has_steps ||
-	       (order->own_steps ? order->highest >= border
-				 : order->sum.step >= border && order->sum.heard > 0);
 }
 
 /* Whether the step of the border has been applied here without it: the registrar has named a border
@@ -169,7 +110,7 @@ wf_members_look_for_joins(struct wf_lane *lane, uint64_t now_ns)
 				(void)wf_fail(WEFT_CLOSED, "another process takes its place");
 				wf_peer_end_path(peer);
 			}
-		} else if (is_at_border(lane, peer->joining.border)) {
+		} else if (wf_members_is_at_border(lane, peer->joining.border)) {
 			accept(lane, peer, now_ns);
 		}
 	}

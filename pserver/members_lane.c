@@ -14,101 +14,6 @@
 
 #define LOOK_NS WF_NS_PER_MS /* between two looks while a change is under way */
 
-/* ---- a trainer is lost ---- */
-
-/* Whether the registrar knows, or does now, that the trainer is to be taken out. */
-static bool
-ask(struct wf_lane *lane, struct wf_peer *peer, enum wf_member_wish what, const char *reason)
-{
-	struct wf_peer_leaving *leaving = &peer->leaving;
-	struct wf_member_news news = {
-		.what = what, .trainer = peer->trainer, .incarnation = peer->hello.incarnation};
-	if (leaving->asked || leaving->ordered) {
-		return true;
-	}
-	(void)snprintf(news.reason, sizeof(news.reason), "%.*s", WF_REASON_BYTES - 1, reason);
-	leaving->asked = wf_members_ask(lane->opts.members, &news);
-	if (leaving->asked) {
-		wf_log(lane->env, WF_LOG_WARN, "lane %u: %.200s; the job is to go on without it",
-		       lane->opts.idx, reason);
-		lane->turn.tick_ns = 0;
-	}
-	return leaving->asked;
-}
-
-bool
-wf_members_lose(struct wf_lane *lane, struct wf_peer *peer, const char *reason)
-{
-	const bool has_begun = lane->job.is_ready && lane->job.owed == NULL;
-	return lane->opts.members != NULL && has_begun && ask(lane, peer, WF_MEMBER_LOST, reason);
-}
-
-bool
-wf_members_lose_aborted(struct wf_lane *lane, struct wf_peer *peer, enum weft_status status,
-			const char *who, const char *reason)
-{
-	char own[32];
-	char text[WF_REASON_BYTES];
-	if (lane->opts.members == NULL || (status != WEFT_LOST && status != WEFT_TIMEOUT)) {
-		return false;
-	}
-	(void)snprintf(own, sizeof(own), "trainer %u", peer->trainer);
-	size_t length = strlen(own);
-	bool is_own = strncmp(who, own, length) == 0 && (who[length] < '0' || who[length] > '9');
-	(void)snprintf(text, sizeof(text), "trainer %u has given up: %.200s", peer->trainer,
-		       reason);
-	return is_own && wf_members_lose(lane, peer, text);
-}
-
-static void
-ask_to_leave(struct wf_lane *lane, struct wf_peer *peer)
-{
-	char reason[WF_REASON_BYTES];
-	char who[WF_REASON_BYTES];
-	wf_peer_describe(peer, who, sizeof(who));
-	(void)snprintf(reason, sizeof(reason), "%.150s leaves after step %" PRIu64, who,
-		       peer->member.step_next - 1);
-	(void)ask(lane, peer, WF_MEMBER_LEAVES, reason);
-}
-
-enum weft_status
-wf_members_on_leave(struct wf_lane *lane, struct wf_peer *peer)
-{
-	if (lane->opts.members == NULL || lane->job.owed != NULL) {
-		return wf_fail(WEFT_PROTOCOL,
-			       "GOODBYE: no trainer can leave this job while it goes on");
-	}
-	peer->leaving.has_left = true;
-	ask_to_leave(lane, peer); /* until it is heard */
-	return WEFT_OK;
-}
-
-enum weft_status
-wf_members_check(const struct wf_lane *lane, const struct wf_peer *peer,
-		 const struct wf_hello *hello, const char *who)
-{
-	const struct wf_peer_leaving *leaving = &peer->leaving;
-	if (!leaving->asked && !leaving->ordered) {
-		return WEFT_OK;
-	}
-	if (hello->incarnation != peer->hello.incarnation && hello->epoch != 0) {
-		return wf_members_check_newcomer(lane, peer, hello);
-	}
-	if (hello->incarnation != peer->hello.incarnation) {
-		return wf_fail(WEFT_MISMATCH,
-			       "trainer %u was dropped from this job, or has left it; another "
-			       "process can take its place if it asks to join (join)",
-			       peer->trainer);
-	}
-	if (leaving->has_left) { /* it has not heard that it is out */
-		return WEFT_OK;
-	}
-	return wf_fail(WEFT_LOST,
-		       "%.60s was dropped from the job in step %" PRIu64
-		       ", because it was lost; the job goes on without it",
-		       who, lane->order.sum.step);
-}
-
 /* ---- what is ordered ---- */
 
 /* Whether a step of others than `peer` has been begun here: whether they take part in `step`. */
@@ -297,21 +202,6 @@ drop_last(struct wf_lane *lane)
 	drop_due(lane);
 }
 
-bool
-wf_members_hold(const struct wf_lane *lane)
-{
-	bool holds = lane->members.holds;
-	const uint32_t changing = lane->members.leaving_count + lane->members.joining_count;
-	for (uint32_t i = 0; i < lane->peers.count && changing > 0 && !holds; i++) {
-		const struct wf_peer_leaving *leaving = &lane->peers.all[i].leaving;
-		const struct wf_peer_joining *joining = &lane->peers.all[i].joining;
-		holds = (leaving->ordered && !leaving->is_dropped &&
-			 lane->order.sum.step >= leaving->border) ||
-			(joining->ordered && lane->order.sum.step >= joining->border);
-	}
-	return holds;
-}
-
 static void
 follow_order(struct wf_lane *lane)
 {
@@ -337,27 +227,6 @@ follow_order(struct wf_lane *lane)
 	wf_members_answer(members, lane->opts.idx, number, NULL);
 }
 
-/* Those that leave, and that lane 0 has not heard of. */
-static void
-ask_again(struct wf_lane *lane)
-{
-	for (uint32_t i = 0; i < lane->peers.count; i++) {
-		struct wf_peer *peer = &lane->peers.all[i];
-		const struct wf_peer_leaving *leaving = &peer->leaving;
-		if (leaving->has_left && !leaving->asked && !leaving->ordered) {
-			ask_to_leave(lane, peer);
-		}
-	}
-}
-
-void
-wf_members_job_begins(struct wf_lane *lane)
-{
-	if (lane->opts.members != NULL) {
-		wf_members_seat(lane->opts.members, lane->opts.idx, true);
-	}
-}
-
 void
 wf_members_look(struct wf_lane *lane, uint64_t now_ns)
 {
@@ -369,7 +238,7 @@ wf_members_look(struct wf_lane *lane, uint64_t now_ns)
 	if (wf_members_order_number(members) != lane->members.seen) {
 		follow_order(lane);
 	}
-	ask_again(lane);
+	wf_members_ask_again_to_leave(lane);
 	drop_due(lane);
 	if (lane->state == WF_LANE_RUNNING) {
 		wf_members_look_for_joins(lane, now_ns);

@@ -8,6 +8,7 @@
 #include "exchange/send.h"
 #include "pserver/delegate.h"
 #include "pserver/membership.h"
+#include "pserver/refuse.h"
 #include "wire/registry_messages.h"
 
 /* The connection of one pserver. */
@@ -334,7 +335,7 @@ wf_registry_event(struct wf_registry *self, const struct wf_event *event,
 		if (check_hello(self, hello) == WEFT_OK) {
 			welcome(self, event->conn, hello);
 		} else {
-			wf_admit_refuse_other(lane, event->conn, "pserver");
+			wf_refuse_other(lane, event->conn, "pserver");
 		}
 		return;
 	}

@@ -508,10 +508,6 @@ void wf_admit_down(struct wf_lane *lane, const struct wf_event *event);
 /* `peer` has sent the whole description, with the result `st`: the job runs, or ends. */
 void wf_admit_job_is_here(struct wf_lane *lane, struct wf_peer *peer, enum weft_status st);
 void wf_admit_release_job(struct wf_lane *lane);
-/* Refuses a connection of one who is no trainer ("pserver") with the recorded failure. */
-void wf_admit_refuse_other(struct wf_lane *lane, struct wf_conn *conn, const char *who);
-/* The same for a connection to a lane that can be no registrar. */
-void wf_admit_refuse_other_port(struct wf_lane *lane, struct wf_conn *conn);
 /* Is it the hello of a trainer that is, or was, in the lane's job? For its transport. */
 bool wf_admit_knows(void *lane, const uint8_t *hello, size_t hello_bytes);
 /* NULL: it was refused, is held, or was superseded. */

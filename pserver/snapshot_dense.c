@@ -13,6 +13,7 @@
 
 #include "base/assert.h"
 #include "pserver/dense.h"
+#include "pserver/refuse.h"
 #include "pserver/registry.h"
 #include "pserver/snapshot.h"
 #include "pserver/snapshot_dense.h"
@@ -421,12 +422,12 @@ wf_snapshot_registry(struct wf_lane *lane, const struct wf_event *event,
 			      "the pserver at this address takes no snapshots and drops no "
 			      "trainer; give all pservers of the job the same --snapshot_dir and "
 			      "--on_trainer_death, or check --registrar");
-		wf_admit_refuse_other(lane, event->conn, "pserver");
+		wf_refuse_other(lane, event->conn, "pserver");
 	} else if (hello != NULL && lane->opts.idx == 0) {
 		(void)wf_fail(WEFT_UNAVAILABLE, "pserver 0 has no job yet; try again");
-		wf_admit_refuse_other(lane, event->conn, "pserver");
+		wf_refuse_other(lane, event->conn, "pserver");
 	} else if (hello != NULL) {
-		wf_admit_refuse_other_port(lane, event->conn);
+		wf_refuse_other_port(lane, event->conn);
 	}
 }
 

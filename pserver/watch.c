@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "exchange/send.h"
+#include "pserver/refuse.h"
 #include "pserver/service.h"
 #include "pserver/trace.h"
 #include "pserver/view.h"
@@ -82,7 +83,7 @@ wf_watch_up(struct wf_lane *lane, struct wf_conn *conn)
 {
 	struct watcher *watcher;
 	if (claim_place(lane, &watcher) != WEFT_OK) {
-		wf_admit_refuse_other(lane, conn, "watcher");
+		wf_refuse_other(lane, conn, "watcher");
 		return;
 	}
 	const struct wf_welcome yes = {
