@@ -109,6 +109,8 @@ enum weft_status wf_members_check(const struct wf_lane *lane, const struct wf_pe
 /* The newcomer, which has passed all checks, waits for a border. */
 void wf_members_on_newcomer(struct wf_lane *lane, struct wf_peer *peer,
 			    const struct wf_hello *hello);
+/* Whether a process is to be taken in now, so that what is under way ends with it. */
+bool wf_members_join_is_due(const struct wf_lane *lane);
 /* The job has begun. */
 void wf_members_job_begins(struct wf_lane *lane);
 /* Whether another trainer has begun the step of the border. */

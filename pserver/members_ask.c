@@ -167,6 +167,19 @@ wf_members_is_at_border(const struct wf_lane *lane, uint64_t border)
 }
 
 bool
+wf_members_join_is_due(const struct wf_lane *lane)
+{
+	bool is_due = false;
+	for (uint32_t i = 0; i < lane->peers.count && lane->members.joining_count > 0 && !is_due;
+	     i++) {
+		const struct wf_peer *peer = &lane->peers.all[i];
+		is_due = peer->joining.ordered &&
+			 wf_members_is_at_border(lane, peer->joining.border);
+	}
+	return is_due;
+}
+
+bool
 wf_members_hold(const struct wf_lane *lane)
 {
 	bool holds = lane->members.holds;

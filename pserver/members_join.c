@@ -45,6 +45,7 @@ wf_members_end_join(struct wf_lane *lane, struct wf_peer *peer)
 	peer->hello.incarnation = peer->joining.incarnation; /* it has had the place */
 	peer->joining = (struct wf_peer_joining){0};
 	lane->members.joining_count--;
+	wf_reduce_try_complete(lane); /* it may have waited for it */
 }
 
 /* Whether the step of the border has been applied here without it: the registrar has named a border

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 
 #include "base/assert.h"
+#include "pserver/members.h"
 
 /* If it is the end of a pass: members report that they are out of data before they ask for that,
  * and for nothing else afterwards. */
@@ -54,10 +55,13 @@ complete(struct wf_lane *lane)
 	}
 }
 
+/* Where trainers count their own steps one can have come to the end of its pass by the time that
+ * the lane takes in who joins in a step of that pass: the end waits for that, and then for the
+ * joiner. */
 void
 wf_reduce_try_complete(struct wf_lane *lane)
 {
-	bool is_whole = lane->reduction.since_ns != 0;
+	bool is_whole = lane->reduction.since_ns != 0 && !wf_members_join_is_due(lane);
 	for (uint32_t t = 0; t < lane->peers.count && is_whole; t++) {
 		const struct wf_peer *peer = &lane->peers.all[t];
 		is_whole = peer->reduce.id > lane->reduction.id || peer->leaving.is_dropped;
