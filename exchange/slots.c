@@ -23,30 +23,40 @@ make_free(struct wf_slots *slots)
 	slots->held = 0;
 }
 
-enum weft_status
-wf_slots_open(struct wf_env *env, uint32_t count, struct wf_slots *slots)
+void
+wf_slots_resize(struct wf_slots *slots, uint32_t count)
 {
-	WF_ASSERT(count > 0 && count <= WF_GRANT_SLOT_COUNT_MAX && (count & (count - 1)) == 0);
+	WF_ASSERT(count > 0 && count <= slots->capacity && (count & (count - 1)) == 0);
+	WF_ASSERT(slots->held == 0 && slots->credit_count == 0 && !slots->granted);
 	slots->count = count;
-	slots->word = wf_zalloc_array(env, count, sizeof(*slots->word));
-	slots->credit = wf_zalloc_array(env, count, sizeof(*slots->credit));
+	slots->shift = (uint32_t)__builtin_ctz(count);
+	make_free(slots);
+}
+
+enum weft_status
+wf_slots_open(struct wf_env *env, uint32_t capacity, struct wf_slots *slots)
+{
+	WF_ASSERT(capacity > 0 && capacity <= WF_GRANT_SLOT_COUNT_MAX);
+	slots->capacity = capacity;
+	slots->word = wf_zalloc_array(env, capacity, sizeof(*slots->word));
+	slots->credit = wf_zalloc_array(env, capacity, sizeof(*slots->credit));
 	if (slots->word == NULL || slots->credit == NULL) {
 		wf_slots_close(env, slots);
 		return wf_fail(WEFT_NOMEM, "a window: %" PRIu64 " bytes",
-			       wf_slots_table_bytes(count));
+			       wf_slots_table_bytes(capacity));
 	}
-	make_free(slots);
+	wf_slots_resize(slots, capacity);
 	return WEFT_OK;
 }
 
 void
 wf_slots_close(struct wf_env *env, struct wf_slots *slots)
 {
-	if (slots->count == 0) {
+	if (slots->capacity == 0) {
 		return; /* its memory may be untouched, and is not touched here */
 	}
-	wf_free(env, slots->word, slots->count * sizeof(*slots->word));
-	wf_free(env, slots->credit, slots->count * sizeof(*slots->credit));
+	wf_free(env, slots->word, slots->capacity * sizeof(*slots->word));
+	wf_free(env, slots->credit, slots->capacity * sizeof(*slots->credit));
 	*slots = (struct wf_slots){0};
 }
 

@@ -38,15 +38,17 @@
 #define WF_SLOT_WORDS (UINT32_MAX - 2) /* the payload's words are below */
 
 struct wf_slots {
-	uint32_t count; /* a power of two; 0: no window */
+	uint32_t count; /* of this path: a power of two; 0: no window */
+	uint32_t shift; /* count is 1 << shift; 0: no window */
+	uint32_t capacity;
 	uint32_t held;
-	uint32_t *word; /* [count] WF_SLOT_ ..., or the payload's word */
+	uint32_t *word; /* [capacity] WF_SLOT_ ..., or the payload's word */
 
 	/* State of the path, reset when it ends. */
 	bool granted;
 	struct wf_grant_key key;
 	uint32_t credit_count;
-	uint16_t *credit; /* [count] slots in state CREDIT, in the order in which they entered it */
+	uint16_t *credit; /* [capacity] slots in state CREDIT, in the order of entering it */
 };
 
 /* Copies aside the bytes that the payload marked with `word`; they lie in no slot from then on.
@@ -59,14 +61,17 @@ struct wf_slots_parked {
 	uint64_t bytes;
 };
 
-/* `slots` is zeroed; afterwards all slots are FREE. close accepts one that is half open, or zero.
- */
-enum weft_status wf_slots_open(struct wf_env *env, uint32_t count,
+/* A window of at most `capacity` slots, which it has at first. `slots` is zeroed; afterwards all
+ * slots are FREE. close accepts one that is half open, or zero. */
+enum weft_status wf_slots_open(struct wf_env *env, uint32_t capacity,
 			       struct wf_slots *slots) WEFT_MUST_CHECK;
 void wf_slots_close(struct wf_env *env, struct wf_slots *slots);
 /* The bytes that open allocates. */
 uint64_t wf_slots_table_bytes(uint32_t count);
 
+/* How many slots the window has on the path that begins: a power of two, at most the capacity.
+ * Before it is granted; all are FREE. */
+void wf_slots_resize(struct wf_slots *slots, uint32_t count);
 /* Grants the window, whose memory begins at `offset` of `region`, on the path of `conn`; once per
  * path. WEFT_CLOSED: the path is about to end. Other failures: what the peer asked for is
  * impossible. */

@@ -33,7 +33,7 @@ static enum weft_status
 open_memory(struct wf_lane *lane)
 {
 	struct wf_dense *dense = lane->own;
-	enum weft_status st = wf_path_open(lane, dense->store.slot_bytes);
+	enum weft_status st = wf_path_open(lane, lane->windows.slot_count, dense->store.slot_bytes);
 	if (st != WEFT_OK) {
 		return st;
 	}
@@ -43,6 +43,10 @@ open_memory(struct wf_lane *lane)
 	dense->store_added = st == WEFT_OK;
 	return st;
 }
+
+/* Of all trainers: beyond opts.slot_count windows take no more, because a device would lock all of
+ * it, used or not. */
+#define WIDE_WINDOWS_BYTES (64ull << 20)
 
 /* What a trainer's state and its part of the tables take, beside its window. */
 static uint64_t
@@ -55,7 +59,7 @@ peer_bytes(const struct wf_lane *lane)
 		store->stored_count * (sizeof(struct wf_push) + sizeof(*own->answers.ordinal)) +
 		store->hold_max * sizeof(*store->park.free);
 	return sizeof(struct wf_peer) + sizeof(*own) + slices +
-	       wf_slots_table_bytes(lane->opts.slot_count);
+	       wf_slots_table_bytes(lane->windows.slot_count);
 }
 
 /* Windows and tables grow with the number of trainers: bounded like the shard itself. */
@@ -66,7 +70,7 @@ check_memory(const struct wf_lane *lane)
 	const struct wf_store *store = &dense->store;
 	uint64_t most = lane->opts.max_shard_bytes;
 	uint64_t windows =
-		(uint64_t)lane->peers.count * lane->opts.slot_count * dense->store.slot_bytes;
+		(uint64_t)lane->peers.count * lane->windows.slot_count * dense->store.slot_bytes;
 	uint64_t tables = lane->peers.count * peer_bytes(lane);
 	tables += wf_features_bytes(lane) + store->stored_count * sizeof(*dense->priority);
 	tables += wf_pieces_table_bytes(lane);
@@ -80,10 +84,53 @@ check_memory(const struct wf_lane *lane)
 			       " bytes and tables of %" PRIu64
 			       " bytes, --max_shard_bytes allows %" PRIu64
 			       "; raise it, or change --slice_bytes or --slot_count",
-			       lane->opts.idx, lane->peers.count, lane->opts.slot_count,
+			       lane->opts.idx, lane->peers.count, lane->windows.slot_count,
 			       dense->store.slot_bytes, tables, most);
 	}
 	return WEFT_OK;
+}
+
+/* Slices of the lane that has most. */
+static uint32_t
+longest_lane(const struct wf_placement *placement)
+{
+	uint32_t most = 0;
+	for (uint32_t i = 0; i < placement->lane_count; i++) {
+		uint32_t count = placement->lane_first[i + 1] - placement->lane_first[i];
+		most = count > most ? count : most;
+	}
+	return most;
+}
+
+/* How many slots a window has where pushes stay in the trainer's memory: enough for all that it may
+ * push in a step, which is never copied aside then. What is applied on arrival holds no slots. */
+static uint32_t
+wide_window(const struct wf_lane *lane)
+{
+	const struct wf_dense *dense = lane->own;
+	const struct wf_store *store = &dense->store;
+	uint32_t due = dense->async.count > 0 ? 0 : store->hold_max + store->piece_count;
+	uint64_t most = WF_SLOT_MAX / (longest_lane(&dense->placement) + 1u);
+	uint64_t room = WIDE_WINDOWS_BYTES / (lane->peers.count * store->slot_bytes + 1);
+	most = room < most ? room : most;
+	most = lane->opts.slot_count_max < most ? lane->opts.slot_count_max : most;
+	uint32_t count = lane->opts.slot_count;
+	while (count < due && 2 * count <= most) {
+		count *= 2;
+	}
+	return count;
+}
+
+static enum weft_status
+size_windows(struct wf_lane *lane)
+{
+	lane->windows.slot_count = wide_window(lane);
+	enum weft_status st = check_memory(lane);
+	if (st != WEFT_OK && lane->windows.slot_count > lane->opts.slot_count) {
+		lane->windows.slot_count = lane->opts.slot_count;
+		st = check_memory(lane);
+	}
+	return st;
 }
 
 static enum weft_status
@@ -129,7 +176,7 @@ alloc_memory(struct wf_lane *lane)
 {
 	struct wf_dense *dense = lane->own;
 	const struct wf_store *store = &dense->store;
-	enum weft_status checked = check_memory(lane);
+	enum weft_status checked = size_windows(lane);
 	if (checked != WEFT_OK) {
 		return checked;
 	}
@@ -172,18 +219,6 @@ alloc_memory(struct wf_lane *lane)
 	taken = store->stored_count == 0 ? WEFT_OK : open_memory(lane);
 	taken = taken == WEFT_OK ? wf_features_open(lane) : taken;
 	return taken == WEFT_OK && dense->async.count > 0 ? wf_async_alloc(lane) : taken;
-}
-
-/* Slices of the lane that has most. */
-static uint32_t
-longest_lane(const struct wf_placement *placement)
-{
-	uint32_t most = 0;
-	for (uint32_t i = 0; i < placement->lane_count; i++) {
-		uint32_t count = placement->lane_first[i + 1] - placement->lane_first[i];
-		most = count > most ? count : most;
-	}
-	return most;
 }
 
 /* The whole description is here: check it against the hello, then take the memory it needs. */

@@ -54,7 +54,10 @@ struct wf_lane_opts {
 	uint32_t newcomer_max; /* of its transport; 0: the transport's default */
 	int numa_node;
 	uint64_t incarnation; /* of the pserver process */
-	uint32_t slot_count;
+	uint32_t slot_count;  /* of a trainer's window */
+	/* dense: the most that it gets where pushes stay in the trainer's memory, as far as the job
+	 * has slices; less than slot_count: no more than that. */
+	uint32_t slot_count_max;
 	uint64_t slot_bytes_max;
 	uint64_t max_shard_bytes;
 	uint64_t inbox_bytes; /* dense: of parked gradients; 0: a shard for each trainer */

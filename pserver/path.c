@@ -8,14 +8,15 @@
 #include <string.h>
 
 enum weft_status
-wf_path_open(struct wf_lane *lane, uint64_t slot_bytes)
+wf_path_open(struct wf_lane *lane, uint32_t slot_count, uint64_t slot_bytes)
 {
 	struct wf_windows *windows = &lane->windows;
-	uint64_t bytes = (uint64_t)lane->peers.count * lane->opts.slot_count * slot_bytes;
+	uint64_t bytes = (uint64_t)lane->peers.count * slot_count * slot_bytes;
 	windows->slot_bytes = slot_bytes;
+	windows->slot_count = slot_count;
 	for (uint32_t i = 0; i < lane->peers.count; i++) {
 		enum weft_status st =
-			wf_slots_open(lane->env, lane->opts.slot_count, &lane->peers.all[i].slots);
+			wf_slots_open(lane->env, slot_count, &lane->peers.all[i].slots);
 		if (st != WEFT_OK) {
 			return st;
 		}
@@ -56,10 +57,24 @@ wf_path_park(struct wf_lane *lane, struct wf_peer *peer)
 	}
 }
 
+/* Where pushes stay in the trainer's memory, slots cost nothing, and a wide window spares the copy
+ * of a full one. Elsewhere a few that are used again and again stay in the processor's cache. */
+static void
+size_window(const struct wf_lane *lane, struct wf_peer *peer)
+{
+	struct wf_path_info path;
+	wf_transport_path(peer->conn, &path);
+	wf_slots_resize(&peer->slots,
+			path.in_place ? lane->windows.slot_count : lane->opts.slot_count);
+}
+
 void
 wf_path_begins(struct wf_lane *lane, struct wf_peer *peer)
 {
 	WF_ASSERT(lane->job.is_ready && peer->slots.held == 0);
+	if (peer->slots.capacity > 0) {
+		size_window(lane, peer);
+	}
 	peer->opening.grant_due = peer->slots.count > 0;
 	wf_cursor_begin(&peer->opening.resume, lane->job.unit_count);
 	if (lane->service->path_begins != NULL) {
@@ -102,7 +117,7 @@ static bool
 flush_grant(struct wf_lane *lane, struct wf_peer *peer)
 {
 	const struct wf_windows *windows = &lane->windows;
-	uint64_t each = lane->opts.slot_count * windows->slot_bytes;
+	uint64_t each = windows->slot_count * windows->slot_bytes;
 	enum weft_status st = wf_slots_grant(&peer->slots, peer->conn, windows->inbox.region,
 					     peer->trainer * each, windows->slot_bytes);
 	if (st != WEFT_OK && st != WEFT_CLOSED) {
@@ -114,7 +129,7 @@ flush_grant(struct wf_lane *lane, struct wf_peer *peer)
 	struct wf_msg_grant msg = {
 		.kind = WF_GRANT_WIRE_SLOTS,
 		.announced = windows->announced,
-		.slot_count = lane->opts.slot_count,
+		.slot_count = peer->slots.count,
 		.bytes = windows->slot_bytes,
 		.held_bytes = windows->held_bytes,
 	};
@@ -181,13 +196,12 @@ void
 wf_path_gather(struct wf_lane *lane)
 {
 	const struct wf_windows *windows = &lane->windows;
-	uint64_t held = 0;
+	uint64_t held = 0, granted = 0;
 	for (uint32_t i = 0; lane->job.is_ready && i < lane->peers.count; i++) {
 		held += lane->peers.all[i].slots.held;
+		granted += lane->peers.all[i].slots.count;
 	}
-	bool open = lane->job.is_ready && windows->slot_bytes > 0;
-	uint64_t granted = open ? (uint64_t)lane->peers.count * lane->opts.slot_count : 0;
 	wf_stats_set(&lane->stats, WF_LANE_SLOT_USED_COUNT, held);
 	wf_stats_set(&lane->stats, WF_LANE_SLOT_GRANTED_COUNT, granted);
-	wf_stats_set(&lane->stats, WF_LANE_SLOT_ALLOCATED_BYTES, granted * windows->slot_bytes);
+	wf_stats_set(&lane->stats, WF_LANE_SLOT_ALLOCATED_BYTES, windows->inbox.slab.bytes);
 }

@@ -337,12 +337,11 @@ initialise(struct wf_lane *lane, uint32_t ordinal, const void *data)
 	}
 }
 
-/* A tag's slot is ordinal * slot_count + slot of the window, and slot_count a power of two
- * (wf_lane_create). */
+/* A tag's slot is ordinal * slots of the window + slot, and their number a power of two. */
 static inline uint32_t
-tag_ordinal(const struct wf_lane *lane, uint32_t tag)
+tag_ordinal(const struct wf_peer *peer, uint32_t tag)
 {
-	return wf_tag_slot(tag) >> __builtin_ctz(lane->opts.slot_count);
+	return wf_tag_slot(tag) >> peer->slots.shift;
 }
 
 /* Checks that it is the whole slice and nothing else: what is read from here on has the length of
@@ -445,7 +444,7 @@ enum weft_status
 wf_round_put(struct wf_lane *lane, struct wf_peer *peer, const struct wf_put *put)
 {
 	struct wf_dense *dense = lane->own;
-	uint32_t ordinal = tag_ordinal(lane, put->tag);
+	uint32_t ordinal = tag_ordinal(peer, put->tag);
 	enum weft_status st = check_ordinal(lane, ordinal);
 	if (st == WEFT_OK && wf_slice_is_piece(dense, ordinal)) {
 		return wf_pieces_put(lane, peer, ordinal, put);

@@ -105,7 +105,9 @@ open_lane(struct wf_server *server, uint32_t idx)
 		.newcomer_max = opts->newcomer_max,
 		.numa_node = wf_pin_place_of(server->pin, idx).numa_node,
 		.incarnation = server->incarnation,
-		.slot_count = opts->slot_count,
+		.slot_count = opts->slot_count > 0 ? opts->slot_count : WF_SERVER_SLOT_COUNT,
+		.slot_count_max =
+			opts->slot_count > 0 ? opts->slot_count : WF_SERVER_SLOT_COUNT_MAX,
 		.slot_bytes_max = opts->slot_bytes_max,
 		.max_shard_bytes = opts->max_shard_bytes,
 		.inbox_bytes = opts->inbox_bytes,

@@ -16,6 +16,11 @@ struct wf_lane_service; /* service.h */
 struct wf_lane_source;  /* lane.h */
 struct wf_views;        /* view.h */
 
+#define WF_SERVER_SLOT_COUNT 8u /* opts.slot_count is 0 */
+/* The same where pushes stay in the trainer's memory, at most: half of the operations that a
+ * transport has under way. */
+#define WF_SERVER_SLOT_COUNT_MAX 128u
+
 struct wf_server_opts {
 	struct wf_env *env;
 	/* The settings that both ends have (base/settings.c). These differ here:
@@ -33,11 +38,13 @@ struct wf_server_opts {
 	uint32_t max_trainers;
 	uint32_t newcomer_max; /* connections of a lane that were not admitted; 0: 64 */
 	bool inline_lanes;
-	bool once;                /* end with OK when all trainers of the first job have sent
+	bool once;               /* end with OK when all trainers of the first job have sent
 				   * GOODBYE */
-	uint64_t stop_grace_ns;   /* a stop by SIGTERM leaves a running job so long to end */
-	uint64_t slot_bytes_max;  /* longest slice accepted, bytes */
-	uint32_t slot_count;      /* window per trainer and lane; a power of two, 1..256 */
+	uint64_t stop_grace_ns;  /* a stop by SIGTERM leaves a running job so long to end */
+	uint64_t slot_bytes_max; /* longest slice accepted, bytes */
+	/* Window per trainer and lane; a power of two, 1..256. 0: 8, and over shared memory as many
+	 * as fit the job (README.md, "Life of a gradient"). */
+	uint32_t slot_count;
 	uint64_t max_shard_bytes; /* parameters and state of one lane */
 	/* Gradients that a dense lane copies aside; 0: one shard for each trainer. With less,
 	 * pushes are announced (README.md, "A small inbox"). */

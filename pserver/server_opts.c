@@ -14,7 +14,6 @@ wf_server_opts_init(struct wf_server_opts *opts)
 		.listen = {.name = "127.0.0.1", .port = 7164},
 		.max_trainers = 1024,
 		.slot_bytes_max = WF_SLICE_BYTES_MAX,
-		.slot_count = 8,
 		.max_shard_bytes = 64ull << 30,
 	};
 	wf_session_defaults(&opts->values);
@@ -46,10 +45,9 @@ wf_server_opts_check(const struct wf_server_opts *opts)
 		return wf_fail(WEFT_INVALID, "port %u with %u ports goes beyond 65,535",
 			       opts->listen.port, (unsigned)ports);
 	}
-	if (opts->slot_count == 0 || opts->slot_count > 256 ||
-	    (opts->slot_count & (opts->slot_count - 1)) != 0) {
+	if (opts->slot_count > 256 || (opts->slot_count & (opts->slot_count - 1)) != 0) {
 		return wf_fail(WEFT_INVALID,
-			       "slot_count %u: a power of two from 1 to 256 is needed",
+			       "slot_count %u: a power of two from 1 to 256, or 0, is needed",
 			       opts->slot_count);
 	}
 	/* The lanes know how long slices are when a job comes, and look again. */

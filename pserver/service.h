@@ -276,9 +276,12 @@ struct wf_peers {
 	uint32_t gone_count; /* of them, those that sent GOODBYE */
 };
 
-/* The memory of the peers' windows: [peers.count][slot_count] slots. */
+/* The memory of the peers' windows: [peers.count][slot_count] slots. On a path that leaves pushes
+ * in the trainer's memory (wf_path_info.in_place) a window has all of them, on others
+ * opts.slot_count. */
 struct wf_windows {
 	uint64_t slot_bytes; /* 0: there are none */
+	uint32_t slot_count;
 	uint64_t held_bytes; /* limit in GRANT of one trainer's pushes; 0: none is sent */
 	bool announced;      /* flag in GRANT: pushes are announced */
 	struct wf_buffers inbox;
@@ -608,8 +611,10 @@ void wf_lane_beats_describe(const struct wf_lane *lane, enum wf_lane_awaits kind
 			    size_t bytes);
 
 /* path.c */
-/* The windows of all trainers, with slots of `slot_bytes`. */
-enum weft_status wf_path_open(struct wf_lane *lane, uint64_t slot_bytes) WEFT_MUST_CHECK;
+/* The windows of all trainers, with at most `slot_count` slots of `slot_bytes`; a power of two, at
+ * least opts.slot_count. */
+enum weft_status wf_path_open(struct wf_lane *lane, uint32_t slot_count,
+			      uint64_t slot_bytes) WEFT_MUST_CHECK;
 void wf_path_close(struct wf_lane *lane); /* accepts a state that is half allocated, or not at all
 					   * */
 /* The peer is UP, and the job ready. */

@@ -98,11 +98,12 @@ static const struct wf_option own[] = {
 	{.name = "slot_count",
 	 .type = WF_OPTION_U64,
 	 .offset = FIELD(slot_count),
-	 .initial = "8",
-	 .min = 1,
+	 .initial = "0",
+	 .min = 0,
 	 .max = 256,
-	 .help = "Number of gradient slices that a lane accepts from one trainer at a time; "
-		 "a power of two."},
+	 .help = "Number of gradient slices that a lane accepts from one trainer at a time; a "
+		 "power of two. 0: 8, and over shared memory, where slices stay in the trainer's "
+		 "memory, as many as it pushes in a step, at most 128."},
 	{.name = "max_shard_bytes",
 	 .type = WF_OPTION_BYTES,
 	 .offset = FIELD(max_shard_bytes),

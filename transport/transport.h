@@ -114,6 +114,7 @@ struct wf_path_counts {
 struct wf_path_info {
 	const char *name; /* of the backend */
 	const char *why;  /* for a connection that is UP: why this path was chosen */
+	bool in_place; /* UP: what the peer PUTs into slots stays in its memory, but small PUTs */
 };
 
 struct wf_transport_info {

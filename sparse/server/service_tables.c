@@ -178,7 +178,7 @@ alloc_slabs(struct wf_lane *lane)
 		.buffer_bytes = sparse->size.slot_bytes,
 		.numa_node = lane->opts.numa_node,
 	};
-	enum weft_status st = wf_path_open(lane, sparse->size.slot_bytes);
+	enum weft_status st = wf_path_open(lane, sparse->size.slot_count, sparse->size.slot_bytes);
 	if (st == WEFT_OK) {
 		st = wf_staging_open(&sparse->answers, lane->env, lane->turn.transport, &opts);
 	}

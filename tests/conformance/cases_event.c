@@ -535,6 +535,7 @@ connection_names_its_path(struct conf *t)
 	wf_transport_path(p.cc, &client);
 	wf_transport_path(p.sc, &server);
 	CHECK(client.name[0] != '\0' && strcmp(client.name, server.name) == 0);
+	CHECK(client.in_place == server.in_place);
 	CHECK(client.why[0] != '\0' && strchr(client.why, '\n') == NULL);
 	CHECK(server.why[0] != '\0' && strchr(server.why, '\n') == NULL);
 	return true;

@@ -168,6 +168,11 @@ paths_path(struct wf_conn *conn, struct wf_path_info *out)
 		.name = m->path == NULL ? m->t->path[0].kind->name : m->path->kind->name,
 		.why = m->path_why,
 	};
+	if (conn->carrier != conn) {
+		struct wf_path_info carrier;
+		wf_transport_path(conn->carrier, &carrier);
+		out->in_place = carrier.in_place;
+	}
 }
 
 static enum weft_status

@@ -202,6 +202,13 @@ shm_wait(struct wf_transport *transport, uint64_t deadline_ns)
 	}
 }
 
+static void
+shm_path(struct wf_conn *conn, struct wf_path_info *out)
+{
+	wf_path_alone(conn, out);
+	out->in_place = true;
+}
+
 static const struct wf_transport_ops shm_ops = {
 	.name = "shm",
 	.close = shm_close,
@@ -214,7 +221,7 @@ static const struct wf_transport_ops shm_ops = {
 	.answer = wf_life_answer,
 	.connect = wf_shm_connect,
 	.disconnect = wf_life_disconnect,
-	.path = wf_path_alone,
+	.path = shm_path,
 	.post = wf_shm_post,
 	.poll = shm_poll,
 	.wait_fd = wf_medium_wait_fd,

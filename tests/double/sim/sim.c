@@ -509,13 +509,21 @@ sim_post(struct wf_conn *base, const struct wf_op *ops, unsigned op_count, unsig
 	return WEFT_OK;
 }
 
+/* "sim2" stands in for a medium that leaves the bytes of slots with their sender. */
+static void
+sim_path(struct wf_conn *base, struct wf_path_info *out)
+{
+	wf_path_alone(base, out);
+	out->in_place = conn_of(base)->transport->net > 0;
+}
+
 #define OPS_OF(network)                                                                            \
 	{                                                                                          \
 		.name = (network), .close = sim_close, .query = sim_query,                         \
 		.region_add = sim_region_add, .region_remove = sim_region_remove,                  \
 		.grant = sim_grant, .release = sim_release, .listen = sim_listen,                  \
 		.answer = sim_answer, .connect = sim_connect, .disconnect = sim_disconnect,        \
-		.path = wf_path_alone, .post = sim_post, .poll = sim_poll, .wait_fd = sim_wait_fd, \
+		.path = sim_path, .post = sim_post, .poll = sim_poll, .wait_fd = sim_wait_fd,      \
 		.arm = sim_arm, .wait = wf_wait_on_fd, .wake = sim_wake,                           \
 	}
 

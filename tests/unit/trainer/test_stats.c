@@ -22,6 +22,8 @@
 /* One simulated job, and what its members saw. Written by procs, read when all have returned. */
 struct job {
 	uint32_t slot_count;
+	uint32_t rows;         /* of each tensor; 0: ROWS */
+	const char *transport; /* NULL: "sim" */
 	uint64_t stats_period_ns;
 	enum weft_dense_wire wire;
 	float gradient; /* of every element */
@@ -75,7 +77,8 @@ open_session(struct crew_seat *seat, struct wf_env *env, struct weft_session **s
 	opts.log_arg = seat;
 	enum weft_status st = wf_session_open_in(env, &opts, session);
 	for (unsigned i = 0; i < TENSORS && st == WEFT_OK; i++) {
-		struct weft_tensor_opts declared = {.name = name[i], .rows = ROWS};
+		struct weft_tensor_opts declared = {.name = name[i],
+						    .rows = job->rows != 0 ? job->rows : ROWS};
 		st = weft_tensor_add(*session, &declared, &tensor);
 	}
 	st = st != WEFT_OK ? st : weft_session_seal(*session);
@@ -132,7 +135,7 @@ run_job(struct job *job)
 			  .delay_min_ns = 10 * WF_NS_PER_US,
 			  .delay_max_ns = 900 * WF_NS_PER_US,
 			  .log_fd = -1},
-		.transport = "sim",
+		.transport = job->transport != NULL ? job->transport : "sim",
 		.pservers = 1,
 		.trainers = TRAINERS,
 		.lanes = LANES,
@@ -226,6 +229,26 @@ with_a_window_of_one_every_push_that_waits_is_parked(void **state)
 	assert_true(lanes_sum(&job, WF_LANE_PARK_PEAK_BYTES) > 0);
 	assert_int_equal(lanes_sum(&job, WF_LANE_PARK_USED_BYTES), 0);
 	assert_true(job.trainer[0].waits_slot > 0 && job.trainer[1].waits_slot > 0);
+}
+
+/* 20 slices of each of 3 tensors on 2 lanes: a window of 32 slots has room for all of a lane's. */
+static void
+a_window_fits_the_job_where_pushes_stay_at_the_trainer(void **state)
+{
+	static struct job job;
+	job = (struct job){.rows = 320, .transport = "sim"};
+	run_job(&job);
+	assert_int_equal(lanes_sum(&job, WF_LANE_SLOT_GRANTED_COUNT), LANES * TRAINERS * 8);
+	assert_true(lanes_sum(&job, WF_LANE_SLICE_PARKED_COUNT) > 0);
+	job = (struct job){.rows = 320, .transport = "sim-auto"};
+	run_job(&job);
+	assert_int_equal(lanes_sum(&job, WF_LANE_SLOT_GRANTED_COUNT), LANES * TRAINERS * 32);
+	assert_int_equal(lanes_sum(&job, WF_LANE_SLICE_PARKED_COUNT), 0);
+	assert_int_equal(lanes_sum(&job, WF_LANE_SLICE_APPLIED_COUNT), 60 * STEPS);
+	/* A number that was given holds on every path. */
+	job = (struct job){.rows = 320, .transport = "sim-auto", .slot_count = 4};
+	run_job(&job);
+	assert_int_equal(lanes_sum(&job, WF_LANE_SLOT_GRANTED_COUNT), LANES * TRAINERS * 4);
 }
 
 /* Every message is as long as with f32, and every gradient and value half as long; but for the
@@ -435,6 +458,7 @@ main(void)
 		cmocka_unit_test(what_trainers_sent_is_what_lanes_received),
 		cmocka_unit_test(puts_are_slices_times_steps_and_trainers),
 		cmocka_unit_test(with_a_window_of_one_every_push_that_waits_is_parked),
+		cmocka_unit_test(a_window_fits_the_job_where_pushes_stay_at_the_trainer),
 		cmocka_unit_test(in_16_bits_half_the_bytes_of_tensors_travel),
 		cmocka_unit_test(what_is_too_large_for_16_bits_is_counted_on_both_sides),
 		cmocka_unit_test(without_a_period_no_time_is_measured_and_no_line_written),
