@@ -205,21 +205,12 @@ whole_vectors(size_t count)
 	return count - count % WIDTH;
 }
 
+/* The divisor is 1, and nothing is clipped. */
 INLINE size_t
-run_any(const struct wf_apply *apply, enum wf_optimizer kind, unsigned states, size_t first,
-	size_t whole)
+run_plain(const struct wf_apply *apply, struct pass pass, size_t first, size_t whole)
 {
-	const bool drops = apply->plain_rate * apply->l1 > 0.0f;
-	struct pass pass = {.kind = kind, .states = states, .fixed = MANY};
-	if (wf_exact_reciprocal(apply->divisor) == 0.0f) {
-		pass.divides = true;
-		return run(apply, pass, first, whole);
-	}
-	if (apply->divisor != 1.0f || apply->clip > 0.0f) {
-		return run(apply, pass, first, whole);
-	}
 	pass.plain = true;
-	switch (drops ? MANY : apply->grad_count) {
+	switch (apply->plain_rate * apply->l1 > 0.0f ? MANY : apply->grad_count) {
 	case 1:
 		pass.fixed = 1;
 		return run(apply, pass, first, whole);
@@ -232,6 +223,22 @@ run_any(const struct wf_apply *apply, enum wf_optimizer kind, unsigned states, s
 	default:
 		return run(apply, pass, first, whole);
 	}
+}
+
+/* What is plain first, as part of the cost of a small step. */
+INLINE size_t
+run_any(const struct wf_apply *apply, enum wf_optimizer kind, unsigned states, size_t first,
+	size_t whole)
+{
+	struct pass pass = {.kind = kind, .states = states, .fixed = MANY};
+	if (apply->divisor == 1.0f && !(apply->clip > 0.0f)) {
+		return run_plain(apply, pass, first, whole);
+	}
+	if (wf_exact_reciprocal(apply->divisor) == 0.0f) {
+		pass.divides = true;
+		return run(apply, pass, first, whole);
+	}
+	return run(apply, pass, first, whole);
 }
 
 /* The vector that begins at `first`, by ref. */
