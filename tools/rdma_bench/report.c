@@ -158,7 +158,7 @@ print_interval(const struct wf_result *r, FILE *out)
 	}
 	wf_ratio_of_pairs(r->samples.fraction, r->samples.count, &ratio);
 	fprintf(out,
-		"\"fraction_from\": %.4f, \"fraction_to\": %.4f, \"fraction_confidence\": %.4f, ",
+		"\"fraction_from\": %.6g, \"fraction_to\": %.6g, \"fraction_confidence\": %.4f, ",
 		ratio.from, ratio.to, ratio.confidence);
 }
 
@@ -171,7 +171,7 @@ print_result(const struct wf_result *r, FILE *out)
 	wf_report_key(out, "mode", r->mode);
 	fprintf(out, "\"bytes\": %" PRIu64 ", \"value\": %.6g, ", r->bytes, r->value);
 	wf_report_key(out, "unit", r->unit);
-	fprintf(out, "\"limit\": %.6g, \"fraction\": %.4f, ", r->limit, r->fraction);
+	fprintf(out, "\"limit\": %.6g, \"fraction\": %.6g, ", r->limit, r->fraction);
 	print_interval(r, out);
 	wf_report_key(out, "limited_by", r->limited_by);
 	wf_report_key(out, "better", r->lower_is_better ? "lower" : "higher");
