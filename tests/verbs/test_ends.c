@@ -309,7 +309,7 @@ removed_body(struct conf *t)
 	struct node *client = rig_node(t, "device=rxe3", NULL, NULL);
 	CHECK(server != NULL && client != NULL);
 	struct pair p;
-	CHECK(rig_join(t, server, client, &p));
+	CHECK(join_again(t, server, client, &p));
 	CHECK(keep_busy(t, &p));
 	pid_t pid = rig_command_start(removal);
 	enum weft_status sc = rig_down(t, p.server, p.sc);
