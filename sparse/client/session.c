@@ -285,6 +285,7 @@ reset_client(struct weft_session *session)
 	client->call = (struct wf_client_call){0};
 	client->push = (struct wf_client_push){0};
 	client->pulls = (struct wf_client_pulls){0};
+	session->core.service.undone = 0; /* a call may have been open */
 	client->started = false;
 }
 
