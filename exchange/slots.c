@@ -29,7 +29,6 @@ wf_slots_resize(struct wf_slots *slots, uint32_t count)
 	WF_ASSERT(count > 0 && count <= slots->capacity && (count & (count - 1)) == 0);
 	WF_ASSERT(slots->held == 0 && slots->credit_count == 0 && !slots->granted);
 	slots->count = count;
-	slots->shift = (uint32_t)__builtin_ctz(count);
 	make_free(slots);
 }
 

@@ -39,7 +39,6 @@
 
 struct wf_slots {
 	uint32_t count; /* of this path: a power of two; 0: no window */
-	uint32_t shift; /* count is 1 << shift; 0: no window */
 	uint32_t capacity;
 	uint32_t held;
 	uint32_t *word; /* [capacity] WF_SLOT_ ..., or the payload's word */

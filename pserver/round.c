@@ -341,7 +341,7 @@ initialise(struct wf_lane *lane, uint32_t ordinal, const void *data)
 static inline uint32_t
 tag_ordinal(const struct wf_peer *peer, uint32_t tag)
 {
-	return wf_tag_slot(tag) >> peer->slots.shift;
+	return wf_tag_slot(tag) >> __builtin_ctz(peer->slots.count);
 }
 
 /* Checks that it is the whole slice and nothing else: what is read from here on has the length of
