@@ -31,7 +31,7 @@ refuse(struct wf_lane *lane, struct wf_conn *conn, bool job_is_over)
 		wf_log(lane->env, WF_LOG_WARN, "lane %u: refused a trainer: %.255s", lane->opts.idx,
 		       weft_last_error());
 	}
-	wf_refuse_trainer(conn, job_is_over);
+	wf_refuse_unlogged(conn, job_is_over);
 }
 
 static const char *
@@ -450,7 +450,7 @@ consider(struct wf_lane *lane, struct wf_conn *conn, const struct wf_hello *hell
 	}
 	if (st == WEFT_UNAVAILABLE && hello->epoch != 0) {
 		count_refusal(lane); /* it asks until the place is empty, and says so itself */
-		wf_refuse_trainer(conn, false);
+		wf_refuse_unlogged(conn, false);
 		return;
 	}
 	if (st != WEFT_OK) {

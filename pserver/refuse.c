@@ -7,7 +7,7 @@
 #include "pserver/service.h"
 
 void
-wf_refuse_trainer(struct wf_conn *conn, bool job_is_over)
+wf_refuse_unlogged(struct wf_conn *conn, bool job_is_over)
 {
 	const struct wf_error *why = wf_error_record();
 	struct wf_welcome no = {
@@ -31,7 +31,7 @@ wf_refuse_other(struct wf_lane *lane, struct wf_conn *conn, const char *who)
 		wf_log(lane->env, WF_LOG_WARN, "lane %u: refused a %s: %.255s", lane->opts.idx, who,
 		       weft_last_error());
 	}
-	wf_refuse_trainer(conn, false);
+	wf_refuse_unlogged(conn, false);
 }
 
 void
