@@ -13,9 +13,9 @@
  * make rubbish, but nothing worse.
  *
  * Optimizers are those of methods.h. In the rest each lane computes what ref.c computes for one
- * element, operation by operation. Loads and stores
- * are unaligned: on processors this wide they cost nothing extra where the address happens to be
- * aligned. What is left after the last whole vector goes to ref.c.
+ * element, operation by operation. Loads and stores are unaligned: on processors this wide they
+ * cost nothing extra where the address happens to be aligned. What is left after the last whole
+ * line (of an optimizer's pass) or vector goes to ref.c.
  *
  * The number of gradients and the kind of optimizer are constants wherever it matters: the
  * functions marked INLINE are copied into each caller, and the compiler removes what that caller
