@@ -74,9 +74,9 @@ class Job:
         self.folder = tempfile.TemporaryDirectory(prefix="ddp-")
         self.pservers, self.meeting = "", ""
         self.servers, self.trainers, self.lines = [], [], []
-        self._start_pservers(program)
-        self.meeting = "%s:%d" % (self._address(0), self._ports(1))
         try:
+            self._start_pservers(program)
+            self.meeting = "%s:%d" % (self._address(0), self._ports(1))
             self._start_trainers()
         except BaseException:
             self.kill()
