@@ -8,7 +8,7 @@
 struct wf_conn;
 struct wf_lane;
 
-/* `job_is_over`: the failure is the first cause of the job's end. Who calls it logs it, or does not. */
+/* `job_is_over`: the failure is the first cause of the job's end. */
 void wf_refuse_unlogged(struct wf_conn *conn, bool job_is_over);
 /* No trainer but a `who`, "pserver" or "watcher". It is logged, unless it is to try again
  * (WEFT_UNAVAILABLE). */
