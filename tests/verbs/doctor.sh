@@ -44,8 +44,7 @@ node=${node%/ibdev}
 node=/dev/infiniband/${node##*/}
 restore() {
 	ip link set e4 mtu 4200
-	ip link set e3 up
-	ip link set e4 up
+	sh "$GUEST_DEVICES" again 3
 	chmod 666 "$node"
 }
 trap 'restore; clean_up' EXIT

@@ -58,17 +58,5 @@ job rdma link delete rxe4
 rdma link add rxe4 type rxe netdev e4
 [ -n "$long" ] || exit 0
 
-# What e3 forgets when it goes down, and a device that the connection manager finds its way out of.
-restore_e3() {
-	ip link set e3 up
-	ip neighbour replace 10.9.4.1 lladdr 02:00:00:00:09:04 dev e3 nud permanent
-	ip -4 route replace 10.9.4.1/32 dev e3 src 10.9.3.1 table 103
-	ip address replace fd09::3:1/112 dev e3 nodad
-	ip neighbour replace fd09::4:1 lladdr 02:00:00:00:09:04 dev e3 nud permanent
-	ip -6 route replace fd09::4:1/128 dev e3 src fd09::3:1 table 103
-	rdma link delete rxe3
-	rdma link add rxe3 type rxe netdev e3
-}
-
-trap 'clean_up; restore_e3' EXIT
+trap 'clean_up; sh "$GUEST_DEVICES" again 3' EXIT
 job ip link set e3 down
