@@ -18,6 +18,7 @@
 #include "base/assert.h"
 #include "base/rng.h"
 #include "kernels/kernels.h"
+#include "tests/support/sweep.h"
 
 #define CASES 1500
 #define GOLDEN_CASES 120
@@ -331,7 +332,9 @@ compare_all(void (*compare)(const struct wf_kernels *form, const struct setup *s
 			print_message("form %s is not offered here\n", wide_forms[f]);
 			continue;
 		}
-		for (current_case = 0; current_case < CASES; current_case++) {
+		unsigned end;
+		for (wf_sweep_cases(CASES, &current_case, &end); current_case < end;
+		     current_case++) {
 			struct wf_rng rng;
 			wf_rng_init(&rng, seed, current_case);
 			struct setup setup = draw_setup(&rng);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sweep: the seeds that a test plays, one job each. Arguments FIRST COUNT; the variables of the
  * environment: WEFT_SEED=S plays that one, and WEFT_LONG so many times as many. Where two builds
- * share the seeds, WEFT_BRIEF=first plays the first third, and WEFT_BRIEF=rest the others.
+ * share the seeds, WEFT_BRIEF=first plays the first sixth, and WEFT_BRIEF=rest the others.
  * Thread: any. */
 #pragma once
 
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WF_SWEEP_PART 3u
+#define WF_SWEEP_PART 6u
 
 struct wf_sweep {
 	uint64_t first, count;
@@ -24,6 +24,18 @@ static inline uint64_t
 wf_sweep_floor(const struct wf_sweep *sweep, uint64_t least)
 {
 	return sweep->is_part ? 0 : least * sweep->count / sweep->whole;
+}
+
+/* The cases from `begin` on and before `end`, of `count` from 0 on, that this build plays of a test
+ * whose cases are all drawn from one seed. */
+static inline void
+wf_sweep_cases(unsigned count, unsigned *begin, unsigned *end)
+{
+	const char *brief = getenv("WEFT_BRIEF");
+	const unsigned part = (count + WF_SWEEP_PART - 1) / WF_SWEEP_PART;
+
+	*begin = brief != NULL && strcmp(brief, "rest") == 0 ? part : 0;
+	*end = brief != NULL && strcmp(brief, "first") == 0 ? part : count;
 }
 
 /* `usual`: how many without arguments. Sweeps that begin at other seeds stay apart with
