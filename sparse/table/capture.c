@@ -445,9 +445,9 @@ static bool
 copy_keys(struct wf_capture *capture, const uint64_t *key, size_t count, uint64_t *missing)
 {
 	const struct wf_table *t = capture->table;
-	const unsigned lines = wf_prefetch_lines(t->rows.slabs.row_bytes - t->rows.head_offset);
-	float *values[WF_CHUNK_KEYS];
-	if (wf_table_locate(t, key, count, lines, values) == WF_NOT_OURS) {
+	const unsigned lines = wf_rows_lines(&t->rows, t->rows.value_bytes);
+	struct wf_row_head *head[WF_CHUNK_KEYS];
+	if (wf_table_locate(t, key, count, lines, head) == WF_NOT_OURS) {
 		return true; /* the push will be refused */
 	}
 	for (size_t i = 0; i < count; i++) {
@@ -455,7 +455,7 @@ copy_keys(struct wf_capture *capture, const uint64_t *key, size_t count, uint64_
 		if (row != WF_ROW_NONE && !settle_row(capture, row)) {
 			return false;
 		}
-		if (values[i] == NULL) {
+		if (head[i] == NULL) {
 			(*missing)++;
 			if (!wf_table_is_fixed(t) &&
 			    !settle_counters(capture, wf_partition_of(key[i]))) {

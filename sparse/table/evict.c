@@ -3,10 +3,11 @@
 #include "sparse/table/evict.h"
 
 void
-wf_evict_init(struct wf_evict *evict, const struct wf_evict_opts *opts)
+wf_evict_init(struct wf_evict *evict, const struct wf_evict_opts *opts, const struct wf_rows *rows)
 {
 	*evict = (struct wf_evict){
 		.opts = *opts,
+		.rows = rows,
 		.has_score = opts->score_least > 0.0,
 		.can_expire = opts->score_least > 0.0 || opts->age_steps > 0,
 	};
@@ -47,7 +48,7 @@ wf_evict_fade(const struct wf_evict *evict, struct wf_row_score *score, uint32_t
 static double
 score_of(const struct wf_evict *evict, struct wf_row_head *head, uint32_t step)
 {
-	const struct wf_row_score *score = wf_row_score(head);
+	const struct wf_row_score *score = wf_row_score(evict->rows, head);
 	double show = (double)score->show;
 	double click = (double)score->click;
 	double fade = fade_between(evict, head->stamp, step);

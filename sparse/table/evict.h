@@ -12,11 +12,14 @@
 
 struct wf_evict {
 	struct wf_evict_opts opts;
-	bool has_score;  /* rows carry show and click */
-	bool can_expire; /* by age or by score */
+	const struct wf_rows *rows; /* whose heads are asked about */
+	bool has_score;             /* rows carry show and click */
+	bool can_expire;            /* by age or by score */
 };
 
-void wf_evict_init(struct wf_evict *evict, const struct wf_evict_opts *opts); /* checked ones */
+/* The options are checked ones; `rows` is lent. */
+void wf_evict_init(struct wf_evict *evict, const struct wf_evict_opts *opts,
+		   const struct wf_rows *rows);
 /* Whether a live row has expired, `step` being the last one; and whether by its age. */
 bool wf_evict_is_expired(const struct wf_evict *evict, struct wf_row_head *head, uint32_t step);
 bool wf_evict_is_too_old(const struct wf_evict *evict, const struct wf_row_head *head,

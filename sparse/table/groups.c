@@ -34,25 +34,24 @@ wf_groups_fini(struct wf_groups *groups, struct wf_budget *budget)
 }
 
 static inline uint32_t
-group_of(struct wf_groups *groups, float *values)
+group_of(struct wf_groups *groups, struct wf_row_head *head)
 {
-	struct wf_row_head *head = wf_row_of_values(values);
 	uint32_t group = head->stamp;
 
-	if (group < groups->count && groups->row[group] == values) {
+	if (group < groups->count && groups->row[group] == head) {
 		return group;
 	}
 	group = groups->count++;
-	groups->row[group] = values;
+	groups->row[group] = head;
 	groups->stamp[group] = head->stamp;
 	head->stamp = group;
 	return group;
 }
 
 uint32_t
-wf_groups_of(struct wf_groups *groups, float *values)
+wf_groups_of(struct wf_groups *groups, struct wf_row_head *head)
 {
-	return group_of(groups, values);
+	return group_of(groups, head);
 }
 
 bool
@@ -61,8 +60,8 @@ wf_groups_gather(struct wf_groups *groups, size_t entries)
 	bool straight = true;
 
 	for (size_t e = 0; e < entries; e++) {
-		float *values = groups->entry_row[e];
-		uint32_t group = values == NULL ? WF_ROW_NONE : group_of(groups, values);
+		struct wf_row_head *head = groups->entry_row[e];
+		uint32_t group = head == NULL ? WF_ROW_NONE : group_of(groups, head);
 		groups->entry_group[e] = group;
 		straight &= group == e;
 	}

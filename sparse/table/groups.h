@@ -16,20 +16,20 @@
 
 struct wf_groups {
 	uint32_t entries_max;
-	float **entry_row;        /* [entries_max] values; NULL: no row */
-	uint32_t *entry_group;    /* [entries_max], WF_ROW_NONE: dropped */
-	const float **entry_grad; /* [entries_max] in order of groups, then of trainers */
-	float **row;              /* [entries_max] values */
-	uint32_t *stamp;          /* [entries_max] the stamp of the row before the push */
-	uint32_t *first;          /* [entries_max + 1] of a group in entry_grad */
-	uint32_t count;           /* 0: no push is being applied */
+	struct wf_row_head **entry_row; /* [entries_max] NULL: no row */
+	uint32_t *entry_group;          /* [entries_max], WF_ROW_NONE: dropped */
+	const float **entry_grad;       /* [entries_max] in order of groups, then of trainers */
+	struct wf_row_head **row;       /* [entries_max] */
+	uint32_t *stamp;                /* [entries_max] the stamp of the row before the push */
+	uint32_t *first;                /* [entries_max + 1] of a group in entry_grad */
+	uint32_t count;                 /* 0: no push is being applied */
 };
 
 /* false: no memory; fini frees what was allocated. */
 bool wf_groups_init(struct wf_groups *groups, struct wf_budget *budget, uint32_t entries_max);
 void wf_groups_fini(struct wf_groups *groups, struct wf_budget *budget); /* accepts zeroed */
 /* The group of a row; a new one if it has none. */
-uint32_t wf_groups_of(struct wf_groups *groups, float *values);
+uint32_t wf_groups_of(struct wf_groups *groups, struct wf_row_head *head);
 /* Makes groups for the entries that have a row. Returns whether each entry has a group of its own,
  * with its own number. */
 bool wf_groups_gather(struct wf_groups *groups, size_t entries);
@@ -41,7 +41,7 @@ void wf_groups_sort(struct wf_groups *groups, const struct wf_table_push *push, 
 
 /* Whether the row is part of a group. */
 static inline bool
-wf_groups_have(const struct wf_groups *groups, struct wf_row_head *head)
+wf_groups_have(const struct wf_groups *groups, const struct wf_row_head *head)
 {
-	return head->stamp < groups->count && groups->row[head->stamp] == wf_row_values(head);
+	return head->stamp < groups->count && groups->row[head->stamp] == head;
 }

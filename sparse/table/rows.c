@@ -8,19 +8,35 @@
 
 #define ALIGN sizeof(uint64_t)
 
-WF_STATIC_ASSERT(sizeof(struct wf_row_head) == 16, "two of them share a quarter of a line");
+WF_STATIC_ASSERT(WF_ROW_HEADS_BYTES == WF_LINE_BYTES,
+		 "an address tells which of its block a row is");
+
+static size_t
+round_up(size_t bytes, size_t to)
+{
+	return (bytes + to - 1) / to * to;
+}
+
+/* The bytes of a row, a fourth of its block's. */
+static size_t
+row_bytes(size_t value_bytes, bool with_score)
+{
+	const size_t each = value_bytes + (with_score ? sizeof(struct wf_row_score) : 0);
+	return round_up(WF_ROW_HEADS_BYTES + WF_SLAB_BLOCK_ROWS * each, WF_LINE_BYTES) /
+	       WF_SLAB_BLOCK_ROWS;
+}
 
 void
 wf_rows_init(struct wf_rows *rows, struct wf_budget *budget, const struct wf_rows_opts *opts)
 {
-	const size_t head_offset = opts->with_score ? sizeof(struct wf_row_score) : 0;
-	const size_t bytes =
-		head_offset + sizeof(struct wf_row_head) + opts->value_floats * sizeof(float);
+	const size_t value_bytes = round_up(opts->value_floats * sizeof(float), ALIGN);
 
 	WF_ASSERT(opts->value_floats > 0);
-	*rows = (struct wf_rows){.head_offset = head_offset, .free_first = WF_ROW_NONE};
-	wf_slabs_init(&rows->slabs, budget, (bytes + ALIGN - 1) / ALIGN * ALIGN, opts->slab_bytes,
-		      opts->node);
+	*rows = (struct wf_rows){.value_bytes = value_bytes,
+				 .with_score = opts->with_score,
+				 .free_first = WF_ROW_NONE};
+	wf_slabs_init(&rows->slabs, budget, row_bytes(value_bytes, opts->with_score),
+		      opts->slab_bytes, opts->node);
 	wf_lead_init(&rows->lead, opts->helper, opts->ahead_bytes_max);
 }
 
@@ -47,6 +63,16 @@ wf_rows_first_use(struct wf_rows *rows, uint32_t row)
 	rows->live_count++;
 }
 
+static void
+clear_row(const struct wf_rows *rows, struct wf_row_head *head)
+{
+	memset(wf_row_values(rows, head), 0, rows->value_bytes);
+	if (rows->with_score) {
+		*wf_row_score(rows, head) = (struct wf_row_score){0};
+	}
+	*head = (struct wf_row_head){0};
+}
+
 uint32_t
 wf_rows_alloc(struct wf_rows *rows)
 {
@@ -56,7 +82,7 @@ wf_rows_alloc(struct wf_rows *rows)
 		struct wf_row_head *head = wf_row_at(rows, row);
 		WF_ASSERT(head->born == 0);
 		rows->free_first = (uint32_t)head->key;
-		memset((char *)head - rows->head_offset, 0, rows->slabs.row_bytes);
+		clear_row(rows, head);
 		rows->live_count++;
 		return row;
 	}
@@ -88,7 +114,8 @@ bool
 wf_rows_alloc_all(struct wf_rows *rows, uint32_t count)
 {
 	WF_ASSERT(rows->used_count == 0);
-	if (!wf_slabs_add_all(&rows->slabs, count)) {
+	if (count > WF_ROW_NONE - WF_SLAB_BLOCK_ROWS ||
+	    !wf_slabs_add_all(&rows->slabs, (uint32_t)round_up(count, WF_SLAB_BLOCK_ROWS))) {
 		return false;
 	}
 	rows->used_count = count;

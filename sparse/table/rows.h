@@ -2,14 +2,19 @@
 /* rows: the arena of a table's rows. A row never moves while it lives; freed rows are used again,
  * the last one first. Thread: the lane's.
  *
- * A row is two f32 of show and click where the table counts them, a head, the values, and the
- * optimizer's state. slabs.h has the memory of rows, lead.h what makes it present in time. */
+ * A row is a head, values with the optimizer's state, and two f32 of show and click where the table
+ * counts them. Four rows make a block: their heads, which fill a line of cache, then the values of
+ * each, then the counts of each. A block is a multiple of a line, so values that are one, too, lie
+ * on lines of their own: a pull of 64 values reads four lines, and not a fifth. The address of a
+ * head alone tells which of the four it is. slabs.h has the memory of blocks, lead.h what makes it
+ * present in time. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/prefetch.h"
 #include "sparse/table/budget.h"
 #include "sparse/table/lead.h"
 #include "sparse/table/slabs.h"
@@ -27,7 +32,7 @@ struct wf_row_score {
 struct wf_rows_opts {
 	size_t value_floats; /* values and state */
 	bool with_score;
-	size_t slab_bytes;      /* approximate; a slab has at least one row */
+	size_t slab_bytes;      /* approximate; a slab has at least one block */
 	size_t ahead_bytes_max; /* how far ahead of its use memory is allocated and made present */
 	struct wf_env *helper;  /* its helper makes memory present; NULL: nothing does */
 	unsigned node;          /* 1 + NUMA node of the memory; 0: anywhere */
@@ -36,7 +41,8 @@ struct wf_rows_opts {
 struct wf_rows {
 	struct wf_slabs slabs;
 	struct wf_lead lead;
-	size_t head_offset;  /* bytes, of the head in a row; fixed at init */
+	size_t value_bytes;  /* of a row's values and state, a multiple of 8; fixed at init */
+	bool with_score;     /* likewise */
 	uint32_t used_count; /* rows ever in use, live and free: the 0th to the last */
 	uint32_t live_count;
 	uint32_t free_first; /* WF_ROW_NONE: none */
@@ -63,27 +69,45 @@ wf_rows_nth(const struct wf_rows *rows, uint32_t n)
 	return wf_slabs_nth(&rows->slabs, n);
 }
 
+/* Lines of cache of the first `bytes` of a row's values, for wf_prefetch. */
+static inline unsigned
+wf_rows_lines(const struct wf_rows *rows, size_t bytes)
+{
+	const bool is_whole = rows->value_bytes % WF_LINE_BYTES == 0; /* each begins a line */
+	return wf_prefetch_lines(is_whole ? bytes : bytes + WF_LINE_BYTES - sizeof(uint64_t));
+}
+
 static inline struct wf_row_head *
 wf_row_at(const struct wf_rows *rows, uint32_t row)
 {
-	return (struct wf_row_head *)(void *)(wf_slabs_at(&rows->slabs, row) + rows->head_offset);
+	const uint32_t place = row % WF_SLAB_BLOCK_ROWS;
+	return (struct wf_row_head *)(void *)wf_slabs_at(&rows->slabs, row - place) + place;
+}
+
+/* The bytes of a block's heads: a line of cache, at which it begins. */
+#define WF_ROW_HEADS_BYTES (WF_SLAB_BLOCK_ROWS * sizeof(struct wf_row_head))
+
+/* Which of its block a row is. */
+static inline size_t
+wf_row_place(const struct wf_row_head *head)
+{
+	return (uintptr_t)head % WF_ROW_HEADS_BYTES / sizeof(*head);
 }
 
 static inline float *
-wf_row_values(struct wf_row_head *head)
+wf_row_values(const struct wf_rows *rows, struct wf_row_head *head)
 {
-	return (float *)(void *)(head + 1);
-}
-
-static inline struct wf_row_head *
-wf_row_of_values(float *values)
-{
-	return (struct wf_row_head *)(void *)values - 1;
+	const size_t place = wf_row_place(head);
+	char *values = (char *)(head - place) + WF_ROW_HEADS_BYTES;
+	return (float *)(void *)(values + place * rows->value_bytes);
 }
 
 /* To be called only where the table counts show and click. */
 static inline struct wf_row_score *
-wf_row_score(struct wf_row_head *head)
+wf_row_score(const struct wf_rows *rows, struct wf_row_head *head)
 {
-	return (struct wf_row_score *)(void *)head - 1;
+	const size_t place = wf_row_place(head);
+	char *values = (char *)(head - place) + WF_ROW_HEADS_BYTES;
+	return (struct wf_row_score *)(void *)(values + WF_SLAB_BLOCK_ROWS * rows->value_bytes) +
+	       place;
 }

@@ -207,7 +207,7 @@ init_fields(struct wf_table *t, struct wf_env *env, const struct wf_table_opts *
 	if (opts->memory_cap_bytes == 0) {
 		t->budget.cap_bytes = UINT64_MAX;
 	}
-	wf_evict_init(&t->evict, &opts->evict);
+	wf_evict_init(&t->evict, &opts->evict, &t->rows);
 	init_rows(t, t->rest.rest_floats + t->rest.wide_floats - opts->dim);
 	wf_stats_init(&t->stats, stat_names, WF_TABLE_STAT_COUNT);
 	wf_stats_set(&t->stats, WF_TABLE_ROW_BYTES, t->rows.slabs.row_bytes);
@@ -281,7 +281,7 @@ wf_table_destroy(struct wf_table *t)
 static void
 read_row(const struct wf_table *t, struct wf_row_head *head, float *out)
 {
-	const float *values = wf_row_values(head);
+	const float *values = wf_row_values(&t->rows, head);
 
 	if (wf_motions_are_still(&t->motions)) {
 		wf_rest_gather(&t->rest, out, &values, 1);
@@ -341,7 +341,7 @@ read_missing(struct wf_table *t, uint64_t key, bool create, float *out)
 /* The keys of a chunk that have no row get one, all at once. */
 static void
 read_born(struct wf_table *t, const struct wf_table_lookup *lookup, size_t first, size_t count,
-	  float **row)
+	  struct wf_row_head **row)
 {
 	const uint64_t *key = lookup->key + first;
 	float *out = lookup->out + first * t->opts.dim;
@@ -354,14 +354,14 @@ read_born(struct wf_table *t, const struct wf_table_lookup *lookup, size_t first
 	}
 	if (wf_table_bear_chunk(t, key, count, row) == 0) {
 		for (size_t i = 0; i < count; i++) {
-			from[i] = from[i] == NULL ? row[i] : from[i];
+			from[i] = from[i] == NULL ? wf_row_values(&t->rows, row[i]) : from[i];
 		}
 		wf_rest_gather(&t->rest, out, from, count);
 		return;
 	}
 	for (size_t i = 0; i < count; i++, out += t->opts.dim) {
 		if (row[i] != NULL) {
-			read_row(t, wf_row_of_values(row[i]), out);
+			read_row(t, row[i], out);
 		} else {
 			read_unborn(t, key[i], out);
 		}
@@ -372,7 +372,7 @@ read_born(struct wf_table *t, const struct wf_table_lookup *lookup, size_t first
  * for another key may evict one of them. */
 static void
 read_chunk(struct wf_table *t, const struct wf_table_lookup *lookup, size_t first, size_t count,
-	   float *const *row)
+	   struct wf_row_head *const *row)
 {
 	const size_t dim = t->opts.dim;
 	float *out = lookup->out + first * dim;
@@ -380,14 +380,14 @@ read_chunk(struct wf_table *t, const struct wf_table_lookup *lookup, size_t firs
 	uint64_t missed = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		there[i] = row[i] != NULL ? row[i] : t->zero;
+		there[i] = row[i] != NULL ? wf_row_values(&t->rows, row[i]) : t->zero;
 	}
 	if (wf_motions_are_still(&t->motions)) {
 		wf_rest_gather(&t->rest, out, there, count);
 	}
 	for (size_t i = 0; !wf_motions_are_still(&t->motions) && i < count; i++) {
 		if (row[i] != NULL) {
-			read_row(t, wf_row_of_values(row[i]), out + i * dim);
+			read_row(t, row[i], out + i * dim);
 		}
 	}
 	for (size_t i = 0; i < count; i++) {
@@ -400,11 +400,23 @@ read_chunk(struct wf_table *t, const struct wf_table_lookup *lookup, size_t firs
 	wf_stats_add(&t->stats, WF_TABLE_KEYS_MISSED, missed);
 }
 
-/* Lines of cache of a row's head and values. */
+/* Lines of cache of a row's values. */
 static unsigned
 value_lines(const struct wf_table *t)
 {
-	return wf_prefetch_lines(sizeof(struct wf_row_head) + t->rest.rest_floats * sizeof(float));
+	return wf_rows_lines(&t->rows, t->rest.rest_floats * sizeof(float));
+}
+
+/* The values of rows that all exist. */
+static void
+gather_rows(const struct wf_table *t, struct wf_row_head *const *row, size_t count, float *out)
+{
+	const float *values[WF_CHUNK_KEYS];
+
+	for (size_t i = 0; i < count; i++) {
+		values[i] = wf_row_values(&t->rows, row[i]);
+	}
+	wf_rest_gather(&t->rest, out, values, count);
 }
 
 static void
@@ -418,7 +430,7 @@ count_lookup(struct wf_table *t, const struct wf_table_lookup *lookup)
 enum weft_status
 wf_table_lookup(struct wf_table *t, const struct wf_table_lookup *lookup)
 {
-	float *row[WF_CHUNK_KEYS];
+	struct wf_row_head *row[WF_CHUNK_KEYS];
 	const size_t dim = t->opts.dim;
 	const unsigned lines = value_lines(t);
 	const bool is_plain =
@@ -442,8 +454,7 @@ wf_table_lookup(struct wf_table *t, const struct wf_table_lookup *lookup)
 			return wf_table_refuse(t, key, count);
 		}
 		if (missing == 0 && wf_motions_are_still(&t->motions)) {
-			wf_rest_gather(&t->rest, lookup->out + first * dim,
-				       (const float *const *)row, count);
+			gather_rows(t, row, count, lookup->out + first * dim);
 		} else if (bears) {
 			wf_stats_add(&t->stats, WF_TABLE_KEYS_MISSED, (uint64_t)missing);
 			read_born(t, lookup, first, count, row);
@@ -462,14 +473,14 @@ static size_t
 gather_fixed(const struct wf_table *t, const uint64_t *key, size_t count, unsigned lines,
 	     float *out)
 {
-	float *row[WF_CHUNK_KEYS];
+	struct wf_row_head *row[WF_CHUNK_KEYS];
 
 	for (size_t at = 0, chunk = 0; at < count; at += chunk) {
 		chunk = count - at < WF_CHUNK_KEYS ? count - at : WF_CHUNK_KEYS;
 		if (wf_table_locate(t, key + at, chunk, lines, row) != 0) {
 			return at;
 		}
-		wf_rest_gather(&t->rest, out + at * t->opts.dim, (const float *const *)row, chunk);
+		gather_rows(t, row, chunk, out + at * t->opts.dim);
 	}
 	return count;
 }
@@ -517,9 +528,9 @@ store_row(const struct wf_table *t, const struct wf_table_row *row, struct wf_ro
 	head->stamp = row->stamp;
 	head->born = row->born + 1;
 	if (t->evict.has_score) {
-		*wf_row_score(head) = (struct wf_row_score){row->show, row->click};
+		*wf_row_score(&t->rows, head) = (struct wf_row_score){row->show, row->click};
 	}
-	wf_rest_narrow(&t->rest, wf_row_values(head), row->floats);
+	wf_rest_narrow(&t->rest, wf_row_values(&t->rows, head), row->floats);
 }
 
 enum weft_status

@@ -24,9 +24,9 @@ fill_row(const struct wf_table *t, struct wf_row_head *head, uint64_t key)
 	}
 	if (wf_rest_is_half(&t->rest)) { /* state is 0 in both */
 		wf_table_first_values(t, key, t->fresh);
-		wf_rest_narrow(&t->rest, wf_row_values(head), t->fresh);
+		wf_rest_narrow(&t->rest, wf_row_values(&t->rows, head), t->fresh);
 	} else {
-		wf_table_first_values(t, key, wf_row_values(head));
+		wf_table_first_values(t, key, wf_row_values(&t->rows, head));
 	}
 }
 
@@ -48,7 +48,7 @@ bear_bare(struct wf_table *t, uint64_t key)
 		return NULL;
 	}
 	struct wf_row_head *head = wf_row_at(&t->rows, row);
-	/* New rows lie behind each other: one that will be born soon. */
+	/* New rows lie behind each other: the heads of some that will be born soon. */
 	__builtin_prefetch((const void *)((uintptr_t)head + ROWS_SOON * t->rows.slabs.row_bytes),
 			   1);
 	head->key = key;
@@ -62,17 +62,23 @@ bear_bare(struct wf_table *t, uint64_t key)
 
 /* First values of rows just born, which are all 0 so far. */
 static void
-fill_rows(const struct wf_table *t, const uint64_t *key, float *const *row, size_t count)
+fill_rows(const struct wf_table *t, const uint64_t *key, struct wf_row_head *const *row,
+	  size_t count)
 {
+	float *values[WF_CHUNK_KEYS];
+
 	if (t->opts.init.kind == WF_INIT_ZERO) {
 		return;
 	}
 	if (t->opts.init.kind == WF_INIT_UNIFORM && !wf_rest_is_half(&t->rest)) {
-		t->rest.kernels->uniform(&t->uniform, key, row, count, t->opts.dim);
+		for (size_t i = 0; i < count; i++) {
+			values[i] = wf_row_values(&t->rows, row[i]);
+		}
+		t->rest.kernels->uniform(&t->uniform, key, values, count, t->opts.dim);
 		return;
 	}
 	for (size_t i = 0; i < count; i++) {
-		fill_row(t, wf_row_of_values(row[i]), key[i]);
+		fill_row(t, row[i], key[i]);
 	}
 }
 
@@ -91,11 +97,11 @@ was_seen(uint64_t seen[SEEN_WORDS], uint64_t key)
 }
 
 size_t
-wf_table_bear_chunk(struct wf_table *t, const uint64_t *key, size_t count, float **row)
+wf_table_bear_chunk(struct wf_table *t, const uint64_t *key, size_t count, struct wf_row_head **row)
 {
 	uint64_t seen[SEEN_WORDS] = {0};
 	uint64_t fresh_key[WF_CHUNK_KEYS];
-	float *fresh[WF_CHUNK_KEYS];
+	struct wf_row_head *fresh[WF_CHUNK_KEYS];
 	size_t born = 0;
 	size_t refused = 0;
 
@@ -106,13 +112,13 @@ wf_table_bear_chunk(struct wf_table *t, const uint64_t *key, size_t count, float
 		}
 		uint32_t number = was_seen(seen, key[i]) ? wf_table_find(t, key[i]) : WF_ROW_NONE;
 		if (number != WF_ROW_NONE) { /* created just now: the key occurs twice */
-			row[i] = wf_row_values(wf_row_at(&t->rows, number));
+			row[i] = wf_row_at(&t->rows, number);
 			continue;
 		}
 		struct wf_row_head *head = bear_bare(t, key[i]);
 		refused += head == NULL;
 		if (head != NULL) {
-			row[i] = wf_row_values(head);
+			row[i] = head;
 			fresh_key[born] = key[i];
 			fresh[born++] = row[i];
 		}

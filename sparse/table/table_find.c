@@ -19,9 +19,19 @@ wf_table_owns(const struct wf_table *t, uint64_t key)
 	return known && partition - t->opts.partition_first < t->opts.partition_count;
 }
 
+/* The head of a row, and its values. */
+static inline __attribute__((always_inline)) void
+send_for_row(const struct wf_rows *rows, struct wf_row_head *head, unsigned lines)
+{
+	__builtin_prefetch(head);
+	if (lines > 0) {
+		wf_prefetch(wf_row_values(rows, head), lines);
+	}
+}
+
 static int
 locate_fixed(const struct wf_table *t, const uint64_t *key, size_t count, unsigned lines,
-	     float **out)
+	     struct wf_row_head **out)
 {
 	int missing = 0;
 
@@ -30,11 +40,11 @@ locate_fixed(const struct wf_table *t, const uint64_t *key, size_t count, unsign
 			return WF_NOT_OURS;
 		}
 		struct wf_row_head *head = wf_row_at(&t->rows, wf_table_fixed_row(t, key[i]));
-		wf_prefetch(head, lines);
-		out[i] = wf_row_values(head);
+		send_for_row(&t->rows, head, lines);
+		out[i] = head;
 	}
 	for (size_t i = 0; i < count; i++) {
-		if (wf_row_of_values(out[i])->born == 0) {
+		if (out[i]->born == 0) {
 			out[i] = NULL;
 			missing++;
 		}
@@ -92,7 +102,7 @@ send_for_rows(const struct wf_table *t, size_t at, size_t count, unsigned lines,
 		if (__builtin_expect(match != 0, 1)) {
 			struct wf_row_head *head =
 				wf_row_at(&rows, bucket->row[__builtin_ctz(match)]);
-			wf_prefetch(head, lines);
+			send_for_row(&rows, head, lines);
 			ring->head[slot + i] = head;
 		} else {
 			__builtin_prefetch(wf_bucket_buddy(bucket));
@@ -118,14 +128,14 @@ send_for_late_rows(const struct wf_table *t, unsigned lines, struct ring *ring)
 		unsigned match = wf_bucket_match(bucket, wf_index_tag(ring->hash[slot]));
 		if (match != 0) {
 			ring->head[slot] = wf_row_at(&t->rows, bucket->row[__builtin_ctz(match)]);
-			wf_prefetch(ring->head[slot], lines);
+			send_for_row(&t->rows, ring->head[slot], lines);
 		}
 	}
 	ring->late_count = 0;
 }
 
 /* The row of a key that is not the first with its tag. `slot`: of the ring. */
-static inline float *
+static inline struct wf_row_head *
 find_closely(const struct wf_table *t, uint64_t key, const struct ring *ring, size_t slot)
 {
 	const uint64_t hash = ring->hash[slot];
@@ -134,16 +144,16 @@ find_closely(const struct wf_table *t, uint64_t key, const struct ring *ring, si
 		return NULL; /* the only bucket it could be in has been looked into */
 	}
 	uint32_t row = wf_index_find(&t->index, &t->rows, hash, key);
-	return row == WF_ROW_NONE ? NULL : wf_row_values(wf_row_at(&t->rows, row));
+	return row == WF_ROW_NONE ? NULL : wf_row_at(&t->rows, row);
 }
 
 /* Leave out rows whose time is over. Returns how many. */
 static int
-leave_out_expired(const struct wf_table *t, size_t count, float **row)
+leave_out_expired(const struct wf_table *t, size_t count, struct wf_row_head **row)
 {
 	int expired = 0;
 	for (size_t i = 0; i < count; i++) {
-		if (row[i] != NULL && wf_table_is_expired(t, wf_row_of_values(row[i]))) {
+		if (row[i] != NULL && wf_table_is_expired(t, row[i])) {
 			row[i] = NULL;
 			expired++;
 		}
@@ -153,7 +163,8 @@ leave_out_expired(const struct wf_table *t, size_t count, float **row)
 
 /* A key of another lane never got a row here: only those without one need a look. */
 static bool
-owns_missing(const struct wf_table *t, const uint64_t *key, size_t count, float *const *row)
+owns_missing(const struct wf_table *t, const uint64_t *key, size_t count,
+	     struct wf_row_head *const *row)
 {
 	if (t->opts.partition_count == WF_PARTITION_COUNT) {
 		return true; /* of unlimited keys */
@@ -168,7 +179,7 @@ owns_missing(const struct wf_table *t, const uint64_t *key, size_t count, float 
 
 int
 wf_table_locate(const struct wf_table *t, const uint64_t *key, size_t count, unsigned lines,
-		float **out)
+		struct wf_row_head **out)
 {
 	struct ring ring; /* filled stage by stage */
 	int missing = 0;
@@ -183,7 +194,7 @@ wf_table_locate(const struct wf_table *t, const uint64_t *key, size_t count, uns
 	for (size_t i = 0; i < count; i++) {
 		struct wf_row_head *head = ring.head[i];
 		if (__builtin_expect(head != NULL && head->key == key[i], 1)) {
-			out[i] = wf_row_values(head);
+			out[i] = head;
 		} else {
 			out[i] = find_closely(t, key[i], &ring, i);
 			missing += out[i] == NULL;
@@ -220,14 +231,13 @@ find_step(const struct wf_table *t, const uint64_t *key, size_t at, size_t count
 
 	for (size_t i = 0; i < count; i++) {
 		struct wf_row_head *head = ring->head[slot + i];
-		if (__builtin_expect(head != NULL && head->key == key[at + i], 1)) {
-			row[i] = wf_row_values(head);
-			continue;
+		if (__builtin_expect(head == NULL || head->key != key[at + i], 0)) {
+			head = find_closely(t, key[at + i], ring, slot + i);
 		}
-		row[i] = find_closely(t, key[at + i], ring, slot + i);
-		if (row[i] == NULL) {
+		if (head == NULL) {
 			return false;
 		}
+		row[i] = wf_row_values(&t->rows, head);
 	}
 	return true;
 }

@@ -50,11 +50,11 @@ struct wf_table {
 
 #define WF_NOT_OURS (-1)
 
-/* Values of up to WF_CHUNK_KEYS keys; NULL: no row, or one whose time is over. The first `lines`
- * cache lines of each row are sent for. Returns how many have no row, or WF_NOT_OURS: a key is not
- * this lane's. */
+/* Rows of up to WF_CHUNK_KEYS keys; NULL: no row, or one whose time is over. The first `lines`
+ * cache lines of each row's values are sent for, and 0 are none. Returns how many have no row, or
+ * WF_NOT_OURS: a key is not this lane's. */
 int wf_table_locate(const struct wf_table *t, const uint64_t *key, size_t count, unsigned lines,
-		    float **out);
+		    struct wf_row_head **out);
 /* Copy the values of keys to `out`, from the first one up to one that has no row, or is not this
  * lane's. Returns how many; it may stop a few keys early. Only where rows neither expire nor
  * move, and not of a fixed vocabulary. */
@@ -71,7 +71,8 @@ bool wf_table_owns(const struct wf_table *t, uint64_t key);
 
 /* Rows for the keys of a chunk that have none; it stays NULL where there is no memory. Only of
  * unlimited keys, while no row goes for another's sake. Returns how many are without. */
-size_t wf_table_bear_chunk(struct wf_table *t, const uint64_t *key, size_t count, float **row);
+size_t wf_table_bear_chunk(struct wf_table *t, const uint64_t *key, size_t count,
+			   struct wf_row_head **row);
 /* Whether wf_table_bear_chunk may be used. */
 bool wf_table_bears_chunks(const struct wf_table *t);
 /* First values, by the table's form of the kernels. */

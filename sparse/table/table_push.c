@@ -92,7 +92,7 @@ find_entries(struct wf_table *t, const struct wf_table_push *push)
 			size_t left = batch->count - first;
 			size_t count = left < WF_CHUNK_KEYS ? left : WF_CHUNK_KEYS;
 			const uint64_t *key = batch->key + first;
-			if (wf_table_locate(t, key, count, 1, &t->groups.entry_row[entry]) ==
+			if (wf_table_locate(t, key, count, 0, &t->groups.entry_row[entry]) ==
 			    WF_NOT_OURS) {
 				return wf_table_refuse(t, key, count);
 			}
@@ -146,7 +146,7 @@ settle_open(struct wf_table *t, const struct wf_table_push *push, size_t entries
 		}
 		struct wf_row_head *head = row_for_missing(t, key, &fresh);
 		if (head != NULL) {
-			t->groups.entry_group[e] = wf_groups_of(&t->groups, wf_row_values(head));
+			t->groups.entry_group[e] = wf_groups_of(&t->groups, head);
 		} else {
 			wf_stats_add(&t->stats, WF_TABLE_PUSHES_LOST, 1);
 		}
@@ -187,9 +187,8 @@ score_entries(struct wf_table *t, const struct wf_table_push *push)
 	size_t e = 0;
 
 	for (uint32_t group = 0; group < t->groups.count; group++) {
-		struct wf_row_head *head = wf_row_of_values(t->groups.row[group]);
-		wf_evict_fade(&t->evict, wf_row_score(head), t->groups.stamp[group],
-			      (uint32_t)push->step);
+		struct wf_row_score *score = wf_row_score(&t->rows, t->groups.row[group]);
+		wf_evict_fade(&t->evict, score, t->groups.stamp[group], (uint32_t)push->step);
 	}
 	for (size_t b = 0; b < push->batch_count; b++) {
 		const struct wf_table_batch *batch = &push->batch[b];
@@ -198,8 +197,7 @@ score_entries(struct wf_table *t, const struct wf_table_push *push)
 			if (group == WF_ROW_NONE) {
 				continue;
 			}
-			struct wf_row_head *head = wf_row_of_values(t->groups.row[group]);
-			struct wf_row_score *score = wf_row_score(head);
+			struct wf_row_score *score = wf_row_score(&t->rows, t->groups.row[group]);
 			score->show += batch->show != NULL ? batch->show[i] : 1.0f;
 			score->click += batch->click != NULL ? batch->click[i] : 0.0f;
 		}
@@ -210,7 +208,7 @@ static void
 stamp_groups(struct wf_table *t)
 {
 	for (uint32_t group = 0; group < t->groups.count; group++) {
-		wf_row_of_values(t->groups.row[group])->stamp = t->push_step;
+		t->groups.row[group]->stamp = t->push_step;
 	}
 }
 
@@ -224,24 +222,42 @@ tells_first(const struct wf_table *t)
 	       (wf_motions_are_still(&t->motions) || t->push_step == 1);
 }
 
+/* Where the values of the rows are. */
+static void
+list_values(const struct wf_table *t, struct wf_row_head *const *row, size_t count, float **out)
+{
+	for (size_t i = 0; i < count; i++) {
+		out[i] = wf_row_values(&t->rows, row[i]);
+	}
+}
+
 static void
 update_rows(struct wf_table *t, const struct wf_row_scalars *scalars, bool straight)
 {
-	struct wf_row_batch batch = {
-		.row = t->groups.row,
-		.count = t->groups.count,
-		.dim = t->opts.dim,
-		.grad = t->groups.entry_grad,
-		.first = straight ? NULL : t->groups.first,
-		.stamp = tells_first(t) ? t->groups.stamp : NULL,
-	};
-
-	const struct wf_rest_missed missed = {
-		.motions = &t->motions, .stamp = t->groups.stamp, .last = t->push_step - 1};
+	const struct wf_groups *groups = &t->groups;
 	const bool are_still = wf_motions_are_still(&t->motions);
-	size_t nonfinite = wf_rest_apply(&t->rest, scalars, &batch, are_still ? NULL : &missed);
+	const bool has_first = tells_first(t);
+	float *values[WF_CHUNK_KEYS];
+	size_t nonfinite = 0;
+
+	for (size_t at = 0; at < groups->count; at += WF_CHUNK_KEYS) {
+		const size_t left = groups->count - at;
+		const struct wf_row_batch batch = {
+			.row = values,
+			.count = left < WF_CHUNK_KEYS ? left : WF_CHUNK_KEYS,
+			.dim = t->opts.dim,
+			.grad = straight ? groups->entry_grad + at : groups->entry_grad,
+			.first = straight ? NULL : groups->first + at,
+			.stamp = has_first ? groups->stamp + at : NULL,
+		};
+		const struct wf_rest_missed missed = {.motions = &t->motions,
+						      .stamp = groups->stamp + at,
+						      .last = t->push_step - 1};
+		list_values(t, groups->row + at, batch.count, values);
+		nonfinite += wf_rest_apply(&t->rest, scalars, &batch, are_still ? NULL : &missed);
+	}
 	wf_stats_add(&t->stats, WF_TABLE_GRADS_NONFINITE, nonfinite);
-	wf_stats_add(&t->stats, WF_TABLE_ROWS_UPDATED, t->groups.count);
+	wf_stats_add(&t->stats, WF_TABLE_ROWS_UPDATED, groups->count);
 }
 
 static size_t
@@ -274,7 +290,7 @@ struct merge {
 struct work {
 	const uint64_t *key; /* [count] merged, or within a batch */
 	uint64_t merged[WF_CHUNK_KEYS];
-	float *row[WF_CHUNK_KEYS];
+	struct wf_row_head *row[WF_CHUNK_KEYS];
 	/* Of grad, as wf_row_batch has it; not filled while one_each. */
 	uint32_t first[WF_CHUNK_KEYS + 1];
 	const float **grad; /* t->groups.entry_grad */
@@ -444,11 +460,11 @@ fill_first(struct work *work)
 }
 
 static void
-stamp_rows(const struct wf_table *t, float *const *row, size_t count)
+stamp_rows(const struct wf_table *t, struct wf_row_head *const *row, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		if (row[i] != NULL) {
-			wf_row_of_values(row[i])->stamp = t->push_step;
+			row[i]->stamp = t->push_step;
 		}
 	}
 }
@@ -458,8 +474,8 @@ static void
 keep_stamps(struct work *work)
 {
 	for (size_t i = 0; i < work->count; i++) {
-		float *row = work->row[i];
-		work->stamp[i] = row == NULL ? 0 : wf_row_of_values(row)->stamp;
+		const struct wf_row_head *row = work->row[i];
+		work->stamp[i] = row == NULL ? 0 : row->stamp;
 	}
 }
 
@@ -467,14 +483,14 @@ keep_stamps(struct work *work)
 static void
 spare_rest(struct wf_table *t, struct merge *merge)
 {
-	float *row[WF_CHUNK_KEYS];
+	struct wf_row_head *row[WF_CHUNK_KEYS];
 
 	for (size_t r = 0; r < merge->run_count; r++) {
 		struct run run = merge->run[r];
 		while (run.key != run.key_end) {
 			size_t left = (size_t)(run.key_end - run.key);
 			size_t count = left < WF_CHUNK_KEYS ? left : WF_CHUNK_KEYS;
-			(void)wf_table_locate(t, run.key, count, 1, row);
+			(void)wf_table_locate(t, run.key, count, 0, row);
 			stamp_rows(t, row, count);
 			advance(&run, count, t->opts.dim);
 		}
@@ -502,7 +518,7 @@ bear_missing(struct wf_table *t, struct merge *merge, struct work *work)
 		struct wf_row_head *head = wf_table_bear(t, work->key[i]);
 		if (head != NULL) {
 			head->stamp = t->push_step;
-			work->row[i] = wf_row_values(head);
+			work->row[i] = head;
 		}
 	}
 }
@@ -552,8 +568,10 @@ push_work(struct wf_table *t, const struct wf_row_scalars *scalars, struct merge
 		bear_missing(t, merge, work);
 		leave_out_lost(t, work);
 	}
-	struct wf_row_batch batch = {
-		.row = work->row,
+	float *values[WF_CHUNK_KEYS];
+	list_values(t, work->row, work->count, values);
+	const struct wf_row_batch batch = {
+		.row = values,
 		.count = work->count,
 		.dim = t->opts.dim,
 		.grad = work->grad,
@@ -571,7 +589,7 @@ push_simple(struct wf_table *t, struct merge *merge, const struct wf_row_scalars
 {
 	struct work work = {.grad = t->groups.entry_grad};
 	const size_t dim = t->opts.dim;
-	const unsigned lines = wf_prefetch_lines(t->rows.slabs.row_bytes - t->rows.head_offset);
+	const unsigned lines = wf_rows_lines(&t->rows, t->rows.value_bytes);
 
 	for (;;) {
 		work.count = 0;

@@ -33,7 +33,7 @@ wf_table_read(const struct wf_table *t, struct wf_row_head *head, struct wf_tabl
 		.key = head->key,
 		.stamp = head->stamp,
 		.born = head->born - 1,
-		.floats = wf_rest_widen(&t->rest, wf_row_values(head)),
+		.floats = wf_rest_widen(&t->rest, wf_row_values(&t->rows, head)),
 	};
 	if (t->motions.varies) { /* its steps so far are known here only */
 		memcpy(t->moved, out->floats, t->rest.wide_floats * sizeof(*t->moved));
@@ -42,8 +42,8 @@ wf_table_read(const struct wf_table *t, struct wf_row_head *head, struct wf_tabl
 		out->stamp = t->step;
 	}
 	if (t->evict.has_score) {
-		out->show = wf_row_score(head)->show;
-		out->click = wf_row_score(head)->click;
+		out->show = wf_row_score(&t->rows, head)->show;
+		out->click = wf_row_score(&t->rows, head)->click;
 	}
 }
 

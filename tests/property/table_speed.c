@@ -6,7 +6,8 @@
  * Zipf 1.05, batches of 4,096; and growing from nothing to ROWS rows. usage: table_speed count WHAT
  * BATCHES: that many batches of `lookup`, `push`, `bare_lookup` or `bare_push` over 100,000 rows of
  * 64, for instruction counts by difference of two runs. TRAINERS=n deals the keys of a push to n
- * trainers, UNSORTED=1 leaves keys as they were drawn, FORM=avx2 takes that form of the kernels.
+ * trainers, UNSORTED=1 leaves keys as they were drawn, GROUPED=1 has batches of rows that were born
+ * together, FORM=avx2 takes that form of the kernels.
  * Thread: one. */
 #include <stdint.h>
 #include <stdio.h>
@@ -310,6 +311,13 @@ sort_batch(struct bench *b, size_t first)
 	}
 }
 
+/* Batches of rows that were born together, as rdma_bench has them. */
+static bool
+is_grouped(void)
+{
+	return getenv("GROUPED") != NULL;
+}
+
 /* Within a batch keys are distinct, as a client's are. */
 static void
 draw_keys(struct bench *b, bool zipf)
@@ -319,11 +327,13 @@ draw_keys(struct bench *b, bool zipf)
 	wf_rng_init(&rng, 7, zipf);
 	for (size_t i = 0; i < (size_t)BATCHES * BATCH;) {
 		uint64_t rank = zipf ? draw_zipf(&rng, b->rows, 1.05) : wf_rng_below(&rng, b->rows);
+		rank = is_grouped() ? i % b->rows : rank;
 		if (last[rank] == 1 + i / BATCH) {
 			continue;
 		}
 		last[rank] = (uint32_t)(1 + i / BATCH);
-		uint64_t number = rank * 2654435761u % b->rows; /* hot rows lie apart */
+		/* Hot rows lie apart. */
+		uint64_t number = is_grouped() ? rank : rank * 2654435761u % b->rows;
 		b->number[i] = (uint32_t)number;
 		b->key[i++] = key_of(number);
 	}
@@ -487,6 +497,10 @@ main(int argc, char **argv)
 	grow(&b);
 	wf_table_destroy(b.table);
 	b.table = make_table(b.env, b.dim);
+	draw_keys(&b, false);
+	for (size_t i = 0; is_grouped() && i < BATCHES; i++) {
+		table_lookup(&b, b.key + i * BATCH);
+	}
 	grow(&b);
 	for (unsigned zipf = 0; zipf < 2; zipf++) {
 		draw_keys(&b, zipf == 1);

@@ -12,7 +12,6 @@
 
 struct row {
 	struct wf_row_head head;
-	float values[2];
 };
 
 static struct bed_budget bed;
@@ -54,7 +53,7 @@ draw(struct wf_rng *rng, struct wf_groups *groups, struct drawn *out)
 		for (size_t e = 0; e < out->batch[b].count; e++) {
 			uint32_t r = (uint32_t)wf_rng_below(rng, ROWS + 1);
 			out->of[b][e] = r;
-			groups->entry_row[out->entries++] = r == ROWS ? NULL : row[r].values;
+			groups->entry_row[out->entries++] = r == ROWS ? NULL : &row[r].head;
 		}
 	}
 }
@@ -73,7 +72,7 @@ check_row(const struct wf_groups *groups, const struct drawn *drawn, uint32_t r,
 				continue;
 			}
 			assert_true(has);
-			assert_ptr_equal(groups->row[group], row[r].values);
+			assert_ptr_equal(groups->row[group], &row[r].head);
 			assert_int_equal(groups->stamp[group], stamp);
 			assert_ptr_equal(groups->entry_grad[groups->first[group] + at],
 					 &grad[b][e]);
@@ -122,7 +121,7 @@ groups_are_straight_where_each_entry_has_its_own(void **state)
 	assert_true(wf_groups_init(&groups, &bed.budget, ROWS));
 	for (uint32_t r = 0; r < ROWS; r++) {
 		row[r].head.stamp = r;
-		groups.entry_row[r] = row[r].values;
+		groups.entry_row[r] = &row[r].head;
 	}
 	assert_true(wf_groups_gather(&groups, ROWS - 1));
 	assert_int_equal(groups.count, ROWS - 1);
@@ -131,10 +130,10 @@ groups_are_straight_where_each_entry_has_its_own(void **state)
 		assert_ptr_equal(groups.entry_grad[e], e < 2 ? &grad[0][e] : &grad[1][e - 2]);
 	}
 	assert_false(wf_groups_have(&groups, &row[ROWS - 1].head));
-	assert_int_equal(wf_groups_of(&groups, row[3].values), 3);
-	assert_int_equal(wf_groups_of(&groups, row[ROWS - 1].values), ROWS - 1);
+	assert_int_equal(wf_groups_of(&groups, &row[3].head), 3);
+	assert_int_equal(wf_groups_of(&groups, &row[ROWS - 1].head), ROWS - 1);
 	groups.count = 0;
-	groups.entry_row[1] = row[0].values;
+	groups.entry_row[1] = &row[0].head;
 	assert_false(wf_groups_gather(&groups, 2));
 	groups.count = 0;
 	groups.entry_row[1] = NULL;

@@ -437,6 +437,72 @@ many_slabs_come_in_runs_and_where_those_end_one_by_one(void **state)
 	assert_int_equal(budget.used_bytes, 0);
 }
 
+struct parts {
+	struct wf_row_head head;
+	uint64_t value[20];
+	struct wf_row_score score;
+};
+
+/* What the nth row is filled with. */
+static struct parts
+parts_of(uint32_t n, size_t value_bytes)
+{
+	struct parts parts = {.head = {.key = n, .stamp = n + 1, .born = n + 2},
+			      .score = {.show = (float)n, .click = (float)n + 0.5f}};
+	for (size_t i = 0; i < value_bytes / sizeof(uint64_t); i++) {
+		parts.value[i] = (uint64_t)n << 32 | i;
+	}
+	return parts;
+}
+
+/* Heads, values and scores of the four rows of a block share no byte, a row that is used again is
+ * zeros, and values of whole lines lie on lines of their own. */
+static void
+parts_of_a_block_of_rows_lie_apart(void **state)
+{
+	static struct wf_row_head *head[101];
+	(void)state;
+	for (size_t floats = 1; floats <= 40; floats += floats < 4 ? 1 : 4) {
+		const struct wf_rows_opts opts = {
+			.value_floats = floats, .with_score = floats % 8 != 0, .slab_bytes = 4096};
+		struct wf_budget budget = {.env = &failing.env, .cap_bytes = UINT64_MAX};
+		struct wf_rows rows;
+		wf_failing_env_fail(&failing, 0, false);
+		wf_rows_init(&rows, &budget, &opts);
+		assert_true(rows.value_bytes >= floats * sizeof(float));
+		assert_true(rows.value_bytes <= sizeof(((struct parts *)NULL)->value));
+		for (uint32_t n = 0; n < WF_ARRAY_COUNT(head); n++) {
+			const struct parts parts = parts_of(n, rows.value_bytes);
+			head[n] = wf_row_at(&rows, wf_rows_alloc(&rows));
+			*head[n] = parts.head;
+			memcpy(wf_row_values(&rows, head[n]), parts.value, rows.value_bytes);
+			if (opts.with_score) {
+				*wf_row_score(&rows, head[n]) = parts.score;
+			}
+		}
+		for (uint32_t n = 0; n < WF_ARRAY_COUNT(head); n++) {
+			const struct parts parts = parts_of(n, rows.value_bytes);
+			const float *values = wf_row_values(&rows, head[n]);
+			assert_memory_equal(head[n], &parts.head, sizeof(parts.head));
+			assert_memory_equal(values, parts.value, rows.value_bytes);
+			assert_true(rows.value_bytes % 64 != 0 || (uintptr_t)values % 64 == 0);
+			assert_true(!opts.with_score ||
+				    memcmp(wf_row_score(&rows, head[n]), &parts.score,
+					   sizeof(parts.score)) == 0);
+		}
+		wf_rows_give(&rows, wf_rows_nth(&rows, 6));
+		assert_int_equal(wf_rows_alloc(&rows), wf_rows_nth(&rows, 6));
+		const struct parts zero = {0};
+		assert_memory_equal(head[6], &zero.head, sizeof(zero.head));
+		assert_memory_equal(wf_row_values(&rows, head[6]), zero.value, rows.value_bytes);
+		assert_true(!opts.with_score || memcmp(wf_row_score(&rows, head[6]), &zero.score,
+						       sizeof(zero.score)) == 0);
+		assert_int_equal(head[5]->key, 5);
+		wf_rows_fini(&rows);
+		assert_int_equal(budget.used_bytes, 0);
+	}
+}
+
 /* What a table takes for its rows, beside what it is made with, is at most twice what they need,
  * and some. */
 static void
@@ -503,6 +569,7 @@ main(void)
 		TEST(rows_of_a_push_never_go_for_its_new_keys),
 		TEST(growth_survives_every_failing_allocation),
 		TEST(many_slabs_come_in_runs_and_where_those_end_one_by_one),
+		TEST(parts_of_a_block_of_rows_lie_apart),
 		TEST(a_table_of_few_rows_takes_little),
 		TEST(a_vocabulary_takes_what_its_rows_need),
 	};
