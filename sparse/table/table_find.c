@@ -209,7 +209,7 @@ wf_table_locate(const struct wf_table *t, const uint64_t *key, size_t count, uns
 /* A long look-up works in three places at once: rows are copied, those of keys further on are being
  * fetched, and so are the buckets of keys after these. So memory is always busy, and what has
  * arrived is used before it has left the nearest cache. */
-#define STEP_KEYS 16u
+#define STEP_KEYS 8u
 #define AHEAD_KEYS 32u /* from copying to sending for rows, and from there to buckets */
 
 WF_STATIC_ASSERT(AHEAD_KEYS % STEP_KEYS == 0 && RING_KEYS >= 2 * AHEAD_KEYS + STEP_KEYS,

@@ -548,12 +548,13 @@ leave_out_lost(struct wf_table *t, struct work *work)
 	work->count = kept;
 }
 
-/* Find, and update while it is in cache. */
+/* Find the heads of rows, and update. Values are sent for by the update, some rows ahead: to send
+ * for those of a whole chunk here would fill the nearest cache before any of them is used. */
 static void
 push_work(struct wf_table *t, const struct wf_row_scalars *scalars, struct merge *merge,
-	  struct work *work, unsigned lines)
+	  struct work *work)
 {
-	int missing = wf_table_locate(t, work->key, work->count, lines, work->row);
+	int missing = wf_table_locate(t, work->key, work->count, 0, work->row);
 
 	WF_ASSERT(missing != WF_NOT_OURS);
 	bool first = tells_first(t);
@@ -576,7 +577,6 @@ push_work(struct wf_table *t, const struct wf_row_scalars *scalars, struct merge
 		.dim = t->opts.dim,
 		.grad = work->grad,
 		.first = work->one_each ? NULL : work->first,
-		.is_near = true,
 		.stamp = first ? work->stamp : NULL,
 	};
 	size_t nonfinite = wf_rest_apply(&t->rest, scalars, &batch, NULL);
@@ -589,7 +589,6 @@ push_simple(struct wf_table *t, struct merge *merge, const struct wf_row_scalars
 {
 	struct work work = {.grad = t->groups.entry_grad};
 	const size_t dim = t->opts.dim;
-	const unsigned lines = wf_rows_lines(&t->rows, t->rows.value_bytes);
 
 	for (;;) {
 		work.count = 0;
@@ -602,7 +601,7 @@ push_simple(struct wf_table *t, struct merge *merge, const struct wf_row_scalars
 		if (work.count == 0) {
 			return;
 		}
-		push_work(t, scalars, merge, &work, lines);
+		push_work(t, scalars, merge, &work);
 	}
 }
 
