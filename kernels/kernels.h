@@ -37,6 +37,7 @@ struct wf_apply_torch {
  * stay as they are too, and the element is counted. */
 struct wf_apply {
 	float *param; /* [count] in and out */
+	float *copy;  /* [count] out: the parameters after the pass; NULL: none */
 	/* [count] in and out; optimizer.c has their number, README.md their meaning. */
 	float *state[WF_STATE_MAX];
 	const float *const *grad; /* [grad_count] arrays of [count] */

@@ -137,6 +137,15 @@ element_at(const struct wf_apply *apply, unsigned states, size_t i)
 	};
 }
 
+/* What element i has after the pass, changed or not, for the copy. */
+static inline void
+copy_element(const struct wf_apply *apply, size_t i)
+{
+	if (apply->copy != NULL) {
+		apply->copy[i] = apply->param[i];
+	}
+}
+
 static inline void
 store_element(const struct wf_apply *apply, unsigned states, size_t i, struct element e)
 {
@@ -149,6 +158,26 @@ store_element(const struct wf_apply *apply, unsigned states, size_t i, struct el
 	}
 }
 
+/* Updates element i. False: it was left as it is. */
+__attribute__((always_inline)) static inline bool
+step(enum wf_optimizer kind, unsigned states, const struct scalars *k, const struct wf_apply *apply,
+     size_t i)
+{
+	const float g = gradient(apply, i);
+	if (!is_finite(g)) {
+		return false;
+	}
+	const bool calm = is_calm(k->calm_bits, g, apply->param[i]);
+	struct element e = element_at(apply, states, i);
+	e = next_of_kind(kind, k, e, vec_min(vec_max(g, k->low), k->high));
+	e.w = k->drops ? vec_soft(e.w, k->drop) : e.w;
+	if (!calm && !is_whole(e)) {
+		return false;
+	}
+	store_element(apply, states, i, e);
+	return true;
+}
+
 /* With a constant kind the compiler leaves one method in the loop. */
 __attribute__((always_inline)) static inline size_t
 run(enum wf_optimizer kind, unsigned states, const struct wf_apply *apply, size_t first)
@@ -158,20 +187,8 @@ run(enum wf_optimizer kind, unsigned states, const struct wf_apply *apply, size_
 
 	WF_ASSERT(apply->grad_count >= 1);
 	for (size_t i = first; i < apply->count; i++) {
-		float g = gradient(apply, i);
-		if (!is_finite(g)) {
-			skipped++;
-			continue;
-		}
-		const bool calm = is_calm(k.calm_bits, g, apply->param[i]);
-		struct element e = element_at(apply, states, i);
-		e = next_of_kind(kind, &k, e, vec_min(vec_max(g, k.low), k.high));
-		e.w = k.drops ? vec_soft(e.w, k.drop) : e.w;
-		if (!calm && !is_whole(e)) {
-			skipped++;
-			continue;
-		}
-		store_element(apply, states, i, e);
+		skipped += step(kind, states, &k, apply, i) ? 0 : 1;
+		copy_element(apply, i);
 	}
 	return skipped;
 }

@@ -88,6 +88,7 @@ struct pass {
 	enum wf_optimizer kind;
 	unsigned states; /* of the kind */
 	unsigned fixed;  /* the number of inputs, or MANY */
+	bool copies;     /* with a copy; with MANY inputs wf_apply says so, while it runs */
 	bool plain;      /* the divisor is 1, and nothing is clipped */
 	bool divides;    /* the divisor has no exact reciprocal */
 };
@@ -114,7 +115,11 @@ update(const struct pass *pass, const struct scalars *k, const struct wf_apply *
 	e.t = pass->states > 1 ? vec_load(apply->state[1] + i) : none;
 	g = pass->plain ? g : vec_min(vec_max(g, k->low), k->high);
 	e = next_of_kind(pass->kind, k, e, g);
-	vec_store(apply->param + i, k->drops ? vec_soft(e.w, k->drop) : e.w);
+	e.w = k->drops ? vec_soft(e.w, k->drop) : e.w;
+	vec_store(apply->param + i, e.w);
+	if (pass->fixed == MANY ? apply->copy != NULL : pass->copies) {
+		vec_store(apply->copy + i, e.w);
+	}
 	if (pass->states > 0) {
 		vec_store(apply->state[0] + i, e.s);
 	}
@@ -205,14 +210,27 @@ whole_vectors(size_t count)
 	return count - count % WIDTH;
 }
 
+/* The number of inputs of the pass, or MANY: L1, and a copy of a sum, are of that one. */
+INLINE unsigned
+inputs_of_pass(const struct wf_apply *apply)
+{
+	const bool any = apply->plain_rate * apply->l1 > 0.0f ||
+			 (apply->copy != NULL && apply->grad_count > 1);
+	return any ? MANY : apply->grad_count;
+}
+
 /* The divisor is 1, and nothing is clipped. */
 INLINE size_t
 run_plain(const struct wf_apply *apply, struct pass pass, size_t first, size_t whole)
 {
 	pass.plain = true;
-	switch (apply->plain_rate * apply->l1 > 0.0f ? MANY : apply->grad_count) {
+	switch (inputs_of_pass(apply)) {
 	case 1:
 		pass.fixed = 1;
+		if (apply->copy != NULL) {
+			pass.copies = true;
+			return run(apply, pass, first, whole);
+		}
 		return run(apply, pass, first, whole);
 	case 2:
 		pass.fixed = 2;

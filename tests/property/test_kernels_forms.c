@@ -32,7 +32,7 @@ static const char *const wide_forms[] = {"avx2", "avx512"};
 
 /* Everything a call may write, twice: by ref and by the form under test. */
 struct arrays {
-	float param[ROOM], state[WF_STATE_MAX][ROOM], out[ROOM];
+	float param[ROOM], copy[ROOM], state[WF_STATE_MAX][ROOM], out[ROOM];
 };
 
 static struct arrays ref_side;
@@ -47,6 +47,8 @@ struct setup {
 	unsigned grad_count;
 	size_t count;
 	size_t offset[MAX_GRADS + 4];
+	size_t copy_offset;
+	bool copies;
 	struct wf_apply apply; /* scalars only */
 };
 
@@ -188,6 +190,9 @@ draw_rest(struct wf_rng *rng, struct setup *setup)
 	const float power = powers[wf_rng_below(rng, WF_ARRAY_COUNT(powers))];
 	apply->divisor = wf_rng_below(rng, 4) == 0 ? power : apply->divisor;
 	apply->is_far = wf_rng_below(rng, 2) == 0;
+	setup->copies = wf_rng_below(rng, 2) == 0;
+	setup->copy_offset = MARGIN + wf_rng_below(rng, OFFSETS);
+	setup->grad_count = wf_rng_below(rng, 4) == 0 ? 1 : setup->grad_count;
 }
 
 static void
@@ -243,6 +248,7 @@ run_apply(const struct wf_kernels *kernels, const struct setup *setup, struct ar
 	apply.param = side->param + setup->offset[MAX_GRADS];
 	apply.state[0] = side->state[0] + setup->offset[MAX_GRADS + 1];
 	apply.state[1] = side->state[1] + setup->offset[MAX_GRADS + 2];
+	apply.copy = setup->copies ? side->copy + setup->copy_offset : NULL;
 	apply.grad = grads;
 	apply.grad_count = setup->grad_count;
 	apply.count = setup->count;
@@ -264,6 +270,20 @@ run_sum(const struct wf_kernels *kernels, const struct setup *setup, struct arra
 	kernels->sum(out, in, setup->grad_count, setup->count);
 }
 
+/* The parameters after the pass, whatever was skipped; without one nothing is written. */
+static void
+expect_copy(const struct setup *setup, const struct arrays *side)
+{
+	const float *param = side->param + setup->offset[MAX_GRADS];
+	const float *copy = side->copy + setup->copy_offset;
+	for (size_t i = 0; setup->copies && i < setup->count; i++) {
+		if (!same(param[i], copy[i])) {
+			fail_msg("WEFT_SEED=%" PRIu64 " case %u: copy[%zu] is %a, the parameter %a",
+				 seed, current_case, i, (double)copy[i], (double)param[i]);
+		}
+	}
+}
+
 static void
 compare_apply(const struct wf_kernels *form, const struct setup *setup)
 {
@@ -271,6 +291,8 @@ compare_apply(const struct wf_kernels *form, const struct setup *setup)
 	size_t got = run_apply(form, setup, &form_side);
 	expect_equal("what apply skipped", want, got);
 	expect_same("param", setup, ref_side.param, form_side.param);
+	expect_same("copy", setup, ref_side.copy, form_side.copy);
+	expect_copy(setup, &ref_side);
 	expect_same("state 0", setup, ref_side.state[0], form_side.state[0]);
 	expect_same("state 1", setup, ref_side.state[1], form_side.state[1]);
 }
