@@ -35,6 +35,7 @@ wf_answer_forget(struct wf_peer *peer)
 {
 	struct wf_dense_peer *own = peer->own;
 	drop_answers(peer, own->answers.count);
+	wf_async_forget(peer->lane, peer);
 	peer->member.held_since_ns = 0;
 }
 
@@ -161,7 +162,7 @@ fill_answers(struct wf_lane *lane, struct wf_peer *peer, struct wf_op op[WF_OPS_
 		if (!wf_slice_is_async(dense, ordinal)) {
 			continue;
 		}
-		if (!wf_async_copy(lane, peer, ordinal, &op[count])) {
+		if (!wf_async_answer(lane, peer, ordinal, &op[count])) {
 			break;
 		}
 		op[count].tag |= wf_async_verdict(lane, peer, ordinal);

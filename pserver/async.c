@@ -7,8 +7,9 @@
  * that of the original was for a request.
  *
  * Answers do not leave from the store, which may change before they are DONE, but from buffers of
- * their trainer: `copy`. They are copied when the transport is about to accept them, so an answer
- * is never older than necessary, nor torn. Thread: the lane's. */
+ * their trainer: `copies`. The pass that applies a push fills one of them (`fresh`). If the slice
+ * has changed when the transport is about to accept the answer, it is copied once more, so an
+ * answer is never older than necessary, nor torn. Thread: the lane's. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -74,7 +75,8 @@ wf_async_table_bytes(const struct wf_lane *lane, uint32_t slices)
 {
 	const uint64_t seen = lane->opts.snapshots != NULL ? sizeof(uint64_t) : 0;
 	return lane->peers.count * (slices * (sizeof(struct wf_order_view) + seen) +
-				    wf_staging_table_bytes(lane->opts.slot_count));
+				    wf_staging_table_bytes(lane->opts.slot_count) +
+				    wf_fresh_table_bytes(lane->opts.slot_count));
 }
 
 enum weft_status
@@ -102,7 +104,10 @@ wf_async_alloc(struct wf_lane *lane)
 		.buffer_bytes = dense->store.slot_bytes,
 		.numa_node = lane->opts.numa_node,
 	};
-	return wf_staging_open(&dense->async.copies, lane->env, lane->turn.transport, &opts);
+	enum weft_status st =
+		wf_staging_open(&dense->async.copies, lane->env, lane->turn.transport, &opts);
+	return st == WEFT_OK ? wf_fresh_open(&dense->async.fresh, lane->env, &dense->async.copies)
+			     : st;
 }
 
 void
@@ -110,6 +115,7 @@ wf_async_release(struct wf_lane *lane)
 {
 	struct wf_dense *dense = lane->own;
 	uint64_t views = (uint64_t)dense->store.stored_count * lane->peers.count + 1;
+	wf_fresh_close(&dense->async.fresh, lane->env);
 	wf_staging_close(&dense->async.copies, lane->env, lane->turn.transport);
 	wf_free(lane->env, dense->async.view, views * sizeof(*dense->async.view));
 	wf_free(lane->env, dense->async.seen, (views - 1) * sizeof(*dense->async.seen));
@@ -165,6 +171,19 @@ count_slice(struct wf_lane *lane, struct wf_peer *peer)
 	}
 }
 
+/* Where the push is to leave the values it makes for its answer; NULL: nowhere. Only values that
+ * travel as they are. */
+static float *
+begin_copy(struct wf_lane *lane, const struct wf_peer *peer, uint32_t ordinal)
+{
+	struct wf_dense *dense = lane->own;
+	if (dense->features.codec != NULL || !wf_answer_can_be_due(peer, ordinal)) {
+		return NULL;
+	}
+	return wf_fresh_begin(&dense->async.fresh, peer->trainer, ordinal,
+			      dense->async.slice[ordinal].version + 1);
+}
+
 static void
 apply(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal, const void *gradient)
 {
@@ -181,6 +200,7 @@ apply(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal, const void *
 		&apply);
 	dense->gradient[0] = gradient;
 	apply.grad_count = 1;
+	apply.copy = begin_copy(lane, peer, ordinal);
 	uint64_t entered = wf_turn_enter(&lane->turn);
 	size_t bad = wf_codec_apply(lane, ordinal, &apply, peer->member.step_next - 1);
 	(void)wf_turn_leave(&lane->turn, WF_LANE_APPLY_TIME_NS, entered);
@@ -242,6 +262,19 @@ wf_async_push(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal, cons
 	wf_answer_push(peer, ordinal);
 }
 
+/* Lets `op` leave from the buffer, which has its bytes. */
+static void
+leave_from(const struct wf_lane *lane, const struct wf_peer *peer, uint32_t ordinal,
+	   uint32_t buffer, struct wf_op *op)
+{
+	const struct wf_dense *dense = lane->own;
+	const struct wf_staging *copies = &dense->async.copies;
+	op->src = wf_staging_at(copies, buffer);
+	op->region = copies->memory.region;
+	op->cookie = WF_COPY_COOKIE | buffer;
+	op->tag = wf_tag(ordinal, wf_push_of(lane, ordinal, peer->trainer)->next - 1);
+}
+
 bool
 wf_async_copy(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal, struct wf_op *op)
 {
@@ -251,10 +284,25 @@ wf_async_copy(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal, stru
 		return false;
 	}
 	uint32_t buffer = wf_staging_claim(copies, peer->trainer);
-	op->src = memcpy(wf_staging_at(copies, buffer), op->src, op->bytes);
-	op->region = copies->memory.region;
-	op->cookie = WF_COPY_COOKIE | buffer;
-	op->tag = wf_tag(ordinal, wf_push_of(lane, ordinal, peer->trainer)->next - 1);
+	memcpy(wf_staging_at(copies, buffer), op->src, op->bytes);
+	leave_from(lane, peer, ordinal, buffer, op);
+	return true;
+}
+
+bool
+wf_async_answer(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal, struct wf_op *op)
+{
+	struct wf_dense *dense = lane->own;
+	bool is_current;
+	uint32_t buffer = wf_fresh_pop(&dense->async.fresh, peer->trainer, ordinal,
+				       dense->async.slice[ordinal].version, &is_current);
+	if (buffer == WF_STAGING_NONE) {
+		return wf_async_copy(lane, peer, ordinal, op);
+	}
+	if (!is_current) {
+		memcpy(wf_staging_at(&dense->async.copies, buffer), op->src, op->bytes);
+	}
+	leave_from(lane, peer, ordinal, buffer, op);
 	return true;
 }
 
@@ -287,6 +335,13 @@ wf_async_posted(struct wf_lane *lane, struct wf_peer *peer, const struct wf_op *
 	if (memcmp(&op->key, values, sizeof(op->key)) == 0) {
 		wf_order_read(view, dense->async.slice[ordinal].version);
 	}
+}
+
+void
+wf_async_forget(struct wf_lane *lane, const struct wf_peer *peer)
+{
+	struct wf_dense *dense = lane->own;
+	wf_fresh_forget(&dense->async.fresh, peer->trainer);
 }
 
 void

@@ -16,6 +16,7 @@
 
 #include "kernels/norm.h"
 #include "pserver/feature.h"
+#include "pserver/fresh.h"
 #include "pserver/service.h"
 #include "pserver/store.h"
 #include "wire/priority.h"
@@ -111,6 +112,7 @@ struct wf_async {
 	bool is_loaded;           /* versions, samples and `seen` are those of a snapshot */
 	uint64_t staleness_max;   /* of the slices that are applied when they come */
 	struct wf_staging copies; /* a window for each trainer: answers on their way */
+	struct wf_fresh fresh;    /* of these, the ones that were filled with the push */
 };
 
 /* The ring of pieces through which trainers reduce arrays: pieces.c's. */
@@ -232,14 +234,19 @@ void wf_async_init(struct wf_lane *lane, const struct wf_msg_init *init);
 /* The same where the lane has loaded a vector of versions: each trainer goes on at its own step. */
 void wf_async_go_on(struct wf_lane *lane);
 void wf_async_push(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal, const void *data);
-/* Lets `op` leave from a buffer of the peer's, which is filled from op->src. False: none is
- * free. */
+/* Lets `op` leave from a buffer of the peer's, which has or gets what is at op->src: the slice's
+ * values, in answer to a push. False: none is free. */
+bool wf_async_answer(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal,
+		     struct wf_op *op);
+/* The same for anything else. */
 bool wf_async_copy(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal, struct wf_op *op);
 /* For the tag of the answer to a push: WF_TAG_DISCARDED or 0. */
 uint32_t wf_async_verdict(const struct wf_lane *lane, const struct wf_peer *peer, uint32_t ordinal);
 /* The transport has accepted the operation that was copied, or has not. */
 void wf_async_posted(struct wf_lane *lane, struct wf_peer *peer, const struct wf_op *op,
 		     bool taken);
+/* No answer to the peer is due any more. */
+void wf_async_forget(struct wf_lane *lane, const struct wf_peer *peer);
 /* Its DONE. */
 void wf_async_done(struct wf_lane *lane, uint64_t cookie);
 void wf_async_lines(const struct wf_lane *lane);
@@ -277,13 +284,21 @@ enum wf_flush wf_answer_flush(struct wf_lane *lane, struct wf_peer *peer);
 void wf_answer_path_begins(struct wf_lane *lane, struct wf_peer *peer);
 /* What precedes RESUME: of a job that began with a state that the lane had. */
 bool wf_answer_open_path(struct wf_lane *lane, struct wf_peer *peer);
+/* Whether an answer about the slice could be due; if not, HAVE will report that the peer lacks it.
+ */
+static inline bool
+wf_answer_can_be_due(const struct wf_peer *peer, uint32_t ordinal)
+{
+	return peer->conn != NULL && wf_path_has_unit(peer, ordinal);
+}
+
 /* The peer is owed an answer to its push of the slice. */
 static inline void
 wf_answer_push(struct wf_peer *peer, uint32_t ordinal)
 {
 	struct wf_dense_peer *own = peer->own;
-	if (peer->conn == NULL || !wf_path_has_unit(peer, ordinal)) {
-		return; /* HAVE will report that it lacks this */
+	if (!wf_answer_can_be_due(peer, ordinal)) {
+		return;
 	}
 	struct wf_push *push = wf_push_of(peer->lane, ordinal, peer->trainer);
 	if (push->answer_due) {

@@ -361,6 +361,56 @@ who_is_too_far_ahead_waits_for_its_answer(void **state)
 	stage_play(&opts, run_ahead, NULL);
 }
 
+/* An answer that waits has been copied with its push; others push the slice before it leaves. */
+static void
+change_what_waits(struct stage *stage)
+{
+	begin(stage);
+	struct puppet *fast = &stage->puppet[0];
+	step(stage, 0, 1, 1);
+	uint32_t before = fast->answers;
+	step(stage, 0, 2, 2);
+	CHECK(stage, fast->answers == before);
+	CHECK(stage, free_buffers(stage, 0) < stage->opts.slot_count);
+	step(stage, 1, 1, 3);
+	CHECK(stage, fast->answers == before + pushable(stage));
+	CHECK(stage, puppet_values_are_right(fast));
+	CHECK(stage, puppet_values_are_right(&stage->puppet[1]));
+	CHECK(stage, free_buffers(stage, 0) == stage->opts.slot_count);
+}
+
+static void
+an_answer_that_waited_has_the_newest_values(void **state)
+{
+	const struct stage_opts opts = {
+		.trainers = 2, .mode = WEFT_DENSE_BOUNDED, .staleness = 1, .slot_count = 8};
+	(void)state;
+	stage_play(&opts, change_what_waits, NULL);
+}
+
+/* The path ends with the answer. */
+static void
+leave_while_it_waits(struct stage *stage)
+{
+	begin(stage);
+	struct puppet *fast = &stage->puppet[0];
+	step(stage, 0, 1, 1);
+	step(stage, 0, 2, 2);
+	CHECK(stage, free_buffers(stage, 0) < stage->opts.slot_count);
+	wf_transport_disconnect(fast->peer.conn, WF_DISCONNECT_NOW);
+	stage_settle(stage);
+	CHECK(stage, free_buffers(stage, 0) == stage->opts.slot_count);
+}
+
+static void
+a_path_that_ends_gives_back_what_was_copied(void **state)
+{
+	const struct stage_opts opts = {
+		.trainers = 2, .mode = WEFT_DENSE_BOUNDED, .staleness = 1, .slot_count = 8};
+	(void)state;
+	stage_play(&opts, leave_while_it_waits, NULL);
+}
+
 static void
 check_answered(struct stage *stage, uint32_t from, const uint32_t *order)
 {
@@ -660,6 +710,8 @@ main(void)
 		cmocka_unit_test(a_step_cut_in_half_is_applied_once),
 		cmocka_unit_test(answers_wait_for_a_buffer_and_all_are_given_back),
 		cmocka_unit_test(who_is_too_far_ahead_waits_for_its_answer),
+		cmocka_unit_test(an_answer_that_waited_has_the_newest_values),
+		cmocka_unit_test(a_path_that_ends_gives_back_what_was_copied),
 		cmocka_unit_test(answers_that_wait_keep_their_order_when_another_overtakes),
 		cmocka_unit_test(answers_that_waited_go_by_their_priority),
 		cmocka_unit_test(steps_that_are_not_a_trainers_next_cost_its_connection),
