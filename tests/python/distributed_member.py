@@ -3,6 +3,7 @@
 
 import os
 import signal
+import sys
 from datetime import timedelta
 
 import support  # so that the package is found
@@ -12,6 +13,11 @@ import torch.distributed as dist
 import weft
 import weft.distributed
 import weft.torch
+from weft import _own_pserver
+
+sys.path.insert(0, os.path.join(support.TOP, "tools"))
+
+from ddp_bench import hosts  # noqa: E402
 
 # Bits that no arithmetic keeps: NaNs with a payload, negative ones, -0.0, the smallest of all.
 BITS = {
@@ -296,6 +302,21 @@ def weft_torch(rank, size):
     return images, halves, texts
 
 
+def shared(rank, size):
+    """Sums of a large tensor, the session's pservers, whether this rank has started one, and what this rank's
+    network has sent meanwhile."""
+    session = dist.distributed_c10d.GroupMember.WORLD._session
+    tensor = values(torch.float32, (1 << 20,), rank)
+    dist.all_reduce(torch.ones(1))
+    dist.barrier()
+    before = hosts.sent_bytes(os.getpid())
+    dist.all_reduce(tensor)
+    dist.barrier()
+    after = hosts.sent_bytes(os.getpid())
+    sent = {name: after[name] - before[name] for name in after}
+    return tensor, session.setting("pservers"), pserver_pid() is not None, sent
+
+
 def pserver_pid():
     job = getattr(dist.distributed_c10d.GroupMember.WORLD, "_job", None)
     return job.pserver.process.pid if job is not None and job.pserver is not None else None
@@ -309,13 +330,26 @@ def begin(backend, name):
     where = {"init_method": method, "rank": _place["rank"], "world_size": _place["size"]}
     if "RANK" in os.environ:
         where = {"init_method": "env://"}
+    if "MEETING" in os.environ:
+        where["init_method"] = os.environ["MEETING"]
     dist.init_process_group(backend, timeout=timedelta(seconds=support.LIMIT), **where)
+
+
+def enter_host():
+    """NETWORK: the process whose network this rank has. HOST: a host that it says it is on, though all are
+    on one."""
+    if "NETWORK" in os.environ:
+        hosts.enter(int(os.environ["NETWORK"]))
+    if "HOST" in os.environ:
+        _own_pserver._host_id = lambda: os.environ["HOST"]
+        _own_pserver._listen_address = lambda _: "127.0.0.1"
 
 
 def main(what, backend, folder, size, rank):
     """`what`: one of the functions above, which gets rank and size, and whose result is written to
     FOLDER/RANK. All ranks have the same folder."""
     torch.set_num_threads(1)
+    enter_host()
     _place.update(folder=folder, size=size, rank=rank)
     if backend == "none":
         weft.init(trainer_id=rank, num_gradient_servers=size, all_reduce_ring="64KiB")
@@ -323,7 +357,7 @@ def main(what, backend, folder, size, rank):
     else:
         begin(backend, "first")
         if pserver_pid() is not None:
-            with open(os.path.join(folder, "pserver"), "w", encoding="ascii") as file:
+            with open(os.path.join(folder, "pserver%d" % rank), "w", encoding="ascii") as file:
                 file.write("%d" % pserver_pid())
     torch.save(globals()[what](rank, size), os.path.join(folder, str(rank)))
     if backend != "none":

@@ -2,6 +2,7 @@
 """Process groups of backend weft: real ranks on loopback (tests/python/distributed_member.py), beside
 NumPy and beside Gloo."""
 
+import glob
 import os
 import select
 import sys
@@ -15,6 +16,7 @@ except ImportError:
 else:
     import distributed_member as member
     import numpy as np
+    from ddp_bench import hosts
 
     torch.set_num_threads(1)  # of support.Child
 
@@ -25,6 +27,19 @@ def is_gone(pid):
         return support.state_of("/proc/%s" % pid) in "ZX"
     except FileNotFoundError:
         return True
+
+
+def with_environment(text):
+    """Processes that were started with a variable."""
+    found = []
+    for path in glob.glob("/proc/[0-9]*/environ"):
+        try:
+            with open(path, "rb") as file:
+                if text.encode() in file.read().split(b"\0"):
+                    found.append(path)
+        except OSError:
+            pass  # it has ended
+    return found
 
 
 def array(tensor):
@@ -57,23 +72,30 @@ class Ranks(support.Case):
         self.folder = self.own_folder()
         ranks = []
         for rank in range(size):
-            own = {name: value % {"rank": rank} for name, value in more.items()}
+            own = {name: v[rank] if isinstance(v, list) else v % {"rank": rank} for name, v in more.items()}
             ranks.append(self.run_child(member.main, what, backend, self.folder, size, rank, **own))
         return ranks
 
     def found(self, rank):
         return torch.load(os.path.join(self.folder, str(rank)))
 
-    def pserver_pid(self):
-        with open(os.path.join(self.folder, "pserver"), encoding="ascii") as file:
+    def pserver_pid(self, rank=0):
+        """The one that this rank has started."""
+        with open(os.path.join(self.folder, "pserver%d" % rank), encoding="ascii") as file:
             return file.read()
+
+    def none_is_left(self):
+        starters = [int(name[7:]) for name in os.listdir(self.folder) if name.startswith("pserver")]
+        self.assertIn(0, starters)
+        for rank in starters:
+            self.assertTrue(is_gone(self.pserver_pid(rank)), "the pserver of rank %d is left" % rank)
 
     def run_all(self, what, size=2, backend="weft", **more):
         """What all ranks have found; each ended well, and nothing is left."""
         for rank in self.start(what, size, backend, **more):
             self.ends_well(rank)
         if backend == "weft" and "WEFT_PSERVERS" not in more:
-            self.assertTrue(is_gone(self.pserver_pid()), "the pserver is left")
+            self.none_is_left()
         return [self.found(rank) for rank in range(size)]
 
     def assert_bits(self, got, wanted, what=None):
@@ -229,6 +251,51 @@ class Places(Ranks):
                 self.assertIn(text, said)
 
 
+class Hosts(Ranks):
+    """A pserver for each host."""
+
+    def check_sums(self, found):
+        size = len(found)
+        wanted = total([member.values(torch.float32, (1 << 20,), rank) for rank in range(size)], False)
+        for tensor, *_ in found:
+            np.testing.assert_array_equal(array(tensor), wanted)
+        self.assertEqual(len({where for _, where, *_ in found}), 1)
+
+    def test_the_first_rank_of_each_host_starts_one_and_all_use_all(self):
+        try:
+            with hosts.Hosts(2) as network:
+                meeting = "tcp://%s:29400" % network.address[0]
+                ranks = self.start("shared", 4, MEETING=meeting, NETWORK=[str(network.pid[n // 2]) for n in range(4)])
+                for rank in ranks:
+                    self.ends_well(rank)
+        except hosts.Unavailable as error:
+            self.skipTest("networks of their own: %s" % error)
+        self.none_is_left()
+        found = [self.found(rank) for rank in range(4)]
+        self.check_sums(found)
+        where = found[0][1].split(",")
+        self.assertEqual([place.rpartition(":")[0] for place in where], network.address)
+        self.assertEqual([starts for _, _, starts, _ in found], [True, False, True, False])
+        size = 4 << 20
+        for _, _, _, sent in found:
+            # Half of each of two ranks' values goes to the other host, and that half's sums come back to two
+            # ranks: twice what one tensor has. On one's own host nothing goes through sockets.
+            self.assertGreater(sent["eth0"], 1.9 * size)
+            self.assertLess(sent["eth0"], 2.3 * size)
+            self.assertLess(sent["lo"], 0.1 * size)
+
+    def test_a_host_without_its_pserver_ends_all_ranks_and_leaves_none(self):
+        mark = self.own_folder()
+        for rank in (0, 2):
+            programs = ["/bin/false" if n == rank else support.WEFT for n in range(4)]
+            ranks = self.start("shared", 4, HOST=[str(n // 2) for n in range(4)], WEFT_PROGRAM=programs, MARK=mark)
+            for one in ranks:
+                status, said = one.end()
+                self.assertNotEqual(status, 0)
+                self.assertIn("the pserver ended with 1", said)
+            self.assertEqual(with_environment("MARK=" + mark), [], rank)
+
+
 class Failures(Ranks):
     def errors(self, what, pattern):
         """All ranks end with an error that fits, and nothing is left."""
@@ -238,7 +305,7 @@ class Failures(Ranks):
     def run_all_failing(self, what):
         for rank in self.start(what):
             rank.end()
-        self.assertTrue(is_gone(self.pserver_pid()), "the pserver is left")
+        self.none_is_left()
         return [self.found(rank) for rank in range(2)]
 
     def test_tensors_of_other_sizes_end_all_ranks_with_both_in_the_text(self):
@@ -256,7 +323,7 @@ class Failures(Ranks):
         for rank in ranks:
             rank.end()
         self.assertRegex(self.found(0), "LostError: .*trainer 1")
-        self.assertTrue(is_gone(self.pserver_pid()), "the pserver is left")
+        self.none_is_left()
 
     def test_the_pserver_ends_when_the_rank_that_has_started_it_dies(self):
         ranks = self.start("first_dies")

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pserver that rank 0 of a process group starts where none is named, and how all ranks find it."""
+"""The pservers that the ranks of a process group start where none is named, one on each host, and how all
+ranks find them. Each has an equal part of what is exchanged: of n hosts a rank reaches one by shared
+memory, so that (n - 1) / n of its values leave its host, and as many come back for the others."""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from typing import Any, List, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from weft import _abi, _settings
 from weft.session import _at_exit as _close_sessions
@@ -19,7 +21,7 @@ from weft.errors import InvalidError, UnavailableError
 
 _LOOK_SECONDS = 0.005  # between looks whether the pserver listens
 _LEAVE_SECONDS = 30.0  # at exit: how long other ranks may take to leave the job
-_FAILED = "!"  # before the text of why rank 0 has no pserver
+_FAILED = "!"  # before the text of why a rank has no pserver
 _MASTERS = ("MASTER_ADDR", "PET_MASTER_ADDR")
 
 
@@ -50,7 +52,7 @@ def find_program() -> str:
     found = shutil.which("weft")
     if found is None:
         raise UnavailableError(
-            "the program weft, of which rank 0 starts a pserver, is neither beside %s nor in PATH; name it in "
+            "the program weft, which is started as a pserver on each host, is neither beside %s nor in PATH; name it in "
             "WEFT_PROGRAM, or name pservers in WEFT_PSERVERS" % library
         )
     return found
@@ -100,7 +102,7 @@ class OwnPserver:
                 pass
             status = self.process.poll()
             if status is not None:
-                raise UnavailableError("the pserver of rank 0 ended with %d; its reason is on stderr" % status)
+                raise UnavailableError("the pserver ended with %d; its reason is on stderr" % status)
             time.sleep(_LOOK_SECONDS)
 
     def stop(self) -> None:
@@ -110,22 +112,61 @@ class OwnPserver:
 
 
 def meet(store: Any, rank: int, size: int, settings: Mapping[str, Any]) -> Tuple[str, Optional[OwnPserver]]:
-    """Where the pserver is, and on rank 0 the one that it has started. `store` is the group's own part
-    of the store through which the ranks have found each other."""
+    """Where the pservers are, in the order of their ranks, and the one that this rank has started: the
+    first of each host does. `store` is the group's own part of the store through which the ranks have
+    found each other."""
     store.set("host/%d" % rank, _host_id())
-    if rank != 0:
+    if rank == 0:
+        store.set("starters", " ".join(map(str, _first_of_hosts(store, size))))
+    starters = [int(number) for number in store.get("starters").split()]
+    pserver = None
+    try:
+        if rank in starters:
+            pserver = _start(store, rank, size, len(starters) > 1, settings)
+        if rank == 0:
+            store.set("pservers", _all_of(store, starters))
         where = store.get("pservers").decode()
         if where.startswith(_FAILED):
-            raise UnavailableError("rank 0 could not start a pserver: " + where[len(_FAILED) :])
-        return where, None
-    try:
-        hosts = {store.get("host/%d" % number) for number in range(size)}
-        pserver = OwnPserver(size, _listen_address(store) if len(hosts) > 1 else None, settings)
-    except BaseException as error:
-        store.set("pservers", "%s%s: %s" % (_FAILED, type(error).__name__, error))
+            raise UnavailableError(where[len(_FAILED) :])
+        return where, pserver
+    except BaseException:
+        if pserver is not None:
+            pserver.stop()
         raise
-    store.set("pservers", pserver.address)
-    return pserver.address, pserver
+
+
+def _first_of_hosts(store: Any, size: int) -> List[int]:
+    """The lowest rank of each host."""
+    first: Dict[bytes, int] = {}
+    for number in range(size):
+        first.setdefault(store.get("host/%d" % number), number)
+    return list(first.values())
+
+
+def _start(store: Any, rank: int, size: int, are_several: bool, settings: Mapping[str, Any]) -> OwnPserver:
+    """This host's, and tell rank 0 where it is, or why there is none."""
+    try:
+        pserver = OwnPserver(size, _listen_address(store) if are_several else None, settings)
+    except BaseException as error:
+        store.set("pserver/%d" % rank, "%s%s: %s" % (_FAILED, type(error).__name__, error))
+        if rank == 0:  # nobody else says so to the others
+            store.set("pservers", _failure(rank, store.get("pserver/0").decode()))
+        raise
+    store.set("pserver/%d" % rank, pserver.address)
+    return pserver
+
+
+def _all_of(store: Any, starters: List[int]) -> str:
+    """With commas between them; or the failure of the first that has none."""
+    found = [store.get("pserver/%d" % number).decode() for number in starters]
+    for number, where in zip(starters, found):
+        if where.startswith(_FAILED):
+            return _failure(number, where)
+    return ",".join(found)
+
+
+def _failure(rank: int, told: str) -> str:
+    return "%srank %d could not start a pserver: %s" % (_FAILED, rank, told[len(_FAILED) :])
 
 
 def _host_id() -> str:
@@ -135,11 +176,15 @@ def _host_id() -> str:
 
 
 def _listen_address(store: Any) -> str:
-    """An address of this host that others reach: where the store is, or the host's name."""
+    """An address of this host that others reach: that from which it reaches the store, or the host's name
+    where the store has no address."""
     while hasattr(store, "underlying_store"):
         store = store.underlying_store
     host = getattr(store, "host", None) or socket.gethostname()
-    address = str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
+    family, kind, _, _, place = socket.getaddrinfo(host, 9, type=socket.SOCK_DGRAM)[0]
+    with socket.socket(family, kind) as probe:
+        probe.connect(place)  # nothing is sent; the kernel chooses the address of this side
+        address = str(probe.getsockname()[0])
     if ipaddress.ip_address(address.partition("%")[0]).is_loopback:
         raise InvalidError(
             "the ranks are on several hosts, and %s, where they meet, is %s here, which only this host reaches: give "
@@ -152,7 +197,7 @@ _started: List[OwnPserver] = []
 
 
 def _at_exit() -> None:
-    """The pserver goes before rank 0 does: in a container nothing outlives the first process."""
+    """The pserver goes before the rank that started it: in a container nothing outlives the first process."""
     _close_sessions()
     for pserver in _started:
         try:

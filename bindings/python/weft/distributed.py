@@ -8,8 +8,8 @@
     ...
     dist.destroy_process_group()
 
-Where no pservers are named, rank 0 starts one, which ends with the group. Tensors are on the CPU. All
-operations are done when they return, whatever async_op says. Sums have the bits of adding the ranks'
+Where no pservers are named, the first rank of each host starts one, which ends with the group. Tensors are on
+the CPU. All operations are done when they return, whatever async_op says. Sums have the bits of adding the ranks'
 tensors in the order of their ranks. The timeout of init_process_group is the
 connect_timeout and step_timeout of the group's session, unless the environment has them. Operations that
 weft does not have are refused by name."""
@@ -45,7 +45,7 @@ _OPERATIONS = ("PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR", "PREMUL_SUM")
 
 
 class _Job:
-    """This rank's session, and on rank 0 the pserver that it has started. It belongs to the groups
+    """This rank's session, and on the first rank of a host the pserver that it has started. It belongs to the groups
     of all ranks, and ends with the last of them."""
 
     def __init__(self, store: Any, rank: int, size: int, timeout: timedelta) -> None:
