@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/crc32c.h"
+#include "transport/shm/shm_copy.h"
 
 #define RING_CELLS (WF_SHM_CELLS / 4)
 #define RING_BYTES (WF_SHM_DATA_BYTES / 4)
@@ -96,7 +97,11 @@ ref_step(struct wf_shm_conn *c, struct wf_events *events, uint64_t budget)
 {
 	struct wf_shm_rx *rx = &c->rx;
 	uint64_t n = rx->put.left < budget ? rx->put.left : budget;
-	memcpy(rx->put.at, rx->put_src, n);
+	if (n >= WF_SHM_PAST_MIN && rx->foreign_bytes >= WF_SHM_PAST_BYTES) {
+		wf_shm_copy_past(rx->put.at, rx->put_src, n);
+	} else {
+		memcpy(rx->put.at, rx->put_src, n);
+	}
 	rx->put.at += n;
 	rx->put_src += n;
 	rx->put.left -= n;
