@@ -7,6 +7,7 @@ on a quiet machine, from a checkout that is built.
     PYTHONPATH=bindings/python tools/python_bench.py rows
     PYTHONPATH=bindings/python tools/python_bench.py ddp [--model=resnet50,vgg16,bert,chain --ranks=2,4]
                                 [--mebibytes=32 --steps=3 --rounds=11 --lanes=2 --only=hook,pservers]
+                                [--bucket_cap_mb=25]
 
 calls  microseconds that Python adds to a call: the same steps of the same session, by turns from
        Python and from ten lines of C that call the library (compiled for it: cc is needed)
@@ -254,6 +255,7 @@ def main():
     parser.add_argument("--steps", type=int, default=3, help="steps of a turn; rows: 20 times as many")
     parser.add_argument("--rounds", type=int, default=11, help="turns of each job")
     parser.add_argument("--lanes", type=int, default=2, help="of a pserver that all trainers share")
+    parser.add_argument("--bucket_cap_mb", type=float, default=25, help="of DistributedDataParallel")
     parser.add_argument("--only", help="jobs whose name has one of these words, with commas between them")
     parser.add_argument("--record", metavar="DIR", help="where the recordings of weft trace stay; nowhere unless given")
     parser.add_argument("--transport", help="of rows")

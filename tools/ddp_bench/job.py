@@ -69,6 +69,7 @@ class Job:
     def __init__(self, program, kind, options, model, ranks, sites=None):
         self.kind, self.how, self.steps_optimizer = kind, kind.how, kind.steps_optimizer
         self.model, self.mebibytes, self.ranks, self.sites = model, options.mebibytes, ranks, sites
+        self.bucket_mebibytes = options.bucket_cap_mb
         self.lanes = 1 if kind.over == HOSTS else options.lanes
         self.network: List[Optional[int]] = [None] * ranks if sites is None else sites.pid
         self.folder = tempfile.TemporaryDirectory(prefix="ddp-")

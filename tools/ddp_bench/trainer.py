@@ -61,7 +61,9 @@ class _Stepper:
             world_size=self.job.ranks,
         )
         state = weft.torch.HookState(self.model) if self.job.how == HOOK else None
-        self.whole = torch.nn.parallel.DistributedDataParallel(self.model, gradient_as_bucket_view=True)
+        self.whole = torch.nn.parallel.DistributedDataParallel(
+            self.model, gradient_as_bucket_view=True, bucket_cap_mb=self.job.bucket_mebibytes
+        )
         if state is not None:
             self.whole.register_comm_hook(state, weft.torch.push_pull_hook)
         if self.job.how == NOTHING:
