@@ -303,8 +303,8 @@ def weft_torch(rank, size):
 
 
 def shared(rank, size):
-    """Sums of a large tensor, the session's pservers, whether this rank has started one, and what this rank's
-    network has sent meanwhile."""
+    """Sums of a large tensor, the session's pservers, whether this rank has started one, what this rank's
+    network has sent meanwhile, and the ring of pieces."""
     session = dist.distributed_c10d.GroupMember.WORLD._session
     tensor = values(torch.float32, (1 << 20,), rank)
     dist.all_reduce(torch.ones(1))
@@ -314,7 +314,8 @@ def shared(rank, size):
     dist.barrier()
     after = hosts.sent_bytes(os.getpid())
     sent = {name: after[name] - before[name] for name in after}
-    return tensor, session.setting("pservers"), pserver_pid() is not None, sent
+    ring = session.setting("all_reduce_ring"), session.setting("slice_bytes")
+    return tensor, session.setting("pservers"), pserver_pid() is not None, sent, ring
 
 
 def pserver_pid():

@@ -275,9 +275,10 @@ class Hosts(Ranks):
         self.check_sums(found)
         where = found[0][1].split(",")
         self.assertEqual([place.rpartition(":")[0] for place in where], network.address)
-        self.assertEqual([starts for _, _, starts, _ in found], [True, False, True, False])
+        self.assertEqual([starts for _, _, starts, _, _ in found], [True, False, True, False])
+        self.assertEqual({ring for *_, ring in found}, {("8MiB", "256KiB")})
         size = 4 << 20
-        for _, _, _, sent in found:
+        for _, _, _, sent, _ in found:
             # Half of each of two ranks' values goes to the other host, and that half's sums come back to two
             # ranks: twice what one tensor has. On one's own host nothing goes through sockets.
             self.assertGreater(sent["eth0"], 1.9 * size)

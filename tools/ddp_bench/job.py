@@ -145,6 +145,9 @@ class Job:
         if self.how == trainer.GROUP:
             found.update(WEFT_PSERVERS=self.pservers, WEFT_PORTS_NUM=str(self.lanes))
             found["WEFT_TRANSPORT"] = self.transport_of(rank)
+        if self.how == trainer.GROUP and self.sites is not None:
+            # As where the group itself starts a pserver on each host (weft.distributed).
+            found.update(WEFT_ALL_REDUCE_RING="8MiB", WEFT_SLICE_BYTES="256KiB")
         return found
 
     def _answer(self, line):
