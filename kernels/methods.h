@@ -65,7 +65,7 @@ open_scalars(const struct wf_apply *apply, bool drops)
 	};
 }
 
-/* wf_row_soft. */
+/* Moves w towards 0 by `drop`, and not beyond. NaN stays NaN. */
 INLINE vec
 vec_soft(vec w, vec drop)
 {

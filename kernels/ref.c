@@ -15,73 +15,8 @@
 #include "base/philox.h"
 #include "kernels/forms.h"
 #include "kernels/half.h"
+#include "kernels/one.h"
 #include "kernels/rows_forms.h"
-
-/* A vector of one. */
-#define INLINE static inline __attribute__((always_inline))
-typedef float vec;
-typedef bool mask;
-
-INLINE vec
-vec_set(float x)
-{
-	return x;
-}
-
-INLINE vec
-vec_add(vec a, vec b)
-{
-	return a + b;
-}
-
-INLINE vec
-vec_sub(vec a, vec b)
-{
-	return a - b;
-}
-
-INLINE vec
-vec_mul(vec a, vec b)
-{
-	return a * b;
-}
-
-INLINE vec
-vec_div(vec a, vec b)
-{
-	return a / b;
-}
-
-/* IEEE's: correctly rounded. */
-INLINE vec
-vec_sqrt(vec x)
-{
-	return __builtin_sqrtf(x);
-}
-
-INLINE vec
-vec_min(vec a, vec b)
-{
-	return a < b ? a : b;
-}
-
-INLINE vec
-vec_max(vec a, vec b)
-{
-	return a > b ? a : b;
-}
-
-INLINE mask
-mask_less(vec a, vec b)
-{
-	return a < b;
-}
-
-INLINE vec
-vec_select(mask m, vec yes, vec no)
-{
-	return m ? yes : no;
-}
 
 #include "kernels/methods.h"
 

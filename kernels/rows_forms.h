@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rows_forms: what the forms of the row kernels share: the definition of each optimizer, for one
- * element, and of the sums over a row. Private to this folder. Thread: any.
- *
- * rows_ref.c runs these over all elements, a wide form over those after its last whole vector. */
+/* rows_forms: what the forms of the row kernels share beyond the formulas of rows_methods.h, and
+ * what is computed once for a row. Private to this folder. Thread: any. */
 #pragma once
 
 #include <float.h>
@@ -77,136 +75,22 @@ wf_row_fold(float partial[WF_ROW_FOLD])
 	return partial[0];
 }
 
-/* Moves w towards 0 by `drop`, and not beyond. NaN stays NaN. */
+/* What follows from the sum of squares of a row (row_term in rows_methods.h) for all its elements:
+ * the rate of a rowwise kind, whose accumulator is updated, or the factor that the norm of a row
+ * leaves with WF_ROW_FTRL_GROUP: 0, or at most 1. */
 static inline float
-wf_row_soft(float w, float drop)
+wf_row_share(enum wf_row_optimizer kind, const struct wf_row_scalars *k, float *accumulator,
+	     float squares, size_t dim)
 {
-	float rest = w < -drop ? w + drop : w * 0.0f;
-	return w > drop ? w - drop : rest;
-}
-
-/* The gradient with the decay term. */
-static inline float
-wf_row_decayed(const struct wf_row_scalars *k, float w, float g)
-{
-	return k->decay > 0.0f ? g + k->decay * w : g;
-}
-
-/* L1 and L2 after the step. */
-static inline float
-wf_row_regular(const struct wf_row_scalars *k, float w)
-{
-	w = k->drop > 0.0f ? wf_row_soft(w, k->drop) : w;
-	return k->shrink < 1.0f ? w * k->shrink : w;
-}
-
-/* In the functions below w, s and t are element i of values and state arrays; g is its gradient,
- * finite. */
-
-static inline void
-wf_row_sgd(const struct wf_row_scalars *k, float *w, float g)
-{
-	*w = wf_row_regular(k, *w - k->rate * wf_row_decayed(k, *w, g));
-}
-
-static inline void
-wf_row_momentum(const struct wf_row_scalars *k, float *w, float *m, float g)
-{
-	*m = k->momentum * *m - k->rate * wf_row_decayed(k, *w, g);
-	*w = wf_row_regular(k, *w + *m);
-}
-
-static inline void
-wf_row_adagrad(const struct wf_row_scalars *k, float *w, float *a, float g)
-{
-	*a = *a + g * g;
-	float root = __builtin_sqrtf(*a + k->epsilon);
-	*w = wf_row_regular(k, *w - k->rate * wf_row_decayed(k, *w, g) / root);
-}
-
-/* Adds a row's sum of squares to its accumulator, and returns the row's rate. */
-static inline float
-wf_row_adagrad_rowwise_rate(const struct wf_row_scalars *k, float *a, float squares, size_t dim)
-{
-	*a = *a + squares / (float)dim;
-	return k->rate / __builtin_sqrtf(*a + k->epsilon);
-}
-
-static inline void
-wf_row_adagrad_rowwise(const struct wf_row_scalars *k, float *w, float row_rate, float g)
-{
-	*w = wf_row_regular(k, *w - row_rate * wf_row_decayed(k, *w, g));
-}
-
-/* The argument of the root may fall below 0 by rounding. */
-static inline void
-wf_row_rmsprop(const struct wf_row_scalars *k, float *w, float *square, float *mean, float g)
-{
-	*square = k->rho * *square + k->square_share * (g * g);
-	*mean = k->rho * *mean + (1.0f - k->rho) * g;
-	float variance = *square - *mean * *mean;
-	variance = variance > 0.0f ? variance : 0.0f;
-	float root = __builtin_sqrtf(variance + k->epsilon);
-	*w = wf_row_regular(k, *w - k->rate * wf_row_decayed(k, *w, g) / root);
-}
-
-static inline void
-wf_row_adam(const struct wf_row_scalars *k, float *w, float *m, float *v, float g)
-{
-	float d = wf_row_decayed(k, *w, g);
-	*m = k->beta1 * *m + (1.0f - k->beta1) * d;
-	*v = k->beta2 * *v + (1.0f - k->beta2) * (d * d);
-	float root = __builtin_sqrtf(*v);
-	*w = wf_row_regular(k, *w - k->rate * *m / (root + k->epsilon));
-}
-
-/* `squares`: sum over the gradients with decay. */
-static inline float
-wf_row_adam_rowwise_rate(const struct wf_row_scalars *k, float *v, float squares, size_t dim)
-{
-	*v = k->beta2 * *v + (1.0f - k->beta2) * (squares / (float)dim);
-	return k->rate / (__builtin_sqrtf(*v) + k->epsilon);
-}
-
-static inline void
-wf_row_adam_rowwise(const struct wf_row_scalars *k, float *w, float *m, float row_rate, float g)
-{
-	*m = k->beta1 * *m + (1.0f - k->beta1) * wf_row_decayed(k, *w, g);
-	*w = wf_row_regular(k, *w - row_rate * *m);
-}
-
-/* Updates z and n of FTRL-proximal. Returns the divisor in the formula of w. */
-static inline float
-wf_row_ftrl_state(const struct wf_row_scalars *k, float w, float *z, float *n, float g)
-{
-	float next = *n + g * g;
-	float root = __builtin_sqrtf(next);
-	float sigma = (root - __builtin_sqrtf(*n)) / k->rate;
-	*z = *z + (g - sigma * w);
-	*n = next;
-	return (k->ftrl_beta + root) / k->rate + k->l2;
-}
-
-static inline void
-wf_row_ftrl(const struct wf_row_scalars *k, float *w, float *z, float *n, float g)
-{
-	float below = wf_row_ftrl_state(k, *w, z, n, g);
-	*w = (0.0f - wf_row_soft(*z, k->l1)) / below;
-}
-
-/* The factor that the norm of a row leaves: 0, or at most 1. */
-static inline float
-wf_row_ftrl_group_share(const struct wf_row_scalars *k, float squares, size_t dim)
-{
+	if (kind == WF_ROW_ADAGRAD_ROWWISE) {
+		*accumulator = *accumulator + squares / (float)dim;
+		return k->rate / __builtin_sqrtf(*accumulator + k->epsilon);
+	}
+	if (kind == WF_ROW_ADAM_ROWWISE) {
+		*accumulator = k->beta2 * *accumulator + (1.0f - k->beta2) * (squares / (float)dim);
+		return k->rate / (__builtin_sqrtf(*accumulator) + k->epsilon);
+	}
 	float norm = __builtin_sqrtf(squares);
 	float least = k->l21 * __builtin_sqrtf((float)dim);
 	return norm > least ? 1.0f - least / norm : 0.0f;
-}
-
-/* After wf_row_ftrl_state of the whole row. */
-static inline float
-wf_row_ftrl_group(const struct wf_row_scalars *k, float z, float n, float share)
-{
-	float below = (k->ftrl_beta + __builtin_sqrtf(n)) / k->rate + k->l2;
-	return (0.0f - wf_row_soft(z, k->l1) * share) / below;
 }

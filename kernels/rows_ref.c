@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rows_ref: the definition of the row kernels, one element after the other. Where another form
- * differs from this one in one bit, the other form is wrong. Thread: any. */
+/* rows_ref: the definition of the row kernels, one element after the other; the formulas are those
+ * of rows_methods.h. Where another form differs from this one in one bit, the other form is wrong.
+ * Thread: any. */
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/philox.h"
 #include "kernels/half.h"
+#include "kernels/one.h"
 #include "kernels/rows_forms.h"
+
+#include "kernels/rows_methods.h"
 
 /* A row and its summed, divided and clipped gradients. Where one is not finite, g holds it as it
  * is. */
@@ -49,71 +53,51 @@ prepare(const struct wf_row_scalars *k, const float *const *grad, unsigned grad_
 	return skipped;
 }
 
-static void
-elementwise(enum wf_row_optimizer kind, const struct wf_row_scalars *k, const struct ready *r,
-	    size_t i)
+static struct element
+element_at(const struct ready *r, unsigned states, size_t i)
 {
-	float *w = &r->w[i];
-
-	switch (kind) {
-	case WF_ROW_SGD:
-		wf_row_sgd(k, w, r->g[i]);
-		break;
-	case WF_ROW_MOMENTUM:
-	case WF_ROW_SPARSE_MOMENTUM:
-		wf_row_momentum(k, w, &r->s[i], r->g[i]);
-		break;
-	case WF_ROW_ADAGRAD:
-		wf_row_adagrad(k, w, &r->s[i], r->g[i]);
-		break;
-	case WF_ROW_RMSPROP:
-		wf_row_rmsprop(k, w, &r->s[i], &r->t[i], r->g[i]);
-		break;
-	case WF_ROW_ADAM:
-		wf_row_adam(k, w, &r->s[i], &r->t[i], r->g[i]);
-		break;
-	case WF_ROW_FTRL:
-		wf_row_ftrl(k, w, &r->s[i], &r->t[i], r->g[i]);
-		break;
-	case WF_ROW_ADAGRAD_ROWWISE:
-	case WF_ROW_ADAM_ROWWISE:
-	case WF_ROW_FTRL_GROUP:
-	case WF_ROW_OPTIMIZER_COUNT:
-		WF_ASSERT(false && "not element by element");
-	}
+	return (struct element){
+		.w = r->w[i],
+		.s = states > 0 ? r->s[i] : 0.0f,
+		.t = states > 1 ? r->t[i] : 0.0f,
+	};
 }
 
-/* *x becomes `before` again if it is not finite, and is not known to be. */
+/* false: the element stays as it was, with its state, because some of it would not be finite. */
 static bool
-is_kept(const struct ready *r, float *x, float before)
+put_element(const struct ready *r, unsigned states, size_t i, struct element e)
 {
-	if (r->calm || wf_row_is_finite(*x)) {
-		return true;
+	if (!r->calm &&
+	    !(wf_row_is_finite(e.w) && wf_row_is_finite(e.s) && wf_row_is_finite(e.t))) {
+		return false;
 	}
-	*x = before;
-	return false;
+	r->w[i] = e.w;
+	if (states > 0) {
+		r->s[i] = e.s;
+	}
+	if (states > 1) {
+		r->t[i] = e.t;
+	}
+	return true;
 }
 
-/* One element and its `states` values of state; where one would not be finite all stay. */
-static size_t
-step_element(enum wf_row_optimizer kind, const struct wf_row_scalars *k, const struct ready *r,
-	     size_t i, size_t states)
-{
-	float *const at[3] = {&r->w[i], &r->s[i], &r->t[i]};
-	float before[3] = {0};
-	bool kept = true;
+/* In the functions below: the number of elements that are left, of those whose gradients are
+ * finite. */
 
-	for (size_t n = 0; n <= states; n++) {
-		before[n] = *at[n];
+static size_t
+step_elements(enum wf_row_optimizer kind, const struct row_vecs *v, const struct ready *r)
+{
+	const unsigned states = row_states(kind);
+	size_t left = 0;
+
+	for (size_t i = 0; i < r->dim; i++) {
+		if (wf_row_is_finite(r->g[i])) {
+			struct element e = element_at(r, states, i);
+			e = next_of_row_kind(kind, v, false, e, r->g[i]);
+			left += !put_element(r, states, i, e);
+		}
 	}
-	elementwise(kind, k, r, i);
-	for (size_t n = 0; n <= states; n++) {
-		kept = kept && (r->calm || wf_row_is_finite(*at[n]));
-	}
-	for (size_t n = 0; n <= states && !kept; n++) {
-		*at[n] = before[n];
-	}
-	return kept ? 0 : 1;
+	return left;
 }
 
 static size_t
@@ -126,78 +110,34 @@ count_finite(const struct ready *r)
 	return found;
 }
 
-/* The number of elements that are left, of those whose gradients are finite. */
-static size_t
-adagrad_rowwise(const struct wf_row_scalars *k, const struct ready *r)
+static float
+sum_squares(enum wf_row_optimizer kind, const struct row_vecs *v, const struct ready *r)
 {
+	const unsigned states = row_states(kind);
 	float partial[WF_ROW_FOLD] = {0};
-	size_t left = 0;
 
 	for (size_t i = 0; i < r->dim; i++) {
 		if (wf_row_is_finite(r->g[i])) {
-			partial[i % WF_ROW_FOLD] += r->g[i] * r->g[i];
+			struct element e = element_at(r, states, i);
+			float x = row_term(kind, v, false, e, r->g[i]);
+			partial[i % WF_ROW_FOLD] += x * x;
 		}
 	}
-	float before = r->s[0];
-	float rate = wf_row_adagrad_rowwise_rate(k, r->s, wf_row_fold(partial), r->dim);
-	if (!is_kept(r, r->s, before)) {
-		return count_finite(r);
-	}
-	for (size_t i = 0; i < r->dim; i++) {
-		if (wf_row_is_finite(r->g[i])) {
-			before = r->w[i];
-			wf_row_adagrad_rowwise(k, &r->w[i], rate, r->g[i]);
-			left += !is_kept(r, &r->w[i], before);
-		}
-	}
-	return left;
-}
-
-static size_t
-adam_rowwise(const struct wf_row_scalars *k, const struct ready *r)
-{
-	float partial[WF_ROW_FOLD] = {0};
-	size_t left = 0;
-
-	for (size_t i = 0; i < r->dim; i++) {
-		if (wf_row_is_finite(r->g[i])) {
-			float d = wf_row_decayed(k, r->w[i], r->g[i]);
-			partial[i % WF_ROW_FOLD] += d * d;
-		}
-	}
-	float before = r->t[0];
-	float rate = wf_row_adam_rowwise_rate(k, r->t, wf_row_fold(partial), r->dim);
-	if (!is_kept(r, r->t, before)) {
-		return count_finite(r);
-	}
-	for (size_t i = 0; i < r->dim; i++) {
-		if (wf_row_is_finite(r->g[i])) {
-			before = r->w[i];
-			float mean = r->s[i];
-			wf_row_adam_rowwise(k, &r->w[i], &r->s[i], rate, r->g[i]);
-			if (!is_kept(r, &r->w[i], before)) {
-				r->s[i] = mean;
-				left++;
-			}
-		}
-	}
-	return left;
+	return wf_row_fold(partial);
 }
 
 /* An element whose state would not be finite is left, as if its gradient were not. */
 static size_t
-ftrl_group_state(const struct wf_row_scalars *k, struct ready *r)
+step_ftrl_state(const struct row_vecs *v, struct ready *r)
 {
+	const unsigned states = row_states(WF_ROW_FTRL_GROUP);
 	size_t left = 0;
 
 	for (size_t i = 0; i < r->dim; i++) {
 		if (wf_row_is_finite(r->g[i])) {
-			float z = r->s[i];
-			float n = r->t[i];
-			(void)wf_row_ftrl_state(k, r->w[i], &r->s[i], &r->t[i], r->g[i]);
-			if (!is_kept(r, &r->s[i], z) || !is_kept(r, &r->t[i], n)) {
-				r->s[i] = z;
-				r->t[i] = n;
+			struct element e = element_at(r, states, i);
+			e = next_row_ftrl_state(v, e, r->g[i]);
+			if (!put_element(r, states, i, e)) {
 				r->g[i] = __builtin_inff();
 				left++;
 			}
@@ -207,23 +147,25 @@ ftrl_group_state(const struct wf_row_scalars *k, struct ready *r)
 }
 
 static size_t
-ftrl_group(const struct wf_row_scalars *k, struct ready *r)
+step_whole_row(enum wf_row_optimizer kind, const struct row_vecs *v, struct ready *r)
 {
-	float partial[WF_ROW_FOLD] = {0};
-	size_t left = ftrl_group_state(k, r);
+	const unsigned states = row_states(kind);
+	size_t left = kind == WF_ROW_FTRL_GROUP ? step_ftrl_state(v, r) : 0;
+	float none = 0.0f;
+	float *accumulator = row_accumulator(kind, r->s, r->t, &none);
+	const float before = *accumulator;
 
-	for (size_t i = 0; i < r->dim; i++) {
-		if (wf_row_is_finite(r->g[i])) {
-			float z = wf_row_soft(r->s[i], k->l1);
-			partial[i % WF_ROW_FOLD] += z * z;
-		}
+	float squares = sum_squares(kind, v, r);
+	float share = wf_row_share(kind, v->k, accumulator, squares, r->dim);
+	if (!r->calm && !wf_row_is_finite(*accumulator)) {
+		*accumulator = before;
+		return count_finite(r);
 	}
-	float share = wf_row_ftrl_group_share(k, wf_row_fold(partial), r->dim);
 	for (size_t i = 0; i < r->dim; i++) {
 		if (wf_row_is_finite(r->g[i])) {
-			float before = r->w[i];
-			r->w[i] = wf_row_ftrl_group(k, r->s[i], r->t[i], share);
-			left += !is_kept(r, &r->w[i], before);
+			struct element e = element_at(r, states, i);
+			e = next_of_whole_row(kind, v, false, e, r->g[i], share);
+			left += !put_element(r, states, i, e);
 		}
 	}
 	return left;
@@ -233,6 +175,7 @@ size_t
 wf_ref_row(enum wf_row_optimizer kind, const struct wf_row_scalars *k, float *row,
 	   const float *const *grad, unsigned grad_count, size_t dim)
 {
+	const struct row_vecs v = open_row_vecs(k);
 	struct ready r;
 
 	WF_ASSERT(grad_count >= 1);
@@ -242,29 +185,7 @@ wf_ref_row(enum wf_row_optimizer kind, const struct wf_row_scalars *k, float *ro
 	r.t = row + 2 * dim;
 	r.dim = dim;
 	size_t skipped = prepare(k, grad, grad_count, &r);
-	switch (kind) {
-	case WF_ROW_ADAGRAD_ROWWISE:
-		return skipped + adagrad_rowwise(k, &r);
-	case WF_ROW_ADAM_ROWWISE:
-		return skipped + adam_rowwise(k, &r);
-	case WF_ROW_FTRL_GROUP:
-		return skipped + ftrl_group(k, &r);
-	case WF_ROW_SGD:
-	case WF_ROW_MOMENTUM:
-	case WF_ROW_SPARSE_MOMENTUM:
-	case WF_ROW_ADAGRAD:
-	case WF_ROW_RMSPROP:
-	case WF_ROW_ADAM:
-	case WF_ROW_FTRL:
-	case WF_ROW_OPTIMIZER_COUNT:
-		break;
-	}
-	const size_t states = wf_row_state_floats(kind, dim) / dim;
-	for (size_t i = 0; i < dim; i++) {
-		if (wf_row_is_finite(r.g[i])) {
-			skipped += step_element(kind, k, &r, i, states);
-		}
-	}
+	skipped += row_is_whole(kind) ? step_whole_row(kind, &v, &r) : step_elements(kind, &v, &r);
 	return skipped;
 }
 

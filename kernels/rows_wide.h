@@ -8,8 +8,8 @@
  * vec_load_f16, vec_store_bf16 and vec_store_f16, as half.h defines them.
  *
  * A row whose gradients are not all calm is left to wf_ref_row: nothing here needs a mask. What
- * is left after the last whole vector goes through the definitions in rows_forms.h. `plain` says
- * that no divisor, clip, decay, l1 or l2 is in play, and is a constant wherever it matters. */
+ * is left after the last whole vector is made one by zeros. The formulas are those of
+ * rows_methods.h. */
 #pragma once
 
 #ifdef WIDTH
@@ -19,154 +19,16 @@
 #include "kernels/half.h"
 #include "kernels/prefetch.h"
 #include "kernels/rows_forms.h"
+#include "kernels/rows_methods.h"
 
 /* How many rows are prefetched ahead of the current one. */
 #define ROWS_AHEAD 6u
-
-struct row_vecs {
-	const struct wf_row_scalars *k;
-	vec rate, decay, momentum, beta1, rest1, beta2, rest2, rho, rest_rho, epsilon;
-	vec square_share, drop, shrink, l1, l2, ftrl_beta;
-};
-
-INLINE struct row_vecs
-open_row_vecs(const struct wf_row_scalars *k)
-{
-	return (struct row_vecs){
-		.k = k,
-		.rate = vec_set(k->rate),
-		.decay = vec_set(k->decay),
-		.momentum = vec_set(k->momentum),
-		.beta1 = vec_set(k->beta1),
-		.rest1 = vec_set(1.0f - k->beta1),
-		.beta2 = vec_set(k->beta2),
-		.rest2 = vec_set(1.0f - k->beta2),
-		.rho = vec_set(k->rho),
-		.rest_rho = vec_set(1.0f - k->rho),
-		.epsilon = vec_set(k->epsilon),
-		.square_share = vec_set(k->square_share),
-		.drop = vec_set(k->drop),
-		.shrink = vec_set(k->shrink),
-		.l1 = vec_set(k->l1),
-		.l2 = vec_set(k->l2),
-		.ftrl_beta = vec_set(k->ftrl_beta),
-	};
-}
 
 INLINE bool
 is_plain(const struct wf_row_scalars *k)
 {
 	return k->divisor == 1.0f && !(k->clip > 0.0f) && !(k->decay > 0.0f) && !(k->drop > 0.0f) &&
 	       !(k->shrink < 1.0f);
-}
-
-INLINE vec
-row_decayed(const struct row_vecs *v, bool plain, vec w, vec g)
-{
-	if (plain || !(v->k->decay > 0.0f)) {
-		return g;
-	}
-	return vec_add(g, vec_mul(v->decay, w));
-}
-
-INLINE vec
-row_regular(const struct row_vecs *v, bool plain, vec w)
-{
-	if (!plain && v->k->drop > 0.0f) {
-		w = vec_soft(w, v->drop);
-	}
-	if (!plain && v->k->shrink < 1.0f) {
-		w = vec_mul(w, v->shrink);
-	}
-	return w;
-}
-
-INLINE void
-row_sgd(const struct row_vecs *v, bool plain, float *w, vec g)
-{
-	vec x = vec_load(w);
-	vec d = row_decayed(v, plain, x, g);
-	vec_store(w, row_regular(v, plain, vec_sub(x, vec_mul(v->rate, d))));
-}
-
-INLINE void
-row_momentum(const struct row_vecs *v, bool plain, float *w, float *m, vec g)
-{
-	vec x = vec_load(w);
-	vec d = row_decayed(v, plain, x, g);
-	vec next = vec_sub(vec_mul(v->momentum, vec_load(m)), vec_mul(v->rate, d));
-	vec_store(m, next);
-	vec_store(w, row_regular(v, plain, vec_add(x, next)));
-}
-
-INLINE void
-row_adagrad(const struct row_vecs *v, bool plain, float *w, float *a, vec g)
-{
-	vec x = vec_load(w);
-	vec next = vec_add(vec_load(a), vec_mul(g, g));
-	vec root = vec_sqrt(vec_add(next, v->epsilon));
-	vec step = vec_div(vec_mul(v->rate, row_decayed(v, plain, x, g)), root);
-	vec_store(a, next);
-	vec_store(w, row_regular(v, plain, vec_sub(x, step)));
-}
-
-INLINE void
-row_rmsprop(const struct row_vecs *v, bool plain, float *w, float *const state[2], vec g)
-{
-	vec x = vec_load(w);
-	vec square = vec_mul(v->square_share, vec_mul(g, g));
-	vec mean = vec_mul(v->rest_rho, g);
-	square = vec_add(vec_mul(v->rho, vec_load(state[0])), square);
-	mean = vec_add(vec_mul(v->rho, vec_load(state[1])), mean);
-	vec variance = vec_max(vec_sub(square, vec_mul(mean, mean)), vec_set(0.0f));
-	vec root = vec_sqrt(vec_add(variance, v->epsilon));
-	vec step = vec_div(vec_mul(v->rate, row_decayed(v, plain, x, g)), root);
-	vec_store(state[0], square);
-	vec_store(state[1], mean);
-	vec_store(w, row_regular(v, plain, vec_sub(x, step)));
-}
-
-INLINE void
-row_adam(const struct row_vecs *v, bool plain, float *w, float *const state[2], vec g)
-{
-	vec x = vec_load(w);
-	vec d = row_decayed(v, plain, x, g);
-	vec m = vec_mul(v->rest1, d);
-	vec s = vec_mul(v->rest2, vec_mul(d, d));
-	m = vec_add(vec_mul(v->beta1, vec_load(state[0])), m);
-	s = vec_add(vec_mul(v->beta2, vec_load(state[1])), s);
-	vec step = vec_div(vec_mul(v->rate, m), vec_add(vec_sqrt(s), v->epsilon));
-	vec_store(state[0], m);
-	vec_store(state[1], s);
-	vec_store(w, row_regular(v, plain, vec_sub(x, step)));
-}
-
-INLINE vec
-row_ftrl_state(const struct row_vecs *v, vec w, float *const state[2], vec g)
-{
-	vec before = vec_load(state[1]);
-	vec next = vec_add(before, vec_mul(g, g));
-	vec root = vec_sqrt(next);
-	vec sigma = vec_div(vec_sub(root, vec_sqrt(before)), v->rate);
-	vec z = vec_add(vec_load(state[0]), vec_sub(g, vec_mul(sigma, w)));
-	vec_store(state[0], z);
-	vec_store(state[1], next);
-	return z;
-}
-
-/* (0 - y) / ((beta + sqrt(n)) / rate + l2) */
-INLINE vec
-row_ftrl_value(const struct row_vecs *v, vec y, vec n)
-{
-	vec below = vec_div(vec_add(v->ftrl_beta, vec_sqrt(n)), v->rate);
-	return vec_div(vec_sub(vec_set(0.0f), y), vec_add(below, v->l2));
-}
-
-INLINE void
-row_ftrl(const struct row_vecs *v, float *w, float *const state[2], vec g)
-{
-	vec z = row_ftrl_state(v, vec_load(w), state, g);
-	vec_store(w, row_ftrl_value(v, vec_soft(z, v->l1), vec_load(state[1])));
 }
 
 /* A row and its operands; all its gradients are finite. */
@@ -176,30 +38,80 @@ struct row_work {
 	size_t dim, whole; /* whole: up to the last whole vector */
 };
 
-/* The value whose squares are summed over a row: WF_ROW_ADAGRAD_ROWWISE: the gradients;
- * WF_ROW_ADAM_ROWWISE: with decay; WF_ROW_FTRL_GROUP: z without l1. */
+INLINE struct element
+load_element(const struct row_work *r, unsigned states, size_t i)
+{
+	const vec none = vec_set(0.0f);
+	return (struct element){
+		.w = vec_load(r->w + i),
+		.s = states > 0 ? vec_load(r->s + i) : none,
+		.t = states > 1 ? vec_load(r->t + i) : none,
+	};
+}
+
+INLINE void
+store_element(const struct row_work *r, unsigned states, size_t i, struct element e)
+{
+	vec_store(r->w + i, e.w);
+	if (states > 0) {
+		vec_store(r->s + i, e.s);
+	}
+	if (states > 1) {
+		vec_store(r->t + i, e.t);
+	}
+}
+
+/* The elements after the last whole vector, where they fill one with zeros behind them. */
+struct row_tail {
+	float w[WIDTH], s[WIDTH], t[WIDTH], g[WIDTH];
+};
+
+INLINE void
+copy_tail(float *to, const float *from, const struct row_work *r)
+{
+	memcpy(to, from + r->whole, (r->dim - r->whole) * sizeof(*to));
+}
+
+/* `tail` becomes a row of its own, which lies in `room`. */
+INLINE void
+load_tail(const struct row_work *r, unsigned states, struct row_tail *room, struct row_work *tail)
+{
+	*room = (struct row_tail){0};
+	*tail = (struct row_work){.w = room->w, .s = room->s, .t = room->t, .g = room->g};
+	copy_tail(room->w, r->w, r);
+	copy_tail(room->g, r->g, r);
+	if (states > 0) {
+		copy_tail(room->s, r->s, r);
+	}
+	if (states > 1) {
+		copy_tail(room->t, r->t, r);
+	}
+}
+
+INLINE void
+store_tail(const struct row_work *r, unsigned states, const struct row_tail *room)
+{
+	const size_t bytes = (r->dim - r->whole) * sizeof(float);
+
+	memcpy(r->w + r->whole, room->w, bytes);
+	if (states > 0) {
+		memcpy(r->s + r->whole, room->s, bytes);
+	}
+	if (states > 1) {
+		memcpy(r->t + r->whole, room->t, bytes);
+	}
+}
+
 INLINE vec
-row_term(const struct row_vecs *v, enum wf_row_optimizer kind, bool plain, const struct row_work *r,
-	 size_t i)
+square_at(const struct row_vecs *v, enum wf_row_optimizer kind, bool plain,
+	  const struct row_work *r, size_t i)
 {
-	if (kind == WF_ROW_FTRL_GROUP) {
-		return vec_soft(vec_load(r->s + i), v->l1);
-	}
-	vec g = vec_load(r->g + i);
-	return kind == WF_ROW_ADAGRAD_ROWWISE ? g : row_decayed(v, plain, vec_load(r->w + i), g);
+	struct element e = load_element(r, row_states(kind), i);
+	vec x = row_term(kind, v, plain, e, vec_load(r->g + i));
+	return vec_mul(x, x);
 }
 
-INLINE float
-row_term_one(const struct row_vecs *v, enum wf_row_optimizer kind, const struct row_work *r,
-	     size_t i)
-{
-	if (kind == WF_ROW_FTRL_GROUP) {
-		return wf_row_soft(r->s[i], v->k->l1);
-	}
-	return kind == WF_ROW_ADAGRAD_ROWWISE ? r->g[i] : wf_row_decayed(v->k, r->w[i], r->g[i]);
-}
-
-/* Sum of squares in the order of WF_ROW_FOLD. */
+/* Sum of squares in the order of WF_ROW_FOLD. The zeros behind a tail add nothing. */
 INLINE float
 row_squares(const struct row_vecs *v, enum wf_row_optimizer kind, bool plain,
 	    const struct row_work *r)
@@ -207,147 +119,94 @@ row_squares(const struct row_vecs *v, enum wf_row_optimizer kind, bool plain,
 	enum { ACCUMULATORS = WF_ROW_FOLD / WIDTH };
 	float partial[WF_ROW_FOLD];
 	vec sum[ACCUMULATORS];
+	struct row_tail room;
+	struct row_work tail;
 
 	for (unsigned a = 0; a < ACCUMULATORS; a++) {
 		sum[a] = vec_set(0.0f);
 	}
-	size_t i = 0;
-	for (; i + WF_ROW_FOLD <= r->dim; i += WF_ROW_FOLD) {
+	if (r->whole < r->dim) {
+		load_tail(r, row_states(kind), &room, &tail);
+	}
+	for (size_t first = 0; first < r->dim; first += WF_ROW_FOLD) {
 		for (unsigned a = 0; a < ACCUMULATORS; a++) {
-			vec x = row_term(v, kind, plain, r, i + a * WIDTH);
-			sum[a] = vec_add(sum[a], vec_mul(x, x));
+			const size_t i = first + a * WIDTH;
+			if (i < r->whole) {
+				sum[a] = vec_add(sum[a], square_at(v, kind, plain, r, i));
+			} else if (i < r->dim) {
+				sum[a] = vec_add(sum[a], square_at(v, kind, plain, &tail, 0));
+			}
 		}
 	}
 	for (unsigned a = 0; a < ACCUMULATORS; a++) {
 		vec_store(partial + a * WIDTH, sum[a]);
 	}
-	for (; i < r->dim; i++) {
-		float x = row_term_one(v, kind, r, i);
-		partial[i % WF_ROW_FOLD] += x * x;
-	}
 	return wf_row_fold(partial);
 }
 
-INLINE void
-step_adagrad_rowwise(const struct row_vecs *v, bool plain, const struct row_work *r)
-{
-	float squares = row_squares(v, WF_ROW_ADAGRAD_ROWWISE, plain, r);
-	float rate = wf_row_adagrad_rowwise_rate(v->k, r->s, squares, r->dim);
-	vec rates = vec_set(rate);
-
-	for (size_t i = 0; i < r->whole; i += WIDTH) {
-		vec x = vec_load(r->w + i);
-		vec d = row_decayed(v, plain, x, vec_load(r->g + i));
-		vec_store(r->w + i, row_regular(v, plain, vec_sub(x, vec_mul(rates, d))));
-	}
-	for (size_t i = r->whole; i < r->dim; i++) {
-		wf_row_adagrad_rowwise(v->k, &r->w[i], rate, r->g[i]);
-	}
-}
+/* What is done to each vector of a row. */
+enum row_pass {
+	ROW_ELEMENTS,   /* the step of a kind whose elements do not depend on each other */
+	ROW_FTRL_STATE, /* the state of WF_ROW_FTRL_GROUP */
+	ROW_WHOLE,      /* the step of a kind that has a sum, with what that makes */
+};
 
 INLINE void
-step_adam_rowwise(const struct row_vecs *v, bool plain, const struct row_work *r)
+pass_vector(const struct row_vecs *v, enum wf_row_optimizer kind, bool plain,
+	    const struct row_work *r, size_t i, enum row_pass pass, vec share)
 {
-	float squares = row_squares(v, WF_ROW_ADAM_ROWWISE, plain, r);
-	float rate = wf_row_adam_rowwise_rate(v->k, r->t, squares, r->dim);
-	vec rates = vec_set(rate);
-
-	for (size_t i = 0; i < r->whole; i += WIDTH) {
-		vec x = vec_load(r->w + i);
-		vec m = vec_mul(v->rest1, row_decayed(v, plain, x, vec_load(r->g + i)));
-		m = vec_add(vec_mul(v->beta1, vec_load(r->s + i)), m);
-		vec_store(r->s + i, m);
-		vec_store(r->w + i, row_regular(v, plain, vec_sub(x, vec_mul(rates, m))));
-	}
-	for (size_t i = r->whole; i < r->dim; i++) {
-		wf_row_adam_rowwise(v->k, &r->w[i], &r->s[i], rate, r->g[i]);
-	}
-}
-
-INLINE void
-step_ftrl_group(const struct row_vecs *v, const struct row_work *r)
-{
-	for (size_t i = 0; i < r->whole; i += WIDTH) {
-		float *const state[2] = {r->s + i, r->t + i};
-		(void)row_ftrl_state(v, vec_load(r->w + i), state, vec_load(r->g + i));
-	}
-	for (size_t i = r->whole; i < r->dim; i++) {
-		(void)wf_row_ftrl_state(v->k, r->w[i], &r->s[i], &r->t[i], r->g[i]);
-	}
-	float squares = row_squares(v, WF_ROW_FTRL_GROUP, true, r);
-	float share = wf_row_ftrl_group_share(v->k, squares, r->dim);
-	for (size_t i = 0; i < r->whole; i += WIDTH) {
-		vec y = vec_mul(vec_soft(vec_load(r->s + i), v->l1), vec_set(share));
-		vec_store(r->w + i, row_ftrl_value(v, y, vec_load(r->t + i)));
-	}
-	for (size_t i = r->whole; i < r->dim; i++) {
-		r->w[i] = wf_row_ftrl_group(v->k, r->s[i], r->t[i], share);
-	}
-}
-
-INLINE void
-step_vector(const struct row_vecs *v, enum wf_row_optimizer kind, bool plain,
-	    const struct row_work *r, size_t i)
-{
-	float *const state[2] = {r->s + i, r->t + i};
-	float *w = r->w + i;
+	struct element e = load_element(r, row_states(kind), i);
 	vec g = vec_load(r->g + i);
 
-	if (kind == WF_ROW_SGD) {
-		row_sgd(v, plain, w, g);
-	} else if (kind == WF_ROW_MOMENTUM) {
-		row_momentum(v, plain, w, state[0], g);
-	} else if (kind == WF_ROW_ADAGRAD) {
-		row_adagrad(v, plain, w, state[0], g);
-	} else if (kind == WF_ROW_RMSPROP) {
-		row_rmsprop(v, plain, w, state, g);
-	} else if (kind == WF_ROW_ADAM) {
-		row_adam(v, plain, w, state, g);
+	if (pass == ROW_ELEMENTS) {
+		e = next_of_row_kind(kind, v, plain, e, g);
+	} else if (pass == ROW_FTRL_STATE) {
+		e = next_row_ftrl_state(v, e, g);
 	} else {
-		row_ftrl(v, w, state, g);
+		e = next_of_whole_row(kind, v, plain, e, g, share);
 	}
+	store_element(r, row_states(kind), i, e);
 }
 
 INLINE void
-step_one(const struct row_vecs *v, enum wf_row_optimizer kind, const struct row_work *r, size_t i)
+pass_row(const struct row_vecs *v, enum wf_row_optimizer kind, bool plain, const struct row_work *r,
+	 enum row_pass pass, vec share)
 {
-	if (kind == WF_ROW_SGD) {
-		wf_row_sgd(v->k, &r->w[i], r->g[i]);
-	} else if (kind == WF_ROW_MOMENTUM) {
-		wf_row_momentum(v->k, &r->w[i], &r->s[i], r->g[i]);
-	} else if (kind == WF_ROW_ADAGRAD) {
-		wf_row_adagrad(v->k, &r->w[i], &r->s[i], r->g[i]);
-	} else if (kind == WF_ROW_RMSPROP) {
-		wf_row_rmsprop(v->k, &r->w[i], &r->s[i], &r->t[i], r->g[i]);
-	} else if (kind == WF_ROW_ADAM) {
-		wf_row_adam(v->k, &r->w[i], &r->s[i], &r->t[i], r->g[i]);
-	} else {
-		wf_row_ftrl(v->k, &r->w[i], &r->s[i], &r->t[i], r->g[i]);
+	size_t i = 0;
+
+	for (; i + 2 * WIDTH <= r->whole; i += 2 * WIDTH) {
+		pass_vector(v, kind, plain, r, i, pass, share);
+		pass_vector(v, kind, plain, r, i + WIDTH, pass, share);
+	}
+	for (; i < r->whole; i += WIDTH) {
+		pass_vector(v, kind, plain, r, i, pass, share);
+	}
+	if (r->whole < r->dim) {
+		struct row_tail room;
+		struct row_work tail;
+		load_tail(r, row_states(kind), &room, &tail);
+		pass_vector(v, kind, plain, &tail, 0, pass, share);
+		store_tail(r, row_states(kind), &room);
 	}
 }
 
 INLINE void
 step_row(const struct row_vecs *v, enum wf_row_optimizer kind, bool plain, const struct row_work *r)
 {
-	if (kind == WF_ROW_ADAGRAD_ROWWISE) {
-		step_adagrad_rowwise(v, plain, r);
-	} else if (kind == WF_ROW_ADAM_ROWWISE) {
-		step_adam_rowwise(v, plain, r);
-	} else if (kind == WF_ROW_FTRL_GROUP) {
-		step_ftrl_group(v, r);
-	} else {
-		size_t i = 0;
-		for (; i + 2 * WIDTH <= r->whole; i += 2 * WIDTH) {
-			step_vector(v, kind, plain, r, i);
-			step_vector(v, kind, plain, r, i + WIDTH);
-		}
-		for (; i < r->whole; i += WIDTH) {
-			step_vector(v, kind, plain, r, i);
-		}
-		for (; i < r->dim; i++) {
-			step_one(v, kind, r, i);
-		}
+	const vec none = vec_set(0.0f);
+	float no_accumulator = 0.0f;
+
+	if (!row_is_whole(kind)) {
+		pass_row(v, kind, plain, r, ROW_ELEMENTS, none);
+		return;
 	}
+	if (kind == WF_ROW_FTRL_GROUP) {
+		pass_row(v, kind, plain, r, ROW_FTRL_STATE, none);
+	}
+	float squares = row_squares(v, kind, plain, r);
+	float *accumulator = row_accumulator(kind, r->s, r->t, &no_accumulator);
+	float share = wf_row_share(kind, v->k, accumulator, squares, r->dim);
+	pass_row(v, kind, plain, r, ROW_WHOLE, vec_set(share));
 }
 
 /* Whether all of g is calm: one or two operations per vector, one branch per row. */
