@@ -36,9 +36,10 @@ enum wf_tcp_frame {
  * that reads lines answers them, and can be named by its answer. */
 #define WF_TCP_LINE_ENDS 0x0a0d0a0d0a0d0a0dull /* "\r\n\r\n\r\n\r\n", little-endian */
 
-#define WF_TCP_RX_BYTES 65536u /* receive buffer of a connection */
 /* Bytes to read ahead while PUTs arrive, whose payload is read straight into its place. */
 #define WF_TCP_RX_BULK_BYTES 4096u
+/* The receive buffer of a connection: a PUT of 64 KiB with its head, and some more. */
+#define WF_TCP_RX_BYTES (65536u + WF_TCP_RX_BULK_BYTES)
 #define WF_TCP_RING_BYTES (256u << 10) /* operations accepted and not yet sent, per connection */
 #define WF_TCP_HEADS_MAX 256u          /* the most MSG events of one poll */
 #define WF_TCP_RX_BUDGET (512u << 10)  /* bytes that one connection may receive per poll */
@@ -82,7 +83,8 @@ struct wf_tcp_rx {
 	uint64_t lent_turn; /* the poll whose events point into the buffer */
 	bool readable;      /* recv has not returned EAGAIN since the last edge */
 	bool hung_up;       /* the edge reported the end of the stream: read up to it */
-	bool bulk;          /* the last frame was a PUT */
+	bool was_empty;     /* recv has returned EAGAIN since it last returned bytes */
+	uint64_t put_bytes; /* the payload of the last frame, if that was a PUT; otherwise 0 */
 	bool stalled;       /* a whole frame has arrived and waits for room for its event */
 	/* The PUT whose payload is awaited. */
 	bool put_open;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tcp_recv: from bytes of the stream to events. Heads and messages go through the receive buffer,
  * and events point into it until the next poll; the payload of a PUT goes straight to its range,
- * except bytes that were read together with its head. Thread: the transport's owner. */
+ * except bytes that were read together with its head. That is a whole PUT where one at a time
+ * arrives that fits into the buffer: to copy it costs less than a second call.
+ * Thread: the transport's owner. */
 #include "transport/tcp/tcp_internal.h"
 
 #include <errno.h>
@@ -107,7 +109,7 @@ msg_step(struct wf_tcp_conn *c, struct wf_events *events, const uint8_t *at)
 	event->msg.body = body;
 	rx->begin += frame_bytes;
 	rx->lent_turn = c->t->medium.loop.turn;
-	rx->bulk = false;
+	rx->put_bytes = 0;
 	c->t->medium.info.msgs_received++;
 	return STEP_ON;
 }
@@ -158,7 +160,7 @@ frame_step(struct wf_tcp_conn *c, struct wf_events *events, const uint8_t *at)
 		wf_life_down(&c->life, WEFT_PROTOCOL, "%s", weft_last_error());
 		return STEP_DOWN;
 	}
-	c->rx.bulk = true;
+	c->rx.put_bytes = head.body_bytes;
 	enum step step = land(c, events, &put);
 	if (step != STEP_ON) {
 		c->rx.put = put;
@@ -219,6 +221,14 @@ make_room(struct wf_tcp_conn *c)
 	return true;
 }
 
+/* Whether the next PUT should be read together with its head: it comes alone, and, if it is like
+ * the one before, fits into the buffer. */
+static inline bool
+awaits_whole_put(const struct wf_tcp_rx *rx)
+{
+	return rx->was_empty && !rx->put_open && rx->put_bytes <= WF_TCP_RX_BYTES - WF_HEAD_BYTES;
+}
+
 /* Reads the rest of a PUT into its place, and what follows into the buffer. Returns as readv does.
  */
 static ssize_t
@@ -227,7 +237,7 @@ read_stream(struct wf_tcp_conn *c, uint64_t *asked)
 	struct wf_tcp_rx *rx = &c->rx;
 	uint8_t *at = rx->buffer + rx->end;
 	uint32_t room = WF_TCP_RX_BYTES - rx->end;
-	if (rx->bulk && room > WF_TCP_RX_BULK_BYTES) {
+	if (rx->put_bytes > 0 && room > WF_TCP_RX_BULK_BYTES && !awaits_whole_put(rx)) {
 		room = WF_TCP_RX_BULK_BYTES;
 	}
 	WF_ASSERT(room > 0); /* make_room */
@@ -246,6 +256,7 @@ took_in(struct wf_tcp_conn *c, uint64_t bytes)
 {
 	struct wf_tcp_rx *rx = &c->rx;
 	c->t->medium.info.bytes_received += bytes;
+	rx->was_empty = false;
 	if (rx->put_open) {
 		uint64_t n = bytes < rx->put.left ? bytes : rx->put.left;
 		rx->put.at += n;
@@ -268,6 +279,7 @@ read_failed(struct wf_tcp_conn *c, int err)
 	}
 	c->rx.readable = false;
 	c->rx.hung_up = false;
+	c->rx.was_empty = true;
 	if (c->tx.error != 0) {
 		wf_tcp_conn_broken(c, c->tx.error);
 	}
