@@ -384,7 +384,7 @@ connections_are_bounded(struct conf *t)
 
 /* Poll these two alone until `n` has seen that many. */
 static bool
-await_by_hand(struct conf *t, struct node *a, struct node *b, const struct node *n,
+await_by_hand(struct conf *t, struct node *a, struct node *b, struct node *n,
 	      enum wf_event_kind kind, unsigned count)
 {
 	for (int i = 0; i < 100000 && conf_count(n, NULL, kind) < count; i++) {

@@ -220,7 +220,7 @@ peer_timeout_ns(const struct conf *t)
 }
 
 static bool
-stays_up(const struct node *n, const struct wf_conn *conn)
+stays_up(struct node *n, const struct wf_conn *conn)
 {
 	const struct seen *down = conf_nth(n, conn, WF_EVENT_DOWN, 0);
 	if (down != NULL) {

@@ -235,7 +235,7 @@ put_event_has_data_only_for_slots(struct conf *t)
 }
 
 static bool
-down_is_last(const struct node *n, const struct wf_conn *conn)
+down_is_last(struct node *n, const struct wf_conn *conn)
 {
 	CHECK(conf_count(n, conn, WF_EVENT_DOWN) == 1);
 	bool down = false;

@@ -33,6 +33,13 @@ struct seen {
 	size_t byte_count;
 };
 
+/* A place among the events of a node, and how many of a kind and a connection are before it. */
+struct cursor {
+	const struct wf_conn *conn; /* NULL: any */
+	size_t at;
+	unsigned before;
+};
+
 struct node {
 	struct wf_transport *transport;
 	struct wf_host at; /* where it listens; port 0: nowhere */
@@ -41,6 +48,8 @@ struct node {
 	uint32_t region;
 	struct seen *seen;
 	size_t seen_count, seen_max;
+	struct cursor counted[WF_EVENT_DONE + 1];   /* by kind; conf_count */
+	struct cursor looked_at[WF_EVENT_DONE + 1]; /* conf_nth */
 };
 
 struct conf {
@@ -133,12 +142,12 @@ void conf_settle(struct conf *t);
 struct seen *conf_await(struct conf *t, struct node *n, const struct wf_conn *conn,
 			enum wf_event_kind kind);
 /* How many have been seen, taken or not. */
-unsigned conf_count(const struct node *n, const struct wf_conn *conn, enum wf_event_kind kind);
+unsigned conf_count(struct node *n, const struct wf_conn *conn, enum wf_event_kind kind);
 /* The idx-th of them; NULL. */
-struct seen *conf_nth(const struct node *n, const struct wf_conn *conn, enum wf_event_kind kind,
+struct seen *conf_nth(struct node *n, const struct wf_conn *conn, enum wf_event_kind kind,
 		      unsigned idx);
 /* Pump until so many have been seen. */
-bool conf_await_count(struct conf *t, const struct node *n, const struct wf_conn *conn,
+bool conf_await_count(struct conf *t, struct node *n, const struct wf_conn *conn,
 		      enum wf_event_kind kind, unsigned count);
 
 /* A connection that is UP at both ends. */
@@ -167,4 +176,4 @@ bool conf_post_all(struct conf *t, struct wf_conn *conn, const struct wf_op *op)
 void conf_fill(uint8_t *out, size_t bytes, uint64_t mark);
 bool conf_is_filled(const uint8_t *in, size_t bytes, uint64_t mark);
 /* Each cookie below `count` has come with exactly one DONE. */
-bool conf_is_done_once(const struct node *n, const struct wf_conn *conn, unsigned count);
+bool conf_is_done_once(struct node *n, const struct wf_conn *conn, unsigned count);

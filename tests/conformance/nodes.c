@@ -83,6 +83,8 @@ conf_forget(struct node *n)
 	free(n->seen);
 	n->seen = NULL;
 	n->seen_count = 0;
+	memset(n->counted, 0, sizeof(n->counted));
+	memset(n->looked_at, 0, sizeof(n->looked_at));
 	n->seen_max = 0;
 }
 
@@ -245,29 +247,48 @@ conf_await(struct conf *t, struct node *n, const struct wf_conn *conn, enum wf_e
 	return s;
 }
 
-unsigned
-conf_count(const struct node *n, const struct wf_conn *conn, enum wf_event_kind kind)
+/* The cursor on events of this kind of a connection, which are looked at in their order: a search
+ * that began at the first event each time would take most of a test's time. */
+static struct cursor *
+cursor_on(struct cursor *cursors, const struct wf_conn *conn, enum wf_event_kind kind)
 {
-	unsigned count = 0;
-	for (size_t i = 0; i < n->seen_count; i++) {
-		count += matches(&n->seen[i], conn, kind) ? 1 : 0;
+	struct cursor *c = &cursors[kind];
+	if (c->conn != conn) {
+		*c = (struct cursor){.conn = conn};
 	}
-	return count;
+	return c;
+}
+
+unsigned
+conf_count(struct node *n, const struct wf_conn *conn, enum wf_event_kind kind)
+{
+	struct cursor *c = cursor_on(n->counted, conn, kind);
+	for (; c->at < n->seen_count; c->at++) {
+		c->before += matches(&n->seen[c->at], conn, kind) ? 1 : 0;
+	}
+	return c->before;
 }
 
 struct seen *
-conf_nth(const struct node *n, const struct wf_conn *conn, enum wf_event_kind kind, unsigned idx)
+conf_nth(struct node *n, const struct wf_conn *conn, enum wf_event_kind kind, unsigned idx)
 {
-	for (size_t i = 0; i < n->seen_count; i++) {
-		if (matches(&n->seen[i], conn, kind) && idx-- == 0) {
-			return &n->seen[i];
+	struct cursor *c = cursor_on(n->looked_at, conn, kind);
+	if (idx < c->before) {
+		*c = (struct cursor){.conn = conn};
+	}
+	for (; c->at < n->seen_count; c->at++) {
+		if (matches(&n->seen[c->at], conn, kind)) {
+			if (c->before == idx) {
+				return &n->seen[c->at];
+			}
+			c->before++;
 		}
 	}
 	return NULL;
 }
 
 bool
-conf_await_count(struct conf *t, const struct node *n, const struct wf_conn *conn,
+conf_await_count(struct conf *t, struct node *n, const struct wf_conn *conn,
 		 enum wf_event_kind kind, unsigned count)
 {
 	uint64_t limit_ns = wf_now_ns(t->env) + AWAIT_LIMIT_NS;
@@ -330,24 +351,57 @@ conf_grant_slots(struct node *n, struct wf_conn *conn, uint64_t slot_bytes, uint
 	return wf_transport_grant(conn, &grant, key) == WEFT_OK;
 }
 
+/* The bytes of all marks are drawn once, because tests fill and compare hundreds of MB. A mark
+ * begins somewhere among them; their number is a prime, so that bytes at a wrong place differ. */
+#define DRAWN_BYTES 65521u
+
+static const uint8_t *
+drawn_bytes(void)
+{
+	static uint8_t drawn[DRAWN_BYTES];
+	static bool is_drawn;
+	for (uint64_t i = 0; i < DRAWN_BYTES && !is_drawn; i++) {
+		const uint64_t x = (i + 1) * 0x9e3779b97f4a7c15u;
+		drawn[i] = (uint8_t)(((x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u) >> 56);
+	}
+	is_drawn = true;
+	return drawn;
+}
+
+/* The first byte of a mark is this one of them. */
+static size_t
+begin_of(uint64_t mark)
+{
+	return (size_t)((mark % DRAWN_BYTES + 1) * 40503u % DRAWN_BYTES);
+}
+
 void
 conf_fill(uint8_t *out, size_t bytes, uint64_t mark)
 {
-	for (size_t i = 0; i < bytes; i++) {
-		uint64_t x = (mark + 1) * 0x9e3779b97f4a7c15u + i * 0x2545f4914f6cdd1du;
-		out[i] = (uint8_t)(x >> 56);
+	const uint8_t *drawn = drawn_bytes();
+	size_t at = begin_of(mark);
+	for (size_t done = 0; done < bytes; at = 0) {
+		const size_t left = DRAWN_BYTES - at;
+		const size_t part = bytes - done < left ? bytes - done : left;
+		memcpy(out + done, drawn + at, part);
+		done += part;
 	}
 }
 
 bool
 conf_is_filled(const uint8_t *in, size_t bytes, uint64_t mark)
 {
-	for (size_t i = 0; i < bytes; i++) {
-		uint64_t x = (mark + 1) * 0x9e3779b97f4a7c15u + i * 0x2545f4914f6cdd1du;
-		if (in[i] != (uint8_t)(x >> 56)) {
-			fprintf(stderr, "byte %zu of %zu differs\n", i, bytes);
+	const uint8_t *drawn = drawn_bytes();
+	size_t at = begin_of(mark);
+	for (size_t done = 0; done < bytes; at = 0) {
+		const size_t left = DRAWN_BYTES - at;
+		const size_t part = bytes - done < left ? bytes - done : left;
+		if (memcmp(in + done, drawn + at, part) != 0) {
+			fprintf(stderr, "bytes %zu to %zu of %zu differ\n", done, done + part,
+				bytes);
 			return false;
 		}
+		done += part;
 	}
 	return true;
 }
@@ -442,7 +496,7 @@ conf_post_all(struct conf *t, struct wf_conn *conn, const struct wf_op *op)
 }
 
 bool
-conf_is_done_once(const struct node *n, const struct wf_conn *conn, unsigned count)
+conf_is_done_once(struct node *n, const struct wf_conn *conn, unsigned count)
 {
 	bool complete = conf_count(n, conn, WF_EVENT_DONE) == count;
 	uint8_t *times = calloc(count + 1, 1);

@@ -222,8 +222,7 @@ capture_hello(struct conf *t, struct relay *r)
 
 /* The one refusal: the same bytes for all causes. */
 static bool
-is_refused(struct conf *t, struct node *raw, const struct node *server, const void *blob,
-	   size_t bytes)
+is_refused(struct conf *t, struct node *raw, struct node *server, const void *blob, size_t bytes)
 {
 	const struct wf_path_head no = {.kind = WF_PATH_NO, .reason = WF_PATH_SECRET};
 	uint8_t expected[WF_BLOB_ROOM];

@@ -512,7 +512,7 @@ static bool nomem_met; /* there were so many calls */
 
 /* An end has its connection, or knows why not. */
 static bool
-is_settled(const struct node *n, const struct wf_conn *conn)
+is_settled(struct node *n, const struct wf_conn *conn)
 {
 	const struct seen *down = conf_nth(n, conn, WF_EVENT_DOWN, 0);
 	CHECK(down == NULL || down->why[0] != '\0');
