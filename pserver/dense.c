@@ -44,8 +44,7 @@ open_memory(struct wf_lane *lane)
 	return st;
 }
 
-/* Of all trainers: beyond opts.slot_count windows take no more, because a device would lock all of
- * it, used or not. */
+/* Of all trainers: beyond opts.slot_count windows take no more of the address space. */
 #define WIDE_WINDOWS_BYTES (64ull << 20)
 
 /* What a trainer's state and its part of the tables take, beside its window. */
@@ -103,10 +102,16 @@ longest_lane(const struct wf_placement *placement)
 }
 
 /* How many slots a window has where pushes stay in the trainer's memory: enough for all that it may
- * push in a step, which is never copied aside then. What is applied on arrival holds no slots. */
+ * push in a step, which is never copied aside then. What is applied on arrival holds no slots.
+ * Where a device would lock the memory that this reserves, windows are as on other paths. */
 static uint32_t
 wide_window(const struct wf_lane *lane)
 {
+	struct wf_transport_info info;
+	wf_transport_query(lane->turn.transport, &info);
+	if (!info.in_place || info.locks_memory) {
+		return lane->opts.slot_count;
+	}
 	const struct wf_dense *dense = lane->own;
 	const struct wf_store *store = &dense->store;
 	uint32_t due = dense->async.count > 0 ? 0 : store->hold_max + store->piece_count;

@@ -120,6 +120,8 @@ struct wf_path_info {
 struct wf_transport_info {
 	const char *name;       /* "tcp" */
 	uint64_t put_bytes_max; /* of this end */
+	bool in_place;          /* connections may be so (wf_path_info), now or later */
+	bool locks_memory;      /* regions stay in memory, used or not, as devices need them */
 	/* Counters since open. */
 	uint64_t conns_up;
 	uint64_t conns_down;

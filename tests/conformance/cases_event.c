@@ -531,11 +531,14 @@ connection_names_its_path(struct conf *t)
 {
 	struct pair p;
 	struct wf_path_info client, server;
+	struct wf_transport_info info;
 	CHECK(conf_pair(t, NULL, &p));
 	wf_transport_path(p.cc, &client);
 	wf_transport_path(p.sc, &server);
 	CHECK(client.name[0] != '\0' && strcmp(client.name, server.name) == 0);
 	CHECK(client.in_place == server.in_place);
+	wf_transport_query(p.server->transport, &info);
+	CHECK(!server.in_place || info.in_place);
 	CHECK(client.why[0] != '\0' && strchr(client.why, '\n') == NULL);
 	CHECK(server.why[0] != '\0' && strchr(server.why, '\n') == NULL);
 	return true;

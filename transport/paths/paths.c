@@ -60,6 +60,8 @@ paths_query(struct wf_transport *transport, struct wf_transport_info *out)
 		}
 		wf_transport_query(path->inner, &inner);
 		add_counters(out, &inner);
+		out->in_place |= inner.in_place && !path->lost;
+		out->locks_memory |= inner.locks_memory && !path->lost;
 		out->path[out->path_count++] = (struct wf_path_counts){
 			.name = path->kind->name,
 			.conns_up = path->conns_up,

@@ -238,6 +238,7 @@ shm_open(const struct wf_transport_opts *opts, struct wf_transport **out)
 		return wf_fail(WEFT_NOMEM, "shm: %zu bytes", sizeof(*t));
 	}
 	wf_medium_init(&t->medium, &shm_ops, &wf_shm_life_ops, opts);
+	t->medium.info.in_place = true;
 	wf_shm_doors_init(t);
 	enum weft_status st = wf_loop_open(&t->medium.loop);
 	if (st != WEFT_OK) {

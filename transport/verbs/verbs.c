@@ -316,6 +316,7 @@ verbs_open(const struct wf_transport_opts *opts, struct wf_transport **out)
 	uint32_t most = WF_VERBS_CONNS_MAX - 2 * opts->newcomer_max;
 	capped.conn_max = opts->conn_max < most ? opts->conn_max : most;
 	wf_medium_init(&t->medium, &verbs_ops, &wf_verbs_life_ops, &capped);
+	t->medium.info.locks_memory = true;
 	t->medium.loop.on_wake = on_wake;
 	t->medium.loop.member.apart = true; /* its sources read events, and may end connections */
 	(void)wf_loop_now_ns(&t->medium.loop);

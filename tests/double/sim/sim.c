@@ -549,6 +549,8 @@ open_on(unsigned net, const struct wf_transport_opts *opts, struct wf_transport 
 	wf_places_init(&t->places, opts->conn_max, opts->newcomer_max);
 	t->info.name = t->base.ops->name;
 	t->info.put_bytes_max = opts->put_bytes_max;
+	t->info.in_place = net > 0;
+	t->info.locks_memory = net > 0 && proc->world->opts.second_locks_memory;
 	t->next = proc->transports;
 	proc->transports = t;
 	*out = &t->base;

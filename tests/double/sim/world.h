@@ -29,7 +29,8 @@ struct wf_world_opts {
 	/* How often a proc's turn comes late by up to this much. */
 	uint64_t stall_max_ns;
 	uint32_t stall_per_mille;
-	bool writes_lent; /* a process that writes to a lent buffer is not ended for it */
+	bool second_locks_memory; /* transports of the second network say that they do */
+	bool writes_lent;         /* a process that writes to a lent buffer is not ended for it */
 	enum weft_log_level log_level;
 	int log_fd; /* -1: logs are dropped */
 };

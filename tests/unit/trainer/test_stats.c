@@ -24,6 +24,7 @@ struct job {
 	uint32_t slot_count;
 	uint32_t rows;         /* of each tensor; 0: ROWS */
 	const char *transport; /* NULL: "sim" */
+	bool locks_memory;     /* the second network's transports */
 	uint64_t stats_period_ns;
 	enum weft_dense_wire wire;
 	float gradient; /* of every element */
@@ -134,6 +135,7 @@ run_job(struct job *job)
 		.world = {.seed = seed,
 			  .delay_min_ns = 10 * WF_NS_PER_US,
 			  .delay_max_ns = 900 * WF_NS_PER_US,
+			  .second_locks_memory = job->locks_memory,
 			  .log_fd = -1},
 		.transport = job->transport != NULL ? job->transport : "sim",
 		.pservers = 1,
@@ -249,6 +251,10 @@ a_window_fits_the_job_where_pushes_stay_at_the_trainer(void **state)
 	job = (struct job){.rows = 320, .transport = "sim-auto", .slot_count = 4};
 	run_job(&job);
 	assert_int_equal(lanes_sum(&job, WF_LANE_SLOT_GRANTED_COUNT), LANES * TRAINERS * 4);
+	/* Memory that is reserved for wide windows would be locked by a device. */
+	job = (struct job){.rows = 320, .transport = "sim-auto", .locks_memory = true};
+	run_job(&job);
+	assert_int_equal(lanes_sum(&job, WF_LANE_SLOT_GRANTED_COUNT), LANES * TRAINERS * 8);
 }
 
 /* Every message is as long as with f32, and every gradient and value half as long; but for the
