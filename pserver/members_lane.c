@@ -184,8 +184,9 @@ drop_last(struct wf_lane *lane)
 	}
 	if (lost > 0 && left < wf_members_min(lane->opts.members)) {
 		wf_lane_fail(lane, WEFT_LOST, lane->order.sum.step,
-			     "%u trainers were lost while the job ended, and --min_trainers is %u",
-			     lost, wf_members_min(lane->opts.members));
+			     "%u trainer%s lost while the job ended, and --min_trainers is %u",
+			     lost, lost == 1 ? " was" : "s were",
+			     wf_members_min(lane->opts.members));
 		return;
 	}
 	for (uint32_t i = 0; i < lane->peers.count && waiting > 0; i++) {
