@@ -85,7 +85,7 @@ class _Job:
 
 def _limits(timeout: timedelta) -> Dict[str, Any]:
     """Settings of a group's session that the environment leaves open."""
-    own = {
+    own: Dict[str, Any] = {
         **_WITHIN_HOST,
         "connect_timeout": timeout.total_seconds(),
         "step_timeout": timeout.total_seconds(),
