@@ -36,7 +36,16 @@ enum weft_status wf_schedule_check(const struct wf_optimizer_opts *opts) WEFT_MU
 enum weft_status wf_segments_parse(const char *text, struct wf_segment *out,
 				   uint32_t *out_count) WEFT_MUST_CHECK;
 
+/* wf_learning_rate of a schedule under which it changes. */
+double wf_scheduled_rate(const struct wf_optimizer_opts *opts, uint64_t samples_before,
+			 uint64_t samples, uint64_t pass);
 /* Rate of a step: `samples_before` samples were applied before it, it has `samples` itself, and it
  * is in the job's pass number `pass`, from 0. */
-double wf_learning_rate(const struct wf_optimizer_opts *opts, uint64_t samples_before,
-			uint64_t samples, uint64_t pass);
+static inline double
+wf_learning_rate(const struct wf_optimizer_opts *opts, uint64_t samples_before, uint64_t samples,
+		 uint64_t pass)
+{
+	return opts->method.schedule == WF_SCHEDULE_CONSTANT
+		       ? opts->set.learning_rate
+		       : wf_scheduled_rate(opts, samples_before, samples, pass);
+}

@@ -204,8 +204,8 @@ whole(double x)
 }
 
 double
-wf_learning_rate(const struct wf_optimizer_opts *opts, uint64_t samples_before, uint64_t samples,
-		 uint64_t pass)
+wf_scheduled_rate(const struct wf_optimizer_opts *opts, uint64_t samples_before, uint64_t samples,
+		  uint64_t pass)
 {
 	const double rate = opts->set.learning_rate;
 	const double a = opts->set.schedule_a;
@@ -213,8 +213,8 @@ wf_learning_rate(const struct wf_optimizer_opts *opts, uint64_t samples_before, 
 	const double n = (double)samples_before;
 
 	switch (opts->method.schedule) {
-	case WF_SCHEDULE_CONSTANT:
-		return rate;
+	case WF_SCHEDULE_CONSTANT: /* wf_learning_rate's */
+		break;
 	case WF_SCHEDULE_LINEAR:
 		return rate - a * n > b ? rate - a * n : b;
 	case WF_SCHEDULE_WARMUP:
