@@ -100,6 +100,9 @@ struct wf_link_ops {
 	/* READY: sends what is due. Returns whether something is left. In to_send it handles `step`
 	 * and `out`; a reduce is sent when both are clear. */
 	bool (*flush)(struct wf_link *link);
+	/* Sends only what was queued with wf_link_owes, STEP and pushes: the link is settled, which
+	 * is the most frequent case. Returns as flush. NULL: the payload queues nothing so. */
+	bool (*flush_owed)(struct wf_link *link);
 	/* Checks that the lane's window is large enough. NULL: any is. */
 	enum weft_status (*check_window)(struct wf_link *link, const struct wf_msg_grant *msg);
 	/* Handles RESUME, or a part of it: units first to first + count - 1. READY follows the last
@@ -172,6 +175,9 @@ struct wf_link {
 	struct wf_link_absent absent;
 	struct wf_link_to_send to_send;
 	struct wf_due due; /* in end->turn */
+	/* Nothing but what wf_link_owes queues is due: the path is READY, and everything else has
+	 * been sent. */
+	bool is_settled;
 };
 
 /* `link` is zeroed. */
@@ -194,6 +200,13 @@ wf_link_send(const struct wf_link *link, const struct wf_msg *msg)
 /* Something is due on the link: the next turn sends it. */
 static inline void
 wf_link_due(struct wf_link *link)
+{
+	link->is_settled = false;
+	wf_turn_due(link->end->turn, &link->due);
+}
+/* The same for what the payload's flush_owed sends. */
+static inline void
+wf_link_owes(struct wf_link *link)
 {
 	wf_turn_due(link->end->turn, &link->due);
 }

@@ -121,28 +121,13 @@ go_out(struct wf_order *order, struct wf_member *member, const struct wf_step_sa
 	}
 }
 
-enum weft_status
-wf_order_on_step(struct wf_order *order, struct wf_member *member, const struct wf_step_said *said,
-		 enum wf_step_news *out)
+/* Counts a step that the member has announced. */
+static inline void
+count_step(struct wf_order *order, struct wf_member *member, const struct wf_step_said *said)
 {
-	const char *why = judge(order, member, said, out);
-	if (why != NULL) {
-		return refuse(order, member, said, why);
-	}
-	if (*out == WF_STEP_AGAIN) {
-		return WEFT_OK;
-	}
-	if (said->out) {
-		go_out(order, member, said);
-		return WEFT_OK;
-	}
 	struct wf_step_sum *sum = &order->sum;
 	const uint64_t step = said->step;
 	const uint32_t pass = said->pass;
-	if (member->out) {
-		member->out = false;
-		order->out_count--;
-	}
 	if (order->own_steps) {
 		order->highest = step > order->highest ? step : order->highest;
 		sum->step = order->highest; /* for texts and messages */
@@ -164,6 +149,48 @@ wf_order_on_step(struct wf_order *order, struct wf_member *member, const struct 
 	member->summed = 0;
 	member->came = 0;
 	member->begun = true;
+}
+
+enum weft_status
+wf_order_on_step(struct wf_order *order, struct wf_member *member, const struct wf_step_said *said,
+		 enum wf_step_news *out)
+{
+	const char *why = judge(order, member, said, out);
+	if (why != NULL) {
+		return refuse(order, member, said, why);
+	}
+	if (*out == WF_STEP_AGAIN) {
+		return WEFT_OK;
+	}
+	if (said->out) {
+		go_out(order, member, said);
+		return WEFT_OK;
+	}
+	if (member->out) {
+		member->out = false;
+		order->out_count--;
+	}
+	count_step(order, member, said);
+	return WEFT_OK;
+}
+
+enum weft_status
+wf_order_on_next(struct wf_order *order, struct wf_member *member)
+{
+	const struct wf_step_said said = {
+		.message = "STEP",
+		.step = member->step_next,
+		.samples = member->samples,
+		.pass = member->pass,
+	};
+	const struct wf_step_sum *sum = &order->sum;
+	bool in_turn = order->own_steps ||
+		       (said.step == sum->step && (sum->heard == 0 || said.pass == sum->pass));
+	if (!in_turn || member->out || !wf_order_is_whole(order, member)) {
+		enum wf_step_news news;
+		return wf_order_on_step(order, member, &said, &news);
+	}
+	count_step(order, member, &said);
 	return WEFT_OK;
 }
 

@@ -259,6 +259,9 @@ enum weft_status wf_order_check(const struct wf_order *order, const struct wf_me
 enum weft_status wf_order_on_step(struct wf_order *order, struct wf_member *member,
 				  const struct wf_step_said *said,
 				  enum wf_step_news *out) WEFT_MUST_CHECK;
+/* The same for the step after the member's last one, with the samples and in the pass of that one.
+ */
+enum weft_status wf_order_on_next(struct wf_order *order, struct wf_member *member) WEFT_MUST_CHECK;
 /* The member takes part in nothing any more, from the step under way on: as one that is out of data
  * for ever. The payload drops what it has pushed for that step. */
 void wf_order_drop(struct wf_order *order, struct wf_member *member);

@@ -377,6 +377,7 @@ let_in(struct wf_lane *lane, struct wf_conn *conn, const struct wf_hello *hello)
 		}
 		peer->successor.conn = conn;
 		peer->successor.hello = *hello;
+		peer->is_settled = false;
 		peer->closing = true;
 		wf_transport_disconnect(peer->conn, WF_DISCONNECT_NOW);
 		return;
@@ -544,6 +545,7 @@ static void
 forget_path(struct wf_lane *lane, struct wf_peer *peer)
 {
 	peer->conn = NULL;
+	peer->is_settled = false;
 	wf_path_ends(lane, peer);
 	peer->beat = (struct wf_beat){0};
 	peer->loading.is_due = false;

@@ -222,7 +222,8 @@ due_answers(struct wf_lane *lane, struct wf_peer *peer)
 	return due;
 }
 
-static bool
+/* False: the transport accepts no more. */
+static inline bool
 flush_answers(struct wf_lane *lane, struct wf_peer *peer)
 {
 	struct wf_op op[WF_OPS_PER_POST];
@@ -312,12 +313,26 @@ flush_pulls(struct wf_lane *lane, struct wf_peer *peer)
 	own->pulls.count = kept;
 }
 
+static __attribute__((noinline)) bool
+flush_all_answers(struct wf_lane *lane, struct wf_peer *peer)
+{
+	return flush_answers(lane, peer);
+}
+
+bool
+wf_answer_flush_owed(struct wf_lane *lane, struct wf_peer *peer)
+{
+	const struct wf_dense_peer *own = peer->own;
+	bool granted = wf_answer_places_has(&peer->places, WF_PLACE_VALUES);
+	return (granted && !flush_answers(lane, peer)) || own->answers.count > 0;
+}
+
 enum wf_flush
 wf_answer_flush(struct wf_lane *lane, struct wf_peer *peer)
 {
 	struct wf_dense_peer *own = peer->own;
 	bool granted = wf_answer_places_has(&peer->places, WF_PLACE_VALUES);
-	if (!flush_messages(lane, peer) || (granted && !flush_answers(lane, peer))) {
+	if (!flush_messages(lane, peer) || (granted && !flush_all_answers(lane, peer))) {
 		return WF_FLUSH_FULL;
 	}
 	if (own->pulls.count > 0) {

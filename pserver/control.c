@@ -134,6 +134,7 @@ flush_abort(struct wf_lane *lane, struct wf_peer *peer)
 		return false;
 	}
 	peer->abort_due = false;
+	peer->is_settled = false;
 	peer->closing = true;
 	wf_transport_disconnect(peer->conn, WF_DISCONNECT_DRAIN);
 	return true;
@@ -202,5 +203,7 @@ wf_control_flush(struct wf_lane *lane, struct wf_peer *peer)
 	if (peer->farewell.answer_due && may_leave(lane, peer) && !flush_goodbye(lane, peer)) {
 		return true;
 	}
+	peer->is_settled = own == WF_FLUSH_DONE && lane->service->flush_owed != NULL &&
+			   !peer->farewell.answer_due && !peer->closing && !peer->due.queued;
 	return own == WF_FLUSH_LEFT;
 }

@@ -499,6 +499,7 @@ const struct wf_lane_service wf_dense_service = {
 	.next = wf_round_next,
 	.has = wf_round_has,
 	.flush = wf_answer_flush,
+	.flush_owed = wf_answer_flush_owed,
 	.stands = wf_round_stands,
 	.drop = wf_round_drop,
 	.enter = wf_round_enter,

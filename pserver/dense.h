@@ -281,6 +281,7 @@ enum weft_status wf_change_load(struct wf_lane *lane, uint32_t tensor,
 
 /* answer.c */
 enum wf_flush wf_answer_flush(struct wf_lane *lane, struct wf_peer *peer);
+bool wf_answer_flush_owed(struct wf_lane *lane, struct wf_peer *peer);
 void wf_answer_path_begins(struct wf_lane *lane, struct wf_peer *peer);
 /* What precedes RESUME: of a job that began with a state that the lane had. */
 bool wf_answer_open_path(struct wf_lane *lane, struct wf_peer *peer);
@@ -292,21 +293,25 @@ wf_answer_can_be_due(const struct wf_peer *peer, uint32_t ordinal)
 	return peer->conn != NULL && wf_path_has_unit(peer, ordinal);
 }
 
-/* The peer is owed an answer to its push of the slice. */
+/* The peer is owed an answer to `push`, which is its push of the slice. */
 static inline void
-wf_answer_push(struct wf_peer *peer, uint32_t ordinal)
+wf_answer_to(struct wf_peer *peer, uint32_t ordinal, struct wf_push *push)
 {
 	struct wf_dense_peer *own = peer->own;
 	if (!wf_answer_can_be_due(peer, ordinal)) {
 		return;
 	}
-	struct wf_push *push = wf_push_of(peer->lane, ordinal, peer->trainer);
 	if (push->answer_due) {
 		return; /* what goes out will be the newest */
 	}
 	push->answer_due = true;
 	wf_ordinal_ring_push(&own->answers, ordinal);
-	wf_peer_due(peer);
+	wf_peer_owes(peer);
+}
+static inline void
+wf_answer_push(struct wf_peer *peer, uint32_t ordinal)
+{
+	wf_answer_to(peer, ordinal, wf_push_of(peer->lane, ordinal, peer->trainer));
 }
 void wf_answer_forget(struct wf_peer *peer);
 enum weft_status wf_answer_pull(struct wf_lane *lane, struct wf_peer *peer,

@@ -389,7 +389,11 @@ static bool
 flush(struct wf_due *due)
 {
 	struct wf_peer *peer = (void *)((char *)due - offsetof(struct wf_peer, due));
-	return wf_control_flush(peer->lane, peer);
+	struct wf_lane *lane = peer->lane;
+	if (peer->is_settled && lane->state == WF_LANE_RUNNING) {
+		return lane->service->flush_owed(lane, peer);
+	}
+	return wf_control_flush(lane, peer);
 }
 
 /* A transport that failed once fails in every poll that follows. The first cause is kept, also

@@ -103,7 +103,7 @@ apply_round(struct wf_lane *lane, uint32_t ordinal, double divisor)
 		struct wf_push *push = &pushes[t];
 		if (push->data != NULL) {
 			wf_push_consume(lane, &lane->peers.all[t], push);
-			wf_answer_push(&lane->peers.all[t], ordinal);
+			wf_answer_to(&lane->peers.all[t], ordinal, push);
 		}
 	}
 	wf_stats_add(&lane->stats, WF_LANE_SLICE_APPLIED_COUNT, 1);
@@ -178,6 +178,25 @@ wf_round_try_all(struct wf_lane *lane)
 	}
 }
 
+/* Features see each announcement that is new. */
+static inline void
+note_said(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_step *msg)
+{
+	if (wf_dense_has_hook((const struct wf_dense *)lane->own, WF_AT_STEP_SAID)) {
+		wf_features_step_said(lane, peer, msg);
+	}
+}
+
+/* The trainer has begun a step. */
+static inline void
+step_is_said(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_step *msg)
+{
+	note_said(lane, peer, msg);
+	if (lane->turn.times.on && lane->order.own_steps) {
+		((struct wf_dense_peer *)peer->own)->since_ns = wf_now_ns(lane->env);
+	}
+}
+
 enum weft_status
 wf_round_step(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_step *msg)
 {
@@ -201,18 +220,14 @@ wf_round_step(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_st
 	if (st != WEFT_OK || news == WF_STEP_AGAIN) {
 		return st;
 	}
-	if (wf_dense_has_hook(dense, WF_AT_STEP_SAID)) {
-		wf_features_step_said(lane, peer, msg);
-	}
 	if (said.out) {
+		note_said(lane, peer, msg);
 		if (lane->order.sum.heard > 0) {
 			wf_round_try_all(lane);
 		}
 		return WEFT_OK;
 	}
-	if (lane->turn.times.on && lane->order.own_steps) {
-		own->since_ns = wf_now_ns(lane->env);
-	}
+	step_is_said(lane, peer, msg);
 	if (news == WF_STEP_BACK) {
 		come_back(lane, peer, msg->step);
 	}
@@ -384,16 +399,21 @@ implies_step(const struct wf_peer *peer, uint64_t step)
 	return step == peer->member.step_next && own->implies_steps;
 }
 
-/* Counts a step that a PUT has announced, with the samples and in the pass of the one before. */
-static __attribute__((noinline)) enum weft_status
+/* Counts a step that a PUT has announced, with the samples and in the pass of the one before, with
+ * which the lane has checked everything else. */
+static inline enum weft_status
 begin_implied_step(struct wf_lane *lane, struct wf_peer *peer)
 {
-	const struct wf_msg_step msg = {
-		.step = peer->member.step_next,
-		.samples = peer->member.samples,
-		.pass = peer->member.pass,
-	};
-	return wf_round_step(lane, peer, &msg);
+	enum weft_status st = wf_order_on_next(&lane->order, &peer->member);
+	if (st != WEFT_OK) {
+		return st;
+	}
+	wf_step_begins(lane, peer->member.step_next - 1);
+	step_is_said(lane, peer,
+		     &(struct wf_msg_step){.step = peer->member.step_next - 1,
+					   .samples = peer->member.samples,
+					   .pass = peer->member.pass});
+	return WEFT_OK;
 }
 
 /* Is this the push that the slice waits for from this trainer? */

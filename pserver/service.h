@@ -103,6 +103,9 @@ struct wf_lane_service {
 	void (*done)(struct wf_lane *lane, uint64_t cookie);
 	/* Sends what is due: flags and cursors become operations. */
 	enum wf_flush (*flush)(struct wf_lane *lane, struct wf_peer *peer);
+	/* Sends only what was queued with wf_peer_owes: the peer is settled, which is the most
+	 * frequent case. Returns whether something is left. NULL: the service queues nothing so. */
+	bool (*flush_owed)(struct wf_lane *lane, struct wf_peer *peer);
 	/* Something to do beside events, a bounded piece of it; NULL: never. Whether there is more.
 	 */
 	bool (*work)(struct wf_lane *lane);
@@ -248,9 +251,12 @@ struct wf_peer {
 	struct wf_conn *conn;     /* UP or going DOWN; NULL: none */
 	struct wf_held successor; /* newer, held until `conn` is DOWN; its conn NULL: none */
 	bool closing;             /* conn is being disconnected */
-	bool has_joined;          /* it has sent something, on this path or an older one */
-	bool came_later;          /* it has joined while the job went on */
-	struct wf_beat beat;      /* of conn */
+	/* Nothing but what wf_peer_owes queues is due: the path is open, and everything else has
+	 * been sent. */
+	bool is_settled;
+	bool has_joined;     /* it has sent something, on this path or an older one */
+	bool came_later;     /* it has joined while the job went on */
+	struct wf_beat beat; /* of conn */
 	struct wf_peer_loss lost;
 	struct wf_peer_leaving leaving;
 	struct wf_peer_joining joining;
@@ -475,6 +481,14 @@ wf_lane_registry(struct wf_lane *lane, const struct wf_event *event, const struc
 static inline void
 wf_peer_due(struct wf_peer *peer)
 {
+	peer->is_settled = false;
+	wf_turn_due(&peer->lane->turn, &peer->due);
+}
+
+/* The same for what the service's flush_owed sends. */
+static inline void
+wf_peer_owes(struct wf_peer *peer)
+{
 	wf_turn_due(&peer->lane->turn, &peer->due);
 }
 
@@ -564,20 +578,28 @@ bool wf_absent_flush(struct wf_lane *lane, struct wf_peer *peer);
 /* step.c */
 /* A trainer that has left does not push any more. */
 void wf_step_fail_if_left(struct wf_lane *lane, uint64_t step);
+/* What follows for the lane from the member's step `step`, which the order has counted. */
+static inline void
+wf_step_begins(struct wf_lane *lane, uint64_t step)
+{
+	struct wf_step_sum *sum = &lane->order.sum;
+	if (lane->turn.times.on && sum->heard == 1 && sum->since_ns == 0) {
+		sum->since_ns = wf_now_ns(lane->env);
+	}
+	if (lane->peers.gone_count > 0) {
+		wf_step_fail_if_left(lane, step);
+	}
+}
 /* wf_order_on_step, and what follows from it for the lane. */
 static inline enum weft_status
 wf_step_record(struct wf_lane *lane, struct wf_peer *peer, const struct wf_step_said *said,
 	       enum wf_step_news *out)
 {
-	struct wf_step_sum *sum = &lane->order.sum;
 	enum weft_status st = wf_order_on_step(&lane->order, &peer->member, said, out);
-	if (lane->turn.times.on && sum->heard == 1 && sum->since_ns == 0) {
-		sum->since_ns = wf_now_ns(lane->env);
-	}
 	/* A trainer that is out of data begins no step, because one that has left could be missing
 	 * in it. */
-	if (lane->peers.gone_count > 0 && st == WEFT_OK && *out != WF_STEP_AGAIN && !said->out) {
-		wf_step_fail_if_left(lane, said->step);
+	if (st == WEFT_OK && *out != WF_STEP_AGAIN && !said->out) {
+		wf_step_begins(lane, said->step);
 	}
 	return st;
 }

@@ -233,8 +233,9 @@ tick(void *end, uint64_t now)
 static bool
 flush(struct wf_due *due)
 {
-	return wf_link_flush(
-		(struct wf_link *)(void *)((char *)due - offsetof(struct wf_link, due)));
+	struct wf_link *link =
+		(struct wf_link *)(void *)((char *)due - offsetof(struct wf_link, due));
+	return link->is_settled ? link->ops->flush_owed(link) : wf_link_flush(link);
 }
 
 static void

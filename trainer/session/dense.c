@@ -42,7 +42,9 @@ open_slices(struct wf_link *link, uint32_t lane)
 			wf_zalloc_array(core->end.env, dense->slice_count + 1u, sizeof(uint32_t)),
 		.capacity = dense->slice_count,
 	};
-	if (dense->slice == NULL || dense->queue.ordinal == NULL) {
+	dense->first_of =
+		wf_zalloc_array(core->end.env, core->job.tensor_count + 1u, sizeof(uint32_t));
+	if (dense->slice == NULL || dense->queue.ordinal == NULL || dense->first_of == NULL) {
 		return wf_fail(WEFT_NOMEM, "session: no memory for %u slices", dense->slice_count);
 	}
 	const uint32_t *mine = &placement->lane_slice[placement->lane_first[lane]];
@@ -61,6 +63,10 @@ open_slices(struct wf_link *link, uint32_t lane)
 			dense->longest_bytes = dense->slice[i].bytes;
 		}
 		dense->pushable_count += core->job.tensor[slice->tensor].is_static ? 0 : 1;
+		dense->first_of[slice->tensor + 1]++; /* slices, for now */
+	}
+	for (uint32_t t = 0; t < core->job.tensor_count; t++) {
+		dense->first_of[t + 1] += dense->first_of[t];
 	}
 	dense->link.content.unit_count = dense->slice_count;
 	dense->link.content.takes_steps = dense->pushable_count > 0;
@@ -81,6 +87,7 @@ close_slices(struct wf_link *link)
 	if (dense->queue.ordinal != NULL) {
 		wf_free(env, dense->queue.ordinal, (dense->slice_count + 1u) * sizeof(uint32_t));
 	}
+	wf_free(env, dense->first_of, (wf_core_of(link)->job.tensor_count + 1u) * sizeof(uint32_t));
 	wf_link_features_close(dense);
 	wf_free(env, dense->priority, dense->slice_count * sizeof(*dense->priority));
 }
@@ -188,6 +195,7 @@ const struct wf_link_ops wf_dense_link_ops = {
 	.close = close_slices,
 	.flush_job = flush_job,
 	.flush = wf_flow_flush,
+	.flush_owed = wf_flow_flush_owed,
 	.check_window = check_window,
 	.resume = wf_flow_resume,
 	.answered = wf_flow_answered,

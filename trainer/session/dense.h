@@ -38,6 +38,8 @@ struct wf_dense_link {
 	/* Fixed when it is opened. */
 	struct wf_dense_slice *slice; /* [slice_count] */
 	uint32_t slice_count;
+	uint32_t *first_of;      /* [tensors + 1] a tensor's first slice here; its last precedes the
+				  * next tensor's first */
 	uint32_t pushable_count; /* slices that are not static */
 	uint64_t longest_bytes;  /* of a slice */
 	int32_t *priority;       /* [slice_count]; NULL: all alike */
@@ -122,6 +124,7 @@ wf_loaded_has(const struct wf_dense_link *dense, const struct wf_dense_slice *wa
 enum weft_status wf_flow_open(struct wf_core *core) WEFT_MUST_CHECK;
 void wf_flow_close(struct wf_core *core); /* accepts one that was never opened */
 bool wf_flow_flush(struct wf_link *link); /* as wf_link_flush */
+bool wf_flow_flush_owed(struct wf_link *link);
 enum weft_status wf_flow_answer(struct wf_link *link, const struct wf_put *put) WEFT_MUST_CHECK;
 void wf_flow_done(struct wf_link *link, uint32_t ordinal);
 enum weft_status wf_flow_resume(struct wf_link *link,

@@ -106,8 +106,7 @@ begin_step(struct weft_session *session, uint64_t samples, double cost)
 	if (session->position_given) {
 		wf_position_begin_step(session);
 	}
-	wf_progress_command(
-		session, &(struct wf_command){.kind = WF_COMMAND_STEP, .a = samples, .cost = cost});
+	wf_progress_step(session, samples, cost);
 }
 
 static void
@@ -189,9 +188,7 @@ push(struct weft_tensor *tensor)
 	struct weft_session *session = tensor->session;
 	atomic_store_explicit(&session->core.flow.tensor[tensor->idx].busy, 1,
 			      memory_order_relaxed);
-	wf_progress_command(session, &(struct wf_command){.kind = WF_COMMAND_PUSH,
-							  .tensor = tensor->idx,
-							  .a = session->step});
+	wf_progress_push(session, tensor->idx, session->step);
 }
 
 /* A step of the trainer's own, and an exchange if the step ends with one. */
@@ -212,11 +209,24 @@ push_locally(struct weft_tensor *tensor)
 	return WEFT_OK;
 }
 
+/* The tensor takes part in the step that was begun, and was not pushed in it. */
+static inline enum weft_status
+push_first(struct weft_tensor *tensor)
+{
+	struct weft_session *session = tensor->session;
+	if (wf_local_is_on(&session->core)) {
+		return push_locally(tensor);
+	}
+	tensor->pushed_step = session->step;
+	push(tensor);
+	return WEFT_OK;
+}
+
 /* Its messages leave in the wait that follows, or in wf_progress_send. */
 static enum weft_status
 begin_push(struct weft_tensor *tensor)
 {
-	struct weft_session *session = tensor->session;
+	const struct weft_session *session = tensor->session;
 	const struct wf_job_tensor *declared = &session->core.job.tensor[tensor->idx];
 	enum weft_status st = wf_exchange_check_running(session);
 	if (st != WEFT_OK) {
@@ -233,12 +243,7 @@ begin_push(struct weft_tensor *tensor)
 		return wf_fail(WEFT_INVALID, "push of %s twice in step %" PRIu64, declared->name,
 			       step);
 	}
-	if (wf_local_is_on(&session->core)) {
-		return push_locally(tensor);
-	}
-	tensor->pushed_step = session->step;
-	push(tensor);
-	return WEFT_OK;
+	return push_first(tensor);
 }
 
 enum weft_status
@@ -349,7 +354,7 @@ weft_exchange(struct weft_session *session, uint64_t samples, double cost)
 	enum weft_status st = next_step(session, samples, cost);
 	for (uint32_t i = session->core.job.tensor_count; i-- > 0 && st == WEFT_OK;) {
 		if (!session->core.job.tensor[i].is_static) {
-			st = begin_push(session->tensor[i]);
+			st = push_first(session->tensor[i]);
 		}
 	}
 	return st != WEFT_OK ? st : wait_all(session);

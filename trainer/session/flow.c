@@ -73,26 +73,6 @@ begin_push(struct wf_dense_link *dense, uint32_t ordinal)
 	}
 }
 
-/* The slices of one tensor on one lane are neighbours there. */
-static void
-range_of(const struct wf_dense_link *dense, uint32_t tensor, uint32_t *first, uint32_t *end)
-{
-	uint32_t lo = 0, hi = dense->slice_count;
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-		if (dense->slice[mid].tensor < tensor) {
-			lo = mid + 1;
-		} else {
-			hi = mid;
-		}
-	}
-	*first = lo;
-	while (lo < dense->slice_count && dense->slice[lo].tensor == tensor) {
-		lo++;
-	}
-	*end = lo;
-}
-
 static void
 begin_slices(struct wf_core *core, uint32_t tensor, const struct wf_dense_slice *wanted)
 {
@@ -105,9 +85,8 @@ begin_slices(struct wf_core *core, uint32_t tensor, const struct wf_dense_slice 
 	wf_wait_begin(&core->waits.tensors, &t->wait, 0);
 	for (uint32_t l = 0; l < core->links.dense_count; l++) {
 		struct wf_dense_link *dense = &core->links.dense[l];
-		uint32_t first, end;
-		range_of(dense, tensor, &first, &end);
-		for (uint32_t i = first; i < end; i++) {
+		const uint32_t end = dense->first_of[tensor + 1];
+		for (uint32_t i = dense->first_of[tensor]; i < end; i++) {
 			struct wf_dense_slice *slice = &dense->slice[i];
 			WF_ASSERT(slice->state == WF_SLICE_REST && !slice->in_flight);
 			slice->state =
@@ -124,7 +103,7 @@ begin_slices(struct wf_core *core, uint32_t tensor, const struct wf_dense_slice 
 				wf_link_due(&dense->link);
 			} else if (dense->link.state == WF_LINK_READY) {
 				begin_push(dense, i);
-				wf_link_due(&dense->link);
+				wf_link_owes(&dense->link);
 			}
 		}
 	}
@@ -586,19 +565,33 @@ flush_before_step(struct wf_dense_link *dense)
 	       (!wf_position_is_due(dense) || wf_position_flush(dense));
 }
 
+/* Sends STEP, what precedes it, and pushes. False: the transport accepts no more of the first. */
+static inline bool
+flush_step(struct wf_dense_link *dense)
+{
+	const struct wf_core *core = wf_core_of(&dense->link);
+	if (dense->link.to_send.step && core->preceded_step == core->step.number &&
+	    !flush_before_step(dense)) {
+		return false;
+	}
+	flush_pushes(dense);
+	return true;
+}
+
+bool
+wf_flow_flush_owed(struct wf_link *link)
+{
+	struct wf_dense_link *dense = wf_dense_of(link);
+	return !flush_step(dense) || link->to_send.step || dense->queue.count > 0;
+}
+
 bool
 wf_flow_flush(struct wf_link *link)
 {
 	struct wf_dense_link *dense = wf_dense_of(link);
-	if (dense->init_due && !send_init(dense)) {
+	if ((dense->init_due && !send_init(dense)) || !flush_step(dense)) {
 		return true;
 	}
-	const struct wf_core *core = wf_core_of(link);
-	if (link->to_send.step && core->preceded_step == core->step.number &&
-	    !flush_before_step(dense)) {
-		return true;
-	}
-	flush_pushes(dense);
 	if (dense->features_due != 0 && !wf_link_features_flush(dense)) {
 		return true;
 	}

@@ -284,6 +284,30 @@ wf_progress_command(struct weft_session *session, const struct wf_command *comma
 }
 
 void
+wf_progress_step(struct weft_session *session, uint64_t samples, double cost)
+{
+	if (session->progress.threaded) {
+		command_shared(
+			session,
+			&(struct wf_command){.kind = WF_COMMAND_STEP, .a = samples, .cost = cost});
+	} else {
+		wf_core_step(&session->core, samples, cost);
+	}
+}
+
+void
+wf_progress_push(struct weft_session *session, uint32_t tensor, uint64_t step)
+{
+	if (session->progress.threaded) {
+		command_shared(
+			session,
+			&(struct wf_command){.kind = WF_COMMAND_PUSH, .tensor = tensor, .a = step});
+	} else {
+		wf_core_push(&session->core, tensor, step);
+	}
+}
+
+void
 wf_progress_send(struct weft_session *session, uint64_t bytes)
 {
 	if (!session->progress.threaded) {

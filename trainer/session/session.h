@@ -210,6 +210,9 @@ void wf_progress_close(struct weft_session *session); /* for good, from any stat
 /* Hands a command to the core. What it sends leaves with the next wf_progress_send or wait, within
  * a tenth of a second at the latest. */
 void wf_progress_command(struct weft_session *session, const struct wf_command *command);
+/* The two commands of each exchange. */
+void wf_progress_step(struct weft_session *session, uint64_t samples, double cost);
+void wf_progress_push(struct weft_session *session, uint32_t tensor, uint64_t step);
 /* The owner returns to its own work after commands that move `bytes`: by the return they are on
  * their way, or the thread handles them. */
 void wf_progress_send(struct weft_session *session, uint64_t bytes);

@@ -21,7 +21,7 @@ wf_core_step(struct wf_core *core, uint64_t samples, double cost)
 		if (link->state == WF_LINK_READY && link->content.takes_steps &&
 		    link->ops->says_steps) {
 			link->to_send.step = true;
-			wf_link_due(link);
+			wf_link_owes(link);
 		}
 	}
 }

@@ -428,6 +428,28 @@ check_left(const struct lane *lane)
 	must(lane, wf_order_find_left(&lane->order) == left, "who has left and is waited for");
 }
 
+/* The step after its last one is announced with the same effect in both ways. */
+static void
+check_next(const struct lane *lane, uint32_t of)
+{
+	struct lane by_name, by_turn;
+	copy_lane(lane, &by_name);
+	copy_lane(lane, &by_turn);
+	struct wf_member *member = &by_name.peer[of].member;
+	const struct wf_step_said said = {
+		.message = "STEP",
+		.step = member->step_next,
+		.samples = member->samples,
+		.pass = member->pass,
+	};
+	enum wf_step_news news;
+	enum weft_status st = wf_order_on_step(&by_name.order, member, &said, &news);
+	must(lane, wf_order_on_next(&by_turn.order, &by_turn.peer[of].member) == st,
+	     "whether the next step may begin");
+	by_turn.order.first = by_name.order.first;
+	must(lane, memcmp(&by_name, &by_turn, sizeof(by_name)) == 0, "the next step is another");
+}
+
 static void
 check_state(const struct lane *lane)
 {
@@ -445,6 +467,7 @@ check_state(const struct lane *lane)
 	must(lane, lane->order.out_count == out, "how many have no data");
 	for (uint32_t i = 0; i < world->count; i++) {
 		check_words(lane, i);
+		check_next(lane, i);
 		check_waits(lane, i);
 		check_leads(lane, i);
 	}
