@@ -377,7 +377,6 @@ let_in(struct wf_lane *lane, struct wf_conn *conn, const struct wf_hello *hello)
 		}
 		peer->successor.conn = conn;
 		peer->successor.hello = *hello;
-		peer->is_settled = false;
 		peer->closing = true;
 		wf_transport_disconnect(peer->conn, WF_DISCONNECT_NOW);
 		return;

@@ -134,7 +134,6 @@ flush_abort(struct wf_lane *lane, struct wf_peer *peer)
 		return false;
 	}
 	peer->abort_due = false;
-	peer->is_settled = false;
 	peer->closing = true;
 	wf_transport_disconnect(peer->conn, WF_DISCONNECT_DRAIN);
 	return true;
@@ -204,6 +203,6 @@ wf_control_flush(struct wf_lane *lane, struct wf_peer *peer)
 		return true;
 	}
 	peer->is_settled = own == WF_FLUSH_DONE && lane->service->flush_owed != NULL &&
-			   !peer->farewell.answer_due && !peer->closing && !peer->due.queued;
+			   !peer->farewell.answer_due && !peer->due.queued;
 	return own == WF_FLUSH_LEFT;
 }

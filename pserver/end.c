@@ -25,7 +25,6 @@ wf_peer_end_path(struct wf_peer *peer)
 {
 	(void)snprintf(peer->lost.why, sizeof(peer->lost.why), "%.*s", WF_WHY_BYTES - 1,
 		       weft_last_error());
-	peer->is_settled = false;
 	peer->closing = true;
 	wf_transport_disconnect(peer->conn, WF_DISCONNECT_NOW);
 }

@@ -390,7 +390,7 @@ flush(struct wf_due *due)
 {
 	struct wf_peer *peer = (void *)((char *)due - offsetof(struct wf_peer, due));
 	struct wf_lane *lane = peer->lane;
-	if (peer->is_settled && lane->state == WF_LANE_RUNNING) {
+	if (peer->is_settled && !peer->closing && lane->state == WF_LANE_RUNNING) {
 		return lane->service->flush_owed(lane, peer);
 	}
 	return wf_control_flush(lane, peer);
