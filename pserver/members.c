@@ -105,12 +105,24 @@ wf_members_seat(struct wf_members *self, uint32_t lane, bool has_job)
 	unlock(self);
 }
 
+/* Whether the order has a border, and is what the news ask for. */
+static bool
+is_ordered(const struct wf_members *self, const struct wf_member_news *news)
+{
+	const struct wf_registry_member *order = &self->leave;
+	const bool joins = (order->flags & WF_REGISTRY_MEMBER_JOINS) != 0;
+	return order->border != 0 && order->trainer == news->trainer &&
+	       order->incarnation == news->incarnation && joins == (news->what == WF_MEMBER_COMES);
+}
+
 bool
 wf_members_ask(struct wf_members *self, const struct wf_member_news *news)
 {
 	bool is_heard = false;
 	lock(self);
-	if (self->asked != NULL && news->trainer < self->trainers) {
+	if (self->asked != NULL && news->trainer < self->trainers && is_ordered(self, news)) {
+		is_heard = true;
+	} else if (self->asked != NULL && news->trainer < self->trainers) {
 		struct asked *asked = &self->asked[news->trainer];
 		is_heard = true;
 		self->asked_count += asked->news.incarnation == 0 ? 1 : 0;
@@ -230,11 +242,25 @@ wf_members_ask_again(struct wf_members *self, uint32_t trainer)
 	unlock(self);
 }
 
+/* What the order is about needs to be asked for no more. */
+static void
+forget_asked(struct wf_members *self)
+{
+	for (uint32_t i = 0; i < self->trainers; i++) {
+		if (self->asked[i].news.incarnation != 0 &&
+		    is_ordered(self, &self->asked[i].news)) {
+			self->asked[i] = (struct asked){0};
+			self->asked_count--;
+		}
+	}
+}
+
 void
 wf_members_order(struct wf_members *self, const struct wf_registry_member *leave)
 {
 	lock(self);
 	self->leave = *leave;
+	forget_asked(self);
 	atomic_store_explicit(&self->number, 2 * leave->change + (leave->border != 0 ? 1 : 0),
 			      memory_order_release); /* M1 */
 	unlock(self);

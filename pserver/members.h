@@ -62,7 +62,8 @@ uint32_t wf_members_lane_count(const struct wf_members *members);
 
 /* The lane has a job from here on, or has none any more: then it has nothing to answer. */
 void wf_members_seat(struct wf_members *members, uint32_t lane, bool has_job);
-/* Asks for a change. False: lane 0 has no job, so nobody can decide. */
+/* Asks for a change, unless it has been ordered with its border. False: lane 0 has no job, so
+ * nobody can decide. */
 bool wf_members_ask(struct wf_members *members, const struct wf_member_news *news);
 /* The number of the order that counts; 0: none. Grows with each. */
 uint64_t wf_members_order_number(const struct wf_members *members);
@@ -84,6 +85,7 @@ void wf_members_fill_comes(const struct wf_member_news *news, struct wf_registry
 void wf_members_fill_lost(const struct wf_member_news *news, struct wf_registry_lost *out);
 /* It could not be passed on. */
 void wf_members_ask_again(struct wf_members *members, uint32_t trainer);
+/* The order for all lanes. With its border, what it is about is not asked for any more. */
 void wf_members_order(struct wf_members *members, const struct wf_registry_member *leave);
 /* Whether all lanes have answered the order. `out`: what they have answered together, if it has no
  * border. */

@@ -151,6 +151,9 @@ wf_members_on_newcomer(struct wf_lane *lane, struct wf_peer *peer, const struct 
 	const struct wf_member_news news = {.what = WF_MEMBER_COMES,
 					    .trainer = peer->trainer,
 					    .incarnation = hello->incarnation};
+	if (peer->joining.ordered) {
+		return; /* it has its border */
+	}
 	(void)wf_members_ask(lane->opts.members, &news); /* without a job, it comes again */
 	lane->turn.tick_ns = 0;
 }

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tests of members and membership: what lanes have asked for is passed on once, and not any more
+ * when it is ordered; what lane 0 of pserver 0 decides when several trainers are lost, leave and
+ * join at a time, or when another pserver repeats itself or lies. Thread: the test's. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "pserver/members.h"
+#include "pserver/membership.h"
+#include "pserver/service.h"
+#include "tests/support/failing_env.h"
+
+enum { LANES = 2, PSERVERS = 2, TRAINERS = 4 };
+
+/* In place of the log's and the lane's. */
+static char logged[4096];
+static char failure[512];
+
+void __wrap_wf_log(struct wf_env *env, enum weft_log_level level, const char *format, ...);
+void __wrap_wf_lane_fail(struct wf_lane *lane, enum weft_status status, uint64_t step,
+			 const char *format, ...);
+
+__attribute__((format(printf, 3, 4))) void
+__wrap_wf_log(struct wf_env *env, enum weft_log_level level, const char *format, ...)
+{
+	const size_t used = strlen(logged);
+	va_list args;
+	(void)env;
+	(void)level;
+	va_start(args, format);
+	(void)vsnprintf(logged + used, sizeof(logged) - used, format, args);
+	va_end(args);
+}
+
+__attribute__((format(printf, 4, 5))) void
+__wrap_wf_lane_fail(struct wf_lane *lane, enum weft_status status, uint64_t step,
+		    const char *format, ...)
+{
+	va_list args;
+	(void)step;
+	va_start(args, format);
+	(void)vsnprintf(failure, sizeof(failure), format, args);
+	va_end(args);
+	assert_int_not_equal(status, WEFT_OK);
+	lane->state = WF_LANE_FAILED;
+}
+
+static void
+assert_logged(const char *text)
+{
+	if (strstr(logged, text) == NULL) {
+		fail_msg("\"%s\" is not in \"%s\"", text, logged);
+	}
+	logged[0] = '\0';
+}
+
+static struct wf_failing_env failing;
+static struct wf_members *members;
+static struct wf_membership *membership;
+static struct wf_lane lane;
+static struct wf_peer peer[TRAINERS];
+
+static void
+begin(uint32_t min_trainers)
+{
+	logged[0] = failure[0] = '\0';
+	assert_int_equal(wf_members_open(&failing.env, LANES, min_trainers, &members), WEFT_OK);
+	assert_int_equal(wf_members_begin(members, TRAINERS), WEFT_OK);
+	for (uint32_t i = 0; i < LANES; i++) {
+		wf_members_seat(members, i, true);
+	}
+	memset(peer, 0, sizeof(peer));
+	for (uint32_t i = 0; i < TRAINERS; i++) {
+		peer[i].member.out = true; /* nobody asks for its place in its data */
+	}
+	lane = (struct wf_lane){
+		.env = &failing.env,
+		.opts = {.members = members, .connect_timeout_ns = WF_NS_PER_S},
+		.state = WF_LANE_RUNNING,
+		.admission.first.pserver_count = PSERVERS,
+		.peers = {.count = TRAINERS, .all = peer},
+	};
+	/* In step 8. */
+	lane.order.sum.step = 8;
+	lane.job.has_steps = true;
+	assert_int_equal(wf_membership_open(&lane, &membership), WEFT_OK);
+}
+
+static void
+end(void)
+{
+	wf_membership_close(membership);
+	wf_members_close(members);
+	assert_true(wf_failing_env_is_clean(&failing));
+}
+
+static struct wf_member_news
+news_of(enum wf_member_wish what, uint32_t trainer, uint64_t incarnation)
+{
+	struct wf_member_news news = {.what = what, .trainer = trainer, .incarnation = incarnation};
+	(void)snprintf(news.reason, sizeof(news.reason), "trainer %u was killed", trainer);
+	return news;
+}
+
+static void
+ask(enum wf_member_wish what, uint32_t trainer, uint64_t incarnation)
+{
+	const struct wf_member_news news = news_of(what, trainer, incarnation);
+	assert_true(wf_members_ask(members, &news));
+}
+
+/* The lanes here answer the order, in step 8 with all of step 7 here; so does pserver 1. */
+static void
+all_answer(void)
+{
+	struct wf_registry_member order;
+	const uint64_t number = wf_members_read(members, &order);
+	const struct wf_member_stand stand = {
+		.applied = 7, .received = 7, .total = 70, .shared = true, .ready = true};
+	const struct wf_registry_stands stands = {.change = order.change,
+						  .applied = 7,
+						  .received = 7,
+						  .total = 70,
+						  .flags = WF_REGISTRY_STANDS_READY |
+							   WF_REGISTRY_STANDS_SHARED};
+	const bool has_border = order.border != 0;
+	for (uint32_t i = 0; i < LANES; i++) {
+		wf_members_answer(members, i, number, has_border ? NULL : &stand);
+	}
+	if (has_border) {
+		const struct wf_registry_settled settled = {.change = order.change};
+		assert_int_equal(wf_membership_on_settled(membership, 1, &settled), WEFT_OK);
+	} else {
+		assert_int_equal(wf_membership_on_stands(membership, 1, &stands), WEFT_OK);
+	}
+	(void)wf_membership_look(membership, 1);
+}
+
+/* The change that is next, from its beginning to its end. */
+static void
+change(void)
+{
+	(void)wf_membership_look(membership, 1);
+	all_answer();
+	all_answer();
+}
+
+static const struct wf_registry_member *
+order_of(uint32_t pserver)
+{
+	return wf_membership_order(membership, pserver);
+}
+
+static enum weft_status
+comes_from(uint32_t pserver, uint32_t trainer, uint64_t incarnation)
+{
+	const struct wf_registry_comes msg = {.incarnation = incarnation, .trainer = trainer};
+	return wf_membership_on_comes(membership, pserver, &msg);
+}
+
+/* ---- members ---- */
+
+static void
+news_are_passed_on_once_with_each_stamp(void **state)
+{
+	struct wf_member_news news;
+	(void)state;
+	begin(1);
+	ask(WF_MEMBER_LOST, 2, 20);
+	ask(WF_MEMBER_LOST, 2, 20); /* another lane */
+	assert_true(wf_members_next_asked(members, 1, &news));
+	assert_int_equal(news.trainer, 2);
+	assert_false(wf_members_next_asked(members, 1, &news));
+	wf_members_ask_again(members, 2);
+	assert_true(wf_members_next_asked(members, 1, &news));
+	assert_true(wf_members_next_asked(members, 7, &news)); /* another connection */
+	assert_false(wf_members_next_asked(members, 7, &news));
+	end();
+}
+
+/* Otherwise a pserver would name the process again on its next connection to the registrar, when
+ * that process is gone, and the place empty again or another one's. */
+static void
+what_is_ordered_is_not_asked_for_any_more(void **state)
+{
+	struct wf_registry_member order = {
+		.change = 1, .incarnation = 21, .trainer = 2, .flags = WF_REGISTRY_MEMBER_JOINS};
+	struct wf_member_news news;
+	(void)state;
+	begin(1);
+	ask(WF_MEMBER_COMES, 2, 21);
+	ask(WF_MEMBER_LOST, 3, 30);
+	wf_members_order(members, &order);
+	assert_true(wf_members_next_asked(members, 1, &news)); /* it has no border yet */
+	assert_true(wf_members_next_asked(members, 1, &news));
+	order.border = 9;
+	wf_members_order(members, &order);
+	ask(WF_MEMBER_COMES, 2, 21); /* a lane that is not there yet */
+	assert_true(wf_members_next_asked(members, 2, &news));
+	assert_int_equal(news.trainer, 3);
+	assert_false(wf_members_next_asked(members, 2, &news));
+
+	ask(WF_MEMBER_LOST, 2, 21); /* another wish, and then another process */
+	assert_true(wf_members_next_asked(members, 2, &news));
+	ask(WF_MEMBER_COMES, 2, 22);
+	assert_true(wf_members_next_asked(members, 2, &news));
+	assert_int_equal(news.incarnation, 22);
+	end();
+}
+
+/* Other changes may be ordered meanwhile. */
+static void
+who_has_its_border_does_not_ask_for_it(void **state)
+{
+	const struct wf_hello hello = {.incarnation = 21};
+	struct wf_member_news news;
+	(void)state;
+	begin(1);
+	peer[2] = (struct wf_peer){.trainer = 2, .joining = {.ordered = true, .incarnation = 21}};
+	wf_members_on_newcomer(&lane, &peer[2], &hello);
+	assert_false(wf_members_next_asked(members, 1, &news));
+	peer[2].joining.ordered = false;
+	wf_members_on_newcomer(&lane, &peer[2], &hello);
+	assert_true(wf_members_next_asked(members, 1, &news));
+	end();
+}
+
+/* ---- membership ---- */
+
+/* A pserver says so again on each new connection. */
+static void
+a_process_that_has_had_its_place_does_not_come_again(void **state)
+{
+	(void)state;
+	begin(1);
+	ask(WF_MEMBER_LOST, 2, 20);
+	change();
+	assert_int_equal(comes_from(1, 2, 20), WEFT_OK);
+	(void)wf_membership_look(membership, 1);
+	assert_null(order_of(1));
+	assert_int_equal(comes_from(1, 2, 21), WEFT_OK);
+	change();
+	assert_logged("trainer 2 joins in step 8, and 4 of 4");
+	assert_int_equal(comes_from(1, 2, 21), WEFT_OK);
+	ask(WF_MEMBER_LOST, 2, 21);
+	change();
+	assert_int_equal(comes_from(1, 2, 21), WEFT_OK);
+	(void)wf_membership_look(membership, 1);
+	assert_null(order_of(1));
+	end();
+}
+
+static void
+news_of_a_predecessor_change_nothing(void **state)
+{
+	const struct wf_registry_lost late = {.incarnation = 20, .trainer = 2, .reason = "late"};
+	(void)state;
+	begin(1);
+	ask(WF_MEMBER_LOST, 2, 20);
+	change();
+	ask(WF_MEMBER_COMES, 2, 21);
+	change();
+	assert_int_equal(wf_membership_on_lost(membership, 1, &late), WEFT_OK);
+	(void)wf_membership_look(membership, 1);
+	assert_null(order_of(1));
+	end();
+}
+
+static void
+what_another_pserver_says_of_trainers_and_changes_is_checked(void **state)
+{
+	const struct wf_registry_lost lost = {.incarnation = 1, .trainer = TRAINERS};
+	struct wf_registry_stands stands = {.change = 1, .applied = 99};
+	const struct wf_registry_settled settled = {.change = 1};
+	(void)state;
+	begin(1);
+	assert_int_equal(wf_membership_on_lost(membership, 1, &lost), WEFT_PROTOCOL);
+	assert_int_equal(comes_from(1, TRAINERS, 1), WEFT_PROTOCOL);
+	assert_int_equal(wf_membership_on_stands(membership, 1, &stands), WEFT_PROTOCOL);
+	assert_int_equal(wf_membership_on_settled(membership, 1, &settled), WEFT_PROTOCOL);
+
+	/* An answer to an older change, and one to the order that comes next, do not count. */
+	ask(WF_MEMBER_LOST, 2, 20);
+	change();
+	ask(WF_MEMBER_LOST, 3, 30);
+	(void)wf_membership_look(membership, 1);
+	assert_int_equal(wf_membership_on_stands(membership, 1, &stands), WEFT_OK);
+	assert_non_null(order_of(1));
+	stands.change = 2;
+	assert_int_equal(
+		wf_membership_on_settled(membership, 1, &(struct wf_registry_settled){.change = 2}),
+		WEFT_OK);
+	assert_non_null(order_of(1));
+	assert_int_equal(order_of(1)->border, 0);
+	all_answer();
+	assert_int_equal(wf_membership_on_settled(membership, 1, &settled), WEFT_OK);
+	assert_non_null(order_of(1));
+	assert_int_equal(order_of(1)->border, 8);
+	all_answer();
+	assert_null(order_of(1));
+	end();
+}
+
+static void
+nobody_joins_before_a_step_is_applied(void **state)
+{
+	(void)state;
+	begin(1);
+	ask(WF_MEMBER_LOST, 2, 20);
+	change();
+	ask(WF_MEMBER_COMES, 2, 21);
+	lane.order.sum.step = 1;
+	(void)wf_membership_look(membership, 1);
+	assert_null(order_of(1));
+	lane.order.sum.step = 2;
+	(void)wf_membership_look(membership, 1);
+	assert_non_null(order_of(1));
+	end();
+}
+
+static void
+a_pserver_that_does_not_answer_is_named(void **state)
+{
+	(void)state;
+	begin(1);
+	ask(WF_MEMBER_LOST, 2, 20);
+	(void)wf_membership_look(membership, 1);
+	(void)wf_membership_look(membership, WF_NS_PER_S);
+	assert_string_equal(failure, "");
+	(void)wf_membership_look(membership, WF_NS_PER_S + 1);
+	assert_non_null(strstr(failure, "trainer 2 was lost, and pserver 0 has not said"));
+	end();
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(news_are_passed_on_once_with_each_stamp),
+		cmocka_unit_test(what_is_ordered_is_not_asked_for_any_more),
+		cmocka_unit_test(who_has_its_border_does_not_ask_for_it),
+		cmocka_unit_test(a_process_that_has_had_its_place_does_not_come_again),
+		cmocka_unit_test(news_of_a_predecessor_change_nothing),
+		cmocka_unit_test(what_another_pserver_says_of_trainers_and_changes_is_checked),
+		cmocka_unit_test(nobody_joins_before_a_step_is_applied),
+		cmocka_unit_test(a_pserver_that_does_not_answer_is_named),
+	};
+	wf_failing_env_init(&failing, wf_env_memory());
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
