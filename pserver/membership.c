@@ -43,7 +43,7 @@ struct wf_membership {
 	uint64_t deadline_ns;  /* of the change */
 	struct side *side;     /* [pserver_count] */
 	struct member *member; /* [trainer_count] */
-	uint32_t pserver_count, trainer_count, empty_count;
+	uint32_t pserver_count, trainer_count;
 };
 
 enum weft_status
@@ -179,13 +179,24 @@ begin(struct wf_membership *self, const struct wf_registry_member *change, uint6
 	send_order(self, ASKS);
 }
 
+/* Trainers that have their places, and of whom nobody has said that they are lost or leave. */
+static uint32_t
+count_left(const struct wf_membership *self)
+{
+	uint32_t left = 0;
+	for (uint32_t i = 0; i < self->trainer_count; i++) {
+		left += !self->member[i].is_empty && !self->member[i].is_lost ? 1 : 0;
+	}
+	return left;
+}
+
 /* A trainer that is lost is next, or the job ends. */
 static void
 begin_leave(struct wf_membership *self, uint32_t trainer, uint64_t now_ns)
 {
 	struct wf_lane *lane = self->lane;
 	const struct member *member = &self->member[trainer];
-	const uint32_t left = self->trainer_count - self->empty_count - 1;
+	const uint32_t left = count_left(self);
 	const uint32_t least = wf_members_min(lane->opts.members);
 	if (left < least) {
 		wf_lane_fail(lane, WEFT_LOST, lane->order.sum.step,
@@ -333,11 +344,9 @@ on_all_stand_for_join(struct wf_membership *self)
 	}
 	/* It may be lost from here on. */
 	*member = (struct member){.incarnation = self->leave.incarnation};
-	self->empty_count--;
 	wf_log(self->lane->env, WF_LOG_WARN,
 	       "trainer %u joins in step %" PRIu64 ", and %u of %u trainers go on",
-	       self->leave.trainer, self->leave.border, self->trainer_count - self->empty_count,
-	       self->trainer_count);
+	       self->leave.trainer, self->leave.border, count_left(self), self->trainer_count);
 	send_order(self, TELLS);
 }
 
@@ -399,8 +408,7 @@ on_all_stand_for_leave(struct wf_membership *self)
 	wf_log(self->lane->env, WF_LOG_WARN,
 	       "trainer %u %s from step %" PRIu64 " on, and %u of %u trainers go on: %.200s",
 	       self->leave.trainer, member->is_willing ? "takes no part" : "is dropped",
-	       self->leave.border, self->trainer_count - self->empty_count - 1, self->trainer_count,
-	       member->reason);
+	       self->leave.border, count_left(self), self->trainer_count, member->reason);
 	log_rest(self);
 	send_order(self, TELLS);
 }
@@ -429,10 +437,7 @@ on_all_settled(struct wf_membership *self)
 {
 	struct member *member = &self->member[self->leave.trainer];
 	self->state = NOTHING;
-	if (!is_join(self)) {
-		member->is_empty = true;
-		self->empty_count++;
-	}
+	member->is_empty = !is_join(self);
 }
 
 static enum weft_status

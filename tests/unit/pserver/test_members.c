@@ -232,6 +232,45 @@ who_has_its_border_does_not_ask_for_it(void **state)
 
 /* ---- membership ---- */
 
+static void
+those_who_are_lost_meanwhile_do_not_go_on(void **state)
+{
+	(void)state;
+	begin(1);
+	ask(WF_MEMBER_LOST, 1, 10);
+	ask(WF_MEMBER_LOST, 3, 30);
+	change();
+	assert_logged("trainer 1 is dropped from step 8 on, and 2 of 4 trainers go on");
+	change();
+	assert_logged("trainer 3 is dropped from step 8 on, and 2 of 4 trainers go on");
+
+	ask(WF_MEMBER_COMES, 3, 31);
+	(void)wf_membership_look(membership, 1);
+	ask(WF_MEMBER_LOST, 2, 20);
+	all_answer();
+	assert_logged("trainer 3 joins in step 8, and 2 of 4 trainers go on");
+	all_answer();
+	change();
+	assert_logged("trainer 2 is dropped from step 8 on, and 2 of 4 trainers go on");
+	ask(WF_MEMBER_COMES, 1, 11);
+	change();
+	assert_logged("trainer 1 joins in step 8, and 3 of 4 trainers go on");
+	end();
+}
+
+static void
+a_job_that_keeps_too_few_ends_at_once(void **state)
+{
+	(void)state;
+	begin(3);
+	ask(WF_MEMBER_LOST, 0, 10);
+	ask(WF_MEMBER_LEAVES, 3, 30);
+	(void)wf_membership_look(membership, 1);
+	assert_string_equal(failure, "trainer 0 was killed; 2 of 4 trainers are left, and "
+				     "--min_trainers is 3");
+	end();
+}
+
 /* A pserver says so again on each new connection. */
 static void
 a_process_that_has_had_its_place_does_not_come_again(void **state)
@@ -344,6 +383,8 @@ main(void)
 		cmocka_unit_test(news_are_passed_on_once_with_each_stamp),
 		cmocka_unit_test(what_is_ordered_is_not_asked_for_any_more),
 		cmocka_unit_test(who_has_its_border_does_not_ask_for_it),
+		cmocka_unit_test(those_who_are_lost_meanwhile_do_not_go_on),
+		cmocka_unit_test(a_job_that_keeps_too_few_ends_at_once),
 		cmocka_unit_test(a_process_that_has_had_its_place_does_not_come_again),
 		cmocka_unit_test(news_of_a_predecessor_change_nothing),
 		cmocka_unit_test(what_another_pserver_says_of_trainers_and_changes_is_checked),
