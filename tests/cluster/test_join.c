@@ -6,7 +6,8 @@
  * everywhere, or, if the log names it as counted in half, in some slices. One that has left is
  * counted to its last step, and one that has joined from the first step that it made. Prints what
  * has happened, and fails below the floors. Usage: test_join FIRST COUNT MODE (sync, tables,
- * async, snapshots); WEFT_SEED=S runs one seed, WEFT_LONG ten times as many. Thread: one. */
+ * async, snapshots, or deaths: of those who are about to join or to leave); WEFT_SEED=S runs one
+ * seed, WEFT_LONG ten times as many. Thread: one. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -39,6 +40,9 @@
 #define RATE_A 0.001
 #define LOG_BYTES ((size_t)8 << 20)
 
+/* When a process is killed, from when on: it has joined, or says that it leaves. */
+enum death { DIES_NOT, DIES_AT_FIRST, DIES_LEAVING };
+
 /* A process in a place. */
 struct stay {
 	struct job *job;
@@ -46,9 +50,12 @@ struct stay {
 	bool joins;
 	uint32_t leave_after;      /* steps of its own; 0: it does not leave */
 	uint64_t begin_ns, end_ns; /* begin 0: with the job; end: it is killed then; 0: it is not */
+	enum death death;
+	uint64_t dies_after_ns; /* of that */
+	struct wf_proc *proc;   /* of the world */
 
 	/* What happened. */
-	bool is_in, has_left, has_ended;
+	bool is_in, is_leaving, has_left, has_ended;
 	uint64_t joined_after, told_samples; /* joins: as the session says */
 	uint32_t made;                       /* steps that it has begun */
 	uint64_t number[MADE_MAX];           /* of them, [made], in the job */
@@ -59,8 +66,9 @@ struct stay {
 
 struct job {
 	struct crew crew;
+	struct wf_world *world;
 	struct killed kept; /* snapshots; dir "": none */
-	bool has_table, is_mean, is_async;
+	bool has_table, is_mean, is_async, has_deaths;
 	uint64_t think_ns; /* of a step */
 	uint32_t floats;
 	uint32_t steps[PASSES][CREW_TRAINERS_MAX];
@@ -71,7 +79,7 @@ struct job {
 
 /* All that has happened to all jobs. */
 struct sums {
-	uint64_t joined, left, dropped, rejoined;
+	uint64_t joined, left, dropped, rejoined, died_joining, died_leaving;
 };
 
 __attribute__((format(printf, 2, 3))) static bool
@@ -124,7 +132,7 @@ static uint32_t
 counted(const struct job *job, uint32_t i, uint32_t mask)
 {
 	const struct stay *stay = &job->stay[i];
-	const bool is_sure = stay->has_left || stay->has_ended || stay->made == 0;
+	const bool is_sure = stay->is_leaving || stay->has_ended || stay->made == 0;
 	return is_sure || (mask & 1u << i) != 0 ? stay->made : stay->made - 1;
 }
 
@@ -337,6 +345,17 @@ read_rows(struct member *m)
 	return st;
 }
 
+/* It has come to where it may be killed. */
+static void
+meet_death(struct member *m, enum death death)
+{
+	struct stay *stay = m->stay;
+	if (stay->death == death) {
+		stay->end_ns = wf_now_ns(m->env) + stay->dies_after_ns;
+		wf_world_kill_at(stay->job->world, stay->proc, stay->end_ns);
+	}
+}
+
 /* True: it leaves now. */
 static bool
 leaves(const struct stay *stay)
@@ -365,6 +384,8 @@ train(struct member *m)
 		m->batch = 0;
 	}
 	if (st == WEFT_OK && leaves(m->stay) && m->pass < PASSES) {
+		meet_death(m, DIES_LEAVING);
+		m->stay->is_leaving = true;
 		st = weft_session_leave(m->session);
 		m->stay->has_left = st == WEFT_OK;
 		return st;
@@ -379,6 +400,9 @@ run_stay(struct wf_env *env, struct stay *stay)
 	struct member m = {.stay = stay, .env = env};
 	enum weft_status st = open_session(&m);
 	stay->is_in = st == WEFT_OK;
+	if (stay->is_in) {
+		meet_death(&m, DIES_AT_FIRST);
+	}
 	st = st == WEFT_OK ? find_place(&m) : st;
 	if (st == WEFT_DATA) {
 		complain(job, "%.200s", weft_last_error());
@@ -429,6 +453,7 @@ disturb(struct crew *crew, struct wf_world *world, struct wf_proc *const *proc)
 	static const char *const host[STAYS_MAX] = {"tr0", "tr1", "tr2", "tr3", "jo4",
 						    "jo5", "jo6", "jo7", "jo8"};
 	struct job *job = (struct job *)crew->run;
+	job->world = world;
 	for (uint32_t i = 0; i < job->stays; i++) {
 		struct stay *stay = &job->stay[i];
 		struct wf_proc *own = i < crew->trainers ? proc[crew->pservers + i] : NULL;
@@ -437,6 +462,7 @@ disturb(struct crew *crew, struct wf_world *world, struct wf_proc *const *proc)
 			complain(job, "no process for a joiner: %.200s", weft_last_error());
 			return;
 		}
+		stay->proc = own;
 		if (stay->end_ns != 0) {
 			wf_world_kill_at(world, own, stay->end_ns);
 		}
@@ -451,8 +477,9 @@ draw(uint64_t seed, const char *mode, struct job *out)
 	wf_rng_init(&rng, seed, 191);
 	killed_draw(&rng, seed, &out->crew);
 	out->crew.trainers = 2 + (uint32_t)wf_rng_below(&rng, CREW_TRAINERS_MAX - 1);
-	out->has_table = strcmp(mode, "tables") == 0;
-	out->is_async = strcmp(mode, "async") == 0;
+	out->has_deaths = strcmp(mode, "deaths") == 0;
+	out->has_table = strcmp(mode, "tables") == 0 || (out->has_deaths && seed % 3 == 0);
+	out->is_async = strcmp(mode, "async") == 0 || (out->has_deaths && seed % 3 == 1);
 	out->is_mean = !out->has_table && !out->is_async && seed % 2 == 1;
 	out->crew.sparse = out->has_table ? &wf_sparse_service : NULL;
 	out->crew.run_trainer = run_trainer;
@@ -475,8 +502,7 @@ draw(uint64_t seed, const char *mode, struct job *out)
 	crew_draw_world(&rng, seed % 3 != 0, 2000, 50, &out->crew);
 }
 
-/* Who leaves or is killed, and who comes in its place, perhaps twice. The first trainer that stays
- * to the end is one of the first. */
+/* Who leaves or is killed, and who comes in its place, perhaps twice. One of the first stays. */
 static void
 draw_stays(struct job *job, uint64_t begin_ns, uint64_t end_ns)
 {
@@ -505,6 +531,33 @@ draw_stays(struct job *job, uint64_t begin_ns, uint64_t end_ns)
 							      .joins = true,
 							      .begin_ns = away_ns + later_ns};
 			job->stays++;
+		}
+	}
+}
+
+/* Who leaves dies, and so does who joins; then another one joins. */
+static void
+draw_deaths(struct job *job)
+{
+	struct wf_rng rng;
+	wf_rng_init(&rng, job->crew.seed, 193);
+	for (uint32_t i = 0, drawn = job->stays; i < drawn; i++) {
+		struct stay *stay = &job->stay[i];
+		const bool at_first = wf_rng_below(&rng, 2) == 0;
+		const uint64_t later_ns = wf_rng_below(&rng, 3 * WF_NS_PER_S);
+		if (stay->joins && job->stays < STAYS_MAX) {
+			struct stay *next = &job->stay[job->stays];
+			*next = *stay; /* another process, for when this one is dead */
+			next->idx = job->stays++;
+			next->begin_ns += later_ns;
+		}
+		stay->dies_after_ns = later_ns / 30;
+		if (stay->leave_after > 0) {
+			stay->death = DIES_LEAVING;
+		} else if (stay->joins && at_first) {
+			stay->death = DIES_AT_FIRST;
+		} else if (stay->joins) {
+			stay->end_ns = stay->begin_ns + later_ns; /* on its way */
 		}
 	}
 }
@@ -628,12 +681,12 @@ check(struct job *job, struct sums *sums)
 	const struct stay *first = NULL;
 	for (uint32_t i = 0; i < job->stays; i++) {
 		const struct stay *stay = &job->stay[i];
-		sums->joined += stay->joins && stay->made > 0 ? 1 : 0;
-		sums->left += stay->has_left ? 1 : 0;
-		sums->rejoined += stay->joins && stay->made > 0 && stay->place != i &&
-						  (stay->has_left || stay->end_ns != 0)
-					  ? 1
-					  : 0;
+		const bool has_joined = stay->joins && stay->made > 0;
+		sums->joined += has_joined;
+		sums->left += stay->has_left;
+		sums->rejoined += has_joined && (stay->has_left || stay->end_ns != 0);
+		sums->died_leaving += stay->is_leaving && !stay->has_left;
+		sums->died_joining -= has_joined; /* read_log has counted all joins */
 		if (stay->end_ns == 0 && !stay->has_left && !stay->has_ended &&
 		    !is_excused(job, stay)) {
 			return complain(job, "trainer %u in place %u did not end well: %.170s", i,
@@ -642,8 +695,7 @@ check(struct job *job, struct sums *sums)
 		if (stay->has_ended && first != NULL &&
 		    (memcmp(stay->param, first->param, sizeof(stay->param)) != 0 ||
 		     memcmp(stay->rows, first->rows, sizeof(stay->rows)) != 0)) {
-			return complain(job, "trainers %u and %u end with other values", first->idx,
-					i);
+			return complain(job, "trainers %u and %u differ", first->idx, i);
 		}
 		if (!check_samples(job, stay)) {
 			return false;
@@ -662,6 +714,9 @@ read_log(struct job *job, int fd, struct sums *sums)
 	text[bytes > 0 ? bytes : 0] = '\0';
 	for (const char *at = text; (at = strstr(at, " is dropped from step ")) != NULL; at++) {
 		sums->dropped++;
+	}
+	for (const char *at = text; (at = strstr(at, " joins in step ")) != NULL; at++) {
+		sums->died_joining++;
 	}
 	job->has_half = strstr(text, " is counted in half of step ") != NULL;
 	if (getenv("WEFT_CLUSTER_LOG") != NULL) {
@@ -684,6 +739,9 @@ check_seed(struct job *job, const char *mode, struct sums *sums)
 		return;
 	}
 	draw_stays(job, 300 * WF_NS_PER_MS, 100 * WF_NS_PER_MS + calm.crew.end_ns);
+	if (job->has_deaths) {
+		draw_deaths(job);
+	}
 	job->crew.run = job;
 	int fd = memfd_create("log", MFD_CLOEXEC);
 	job->crew.world.log_fd = fd;
@@ -725,17 +783,18 @@ main(int argc, char **argv)
 		if (job.crew.why[0] != '\0') {
 			failed++;
 			(void)printf("FAILED seed %" PRIu64 " (%s, %u pservers, %u lanes, %u "
-				     "trainers): %s; repeat: WEFT_SEED=%" PRIu64
-				     " test_join 1 1 %s\n",
+				     "trainers): %s; repeat: test_join %" PRIu64 " 1 %s\n",
 				     seed, mode, job.crew.pservers, job.crew.lanes,
 				     job.crew.trainers, job.crew.why, seed, mode);
 		}
 	}
 	(void)printf("%" PRIu64 " seeds, %" PRIu64 " failed\n", sweep.count, failed);
+	const uint64_t deaths = strcmp(mode, "deaths") == 0 ? 100 : 0;
 	bool enough = is_enough(&sweep, "trainers joined", sums.joined, 300);
-	enough = is_enough(&sweep, "trainers left", sums.left, 300) && enough;
-	enough = is_enough(&sweep, "trainers dropped", sums.dropped, 200) && enough;
-	enough = is_enough(&sweep, "trainers joined and were gone again", sums.rejoined, 20) &&
-		 enough;
+	enough &= is_enough(&sweep, "trainers left", sums.left, deaths > 0 ? 0 : 300);
+	enough &= is_enough(&sweep, "trainers dropped", sums.dropped, 200);
+	enough &= is_enough(&sweep, "joined and gone again", sums.rejoined, 20);
+	enough &= is_enough(&sweep, "joined without a step", sums.died_joining, deaths);
+	enough &= is_enough(&sweep, "died while they left", sums.died_leaving, deaths);
 	return enough && failed == 0 ? 0 : 1;
 }
