@@ -25,6 +25,18 @@ vec_store(float *to, vec x)
 	_mm256_storeu_ps(to, x);
 }
 
+INLINE void
+vec_stream(float *to, vec x)
+{
+	_mm256_stream_ps(to, x);
+}
+
+INLINE void
+stream_end(void)
+{
+	_mm_sfence();
+}
+
 INLINE vec
 vec_set(float x)
 {

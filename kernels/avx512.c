@@ -28,6 +28,18 @@ vec_store(float *to, vec x)
 	_mm512_storeu_ps(to, x);
 }
 
+INLINE void
+vec_stream(float *to, vec x)
+{
+	_mm512_stream_ps(to, x);
+}
+
+INLINE void
+stream_end(void)
+{
+	_mm_sfence();
+}
+
 INLINE vec
 vec_set(float x)
 {

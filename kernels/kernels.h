@@ -46,6 +46,9 @@ struct wf_apply {
 	/* A hint, without effect on any bit: some of the arrays come from memory or from another
 	 * core's cache, not from a near one. */
 	bool is_far;
+	/* A hint, too: this core does not read the copy soon, so it is written past the caches if
+	 * it begins on a cache line. */
+	bool copy_past;
 	float divisor; /* 1 for sum; samples of the step for mean */
 	/* Above 0: takes the place of divisor, as it is too large for an f32. Then g = s /
 	 * vast_divisor, computed in f64. */

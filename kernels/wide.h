@@ -29,6 +29,7 @@
 #include <float.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/assert.h"
 #include "kernels/forms.h"
@@ -36,6 +37,7 @@
 
 #define MANY 0          /* a number of inputs that is not a constant */
 #define LINE_FLOATS 16u /* of a cache line: one look and one branch for each decides on the check */
+#define LINE_BYTES (LINE_FLOATS * sizeof(float))
 #define AHEAD_FLOATS 512u /* how far ahead lines are prefetched */
 
 /* Several arrays that are added in order. The first four have names, so that they stay in
@@ -104,6 +106,17 @@ gradients(const struct pass *pass, const struct scalars *k, const struct inputs 
 	return pass->divides ? vec_div(sum, k->divisor) : vec_mul(sum, k->reciprocal);
 }
 
+/* The new parameters from i on, a second time. */
+INLINE void
+store_copy(const struct wf_apply *apply, size_t i, vec w)
+{
+	if (apply->copy_past) {
+		vec_stream(apply->copy + i, w);
+	} else {
+		vec_store(apply->copy + i, w);
+	}
+}
+
 /* Updates the elements from i on, whose parameters are w, with their gradients g. */
 INLINE void
 update(const struct pass *pass, const struct scalars *k, const struct wf_apply *apply, size_t i,
@@ -118,7 +131,7 @@ update(const struct pass *pass, const struct scalars *k, const struct wf_apply *
 	e.w = k->drops ? vec_soft(e.w, k->drop) : e.w;
 	vec_store(apply->param + i, e.w);
 	if (pass->fixed == MANY ? apply->copy != NULL : pass->copies) {
-		vec_store(apply->copy + i, e.w);
+		store_copy(apply, i, e.w);
 	}
 	if (pass->states > 0) {
 		vec_store(apply->state[0] + i, e.s);
@@ -190,7 +203,8 @@ run(const struct wf_apply *apply, struct pass pass, size_t first, size_t whole)
 	const struct scalars k =
 		open_scalars(apply, pass.fixed == MANY && apply->plain_rate * apply->l1 > 0.0f);
 	/* A copy that no store can reach: the pointers stay in registers. */
-	const struct wf_apply arrays = *apply;
+	struct wf_apply arrays = *apply;
+	arrays.copy_past = arrays.copy_past && (uintptr_t)arrays.copy % LINE_BYTES == 0;
 	size_t i = first;
 
 	for (; i + LINE_FLOATS <= whole; i += LINE_FLOATS) {
@@ -200,6 +214,9 @@ run(const struct wf_apply *apply, struct pass pass, size_t first, size_t whole)
 		if (!step(&pass, &k, &arrays, &in, i)) {
 			break;
 		}
+	}
+	if ((pass.fixed == MANY || pass.copies) && arrays.copy_past) {
+		stream_end(); /* whoever learns of the copy later finds it */
 	}
 	return i;
 }

@@ -32,7 +32,8 @@ static const char *const wide_forms[] = {"avx2", "avx512"};
 
 /* Everything a call may write, twice: by ref and by the form under test. */
 struct arrays {
-	float param[ROOM], copy[ROOM], state[WF_STATE_MAX][ROOM], out[ROOM];
+	float param[ROOM], state[WF_STATE_MAX][ROOM], out[ROOM];
+	_Alignas(64) float copy[ROOM]; /* a line of its own: offset 0 begins one */
 };
 
 static struct arrays ref_side;
@@ -190,6 +191,7 @@ draw_rest(struct wf_rng *rng, struct setup *setup)
 	const float power = powers[wf_rng_below(rng, WF_ARRAY_COUNT(powers))];
 	apply->divisor = wf_rng_below(rng, 4) == 0 ? power : apply->divisor;
 	apply->is_far = wf_rng_below(rng, 2) == 0;
+	apply->copy_past = wf_rng_below(rng, 2) == 0;
 	setup->copies = wf_rng_below(rng, 2) == 0;
 	setup->copy_offset = MARGIN + wf_rng_below(rng, OFFSETS);
 	setup->grad_count = wf_rng_below(rng, 4) == 0 ? 1 : setup->grad_count;
