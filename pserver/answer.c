@@ -16,6 +16,7 @@ wf_answer_path_begins(struct wf_lane *lane, struct wf_peer *peer)
 	struct wf_dense *dense = lane->own;
 	struct wf_dense_peer *own = peer->own;
 	own->init_due = dense->store.stored_count > 0 || dense->is_loaded || own->start.joins;
+	wf_async_path_begins(lane, peer);
 	wf_features_path_begins(lane, peer);
 }
 

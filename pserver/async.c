@@ -171,6 +171,28 @@ count_slice(struct wf_lane *lane, struct wf_peer *peer)
 	}
 }
 
+/* A trainer that reads answers where they lie reads them on a core of its own. If they are many and
+ * written past the caches, it need not wait for lines that this core has changed. */
+static bool
+goes_past(const struct wf_lane *lane, const struct wf_peer *peer)
+{
+	const struct wf_dense *dense = lane->own;
+	struct wf_path_info path;
+	const uint64_t bytes = dense->store.slab.bytes + dense->async.copies.memory.slab.bytes;
+	if (dense->async.count == 0 || !wf_apply_is_far(bytes)) {
+		return false;
+	}
+	wf_transport_path(peer->conn, &path);
+	return path.in_place;
+}
+
+void
+wf_async_path_begins(struct wf_lane *lane, struct wf_peer *peer)
+{
+	struct wf_dense_peer *own = peer->own;
+	own->copies_past = goes_past(lane, peer);
+}
+
 /* Where the push is to leave the values it makes for its answer; NULL: nowhere. Only values that
  * travel as they are. */
 static float *
@@ -201,6 +223,7 @@ apply(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal, const void *
 	dense->gradient[0] = gradient;
 	apply.grad_count = 1;
 	apply.copy = begin_copy(lane, peer, ordinal);
+	apply.copy_past = ((const struct wf_dense_peer *)peer->own)->copies_past;
 	uint64_t entered = wf_turn_enter(&lane->turn);
 	size_t bad = wf_codec_apply(lane, ordinal, &apply, peer->member.step_next - 1);
 	(void)wf_turn_leave(&lane->turn, WF_LANE_APPLY_TIME_NS, entered);

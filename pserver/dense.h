@@ -66,6 +66,7 @@ struct wf_dense_peer {
 	/* Its last word on this path about steps was a STEP with samples: the first PUT of the next
 	 * step announces that step as the last one was announced. */
 	bool implies_steps;
+	bool copies_past; /* the apply of a push fills its answer past the caches */
 	struct wf_pulls pulls;
 	uint32_t features_due; /* bits of those that have something to send */
 
@@ -233,6 +234,7 @@ void wf_async_release(struct wf_lane *lane); /* accepts a state that is half all
 void wf_async_init(struct wf_lane *lane, const struct wf_msg_init *init);
 /* The same where the lane has loaded a vector of versions: each trainer goes on at its own step. */
 void wf_async_go_on(struct wf_lane *lane);
+void wf_async_path_begins(struct wf_lane *lane, struct wf_peer *peer);
 void wf_async_push(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal, const void *data);
 /* Lets `op` leave from a buffer of the peer's, which has or gets what is at op->src: the slice's
  * values, in answer to a push. False: none is free. */
