@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sort: see sort.h. A radix sort of pairs, the 32 highest bits in which keys differ and a place: so
- * a pass moves 8 bytes a key, and keys and numbers move once. Of a few thousand keys that are
- * hashes, hardly two agree in 32 bits; those that do are put in order one by one. Keys of which
+/* sort: see sort.h. A radix sort of pairs, the 22 or 32 highest bits in which keys differ and a
+ * place: so a pass moves 8 bytes a key, and keys and numbers move once. Of a few thousand keys that
+ * are hashes, hardly two agree in 22 bits; those that do are put in order one by one. Keys of which
  * many agree (fields in the high bits) are sorted by their lower bits first. A few keys are
  * inserted one by one from the beginning. */
 #include "sparse/client/sort.h"
@@ -11,9 +11,10 @@
 
 #include "base/assert.h"
 
-#define FEW 24u             /* keys that are not worth a histogram */
-#define MANY 1024u          /* keys that are worth long digits */
-#define SHORT_DIGIT_BITS 8u /* of fewer keys than that */
+#define FEW 24u                    /* keys that are not worth a histogram */
+#define MANY 1024u                 /* keys that are worth long digits */
+#define TWO_DIGITS_MOST (1u << 14) /* keys of which few agree in two long digits */
+#define SHORT_DIGIT_BITS 8u        /* of fewer keys than that */
 
 WF_STATIC_ASSERT((WF_SORT_PASS_BITS / SHORT_DIGIT_BITS) << SHORT_DIGIT_BITS <=
 			 WF_SORT_DIGITS << WF_SORT_DIGIT_BITS,
@@ -122,19 +123,21 @@ void
 wf_sort_keys(struct wf_sort *sort, struct wf_sort_list *list)
 {
 	const unsigned bits = end_of_bits(list);
+	const unsigned some =
+		list->count <= TWO_DIGITS_MOST ? 2 * WF_SORT_DIGIT_BITS : WF_SORT_PASS_BITS;
 
 	if (list->count <= FEW) {
 		(void)insert_all(list, (uint64_t)FEW * FEW);
 		return;
 	}
-	if (bits <= WF_SORT_PASS_BITS) {
-		sort_by_bits(sort, list, 0, bits);
+	const unsigned high = bits < some ? bits : some;
+	sort_by_bits(sort, list, bits - high, high);
+	if (bits == high || insert_all(list, list->count)) {
 		return;
 	}
-	const unsigned low = bits - WF_SORT_PASS_BITS;
-	sort_by_bits(sort, list, low, WF_SORT_PASS_BITS);
-	if (!insert_all(list, list->count)) {
-		sort_by_bits(sort, list, 0, low);
-		sort_by_bits(sort, list, low, WF_SORT_PASS_BITS);
+	if (bits > WF_SORT_PASS_BITS) {
+		sort_by_bits(sort, list, 0, bits - WF_SORT_PASS_BITS);
 	}
+	const unsigned low = bits < WF_SORT_PASS_BITS ? bits : WF_SORT_PASS_BITS;
+	sort_by_bits(sort, list, bits - low, low);
 }

@@ -23,7 +23,8 @@ struct wf_sort_list {
 };
 
 /* Sorts the list; the keys and the rooms may have changed places afterwards. Keys that are spread
- * evenly over many bits cost three passes; the worst ones cost three times as much. */
+ * evenly over many bits cost two passes, more than 16,384 of them three; the worst ones cost four
+ * times as much. */
 void wf_sort_keys(struct wf_sort *sort, struct wf_sort_list *list);
 /* The keys and numbers that were written into the rooms take the place of the others. */
 void wf_sort_swap(struct wf_sort_list *list);
