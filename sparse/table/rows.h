@@ -77,15 +77,30 @@ wf_rows_lines(const struct wf_rows *rows, size_t bytes)
 	return wf_prefetch_lines(is_whole ? bytes : bytes + WF_LINE_BYTES - sizeof(uint64_t));
 }
 
-static inline struct wf_row_head *
-wf_row_at(const struct wf_rows *rows, uint32_t row)
-{
-	const uint32_t place = row % WF_SLAB_BLOCK_ROWS;
-	return (struct wf_row_head *)(void *)wf_slabs_at(&rows->slabs, row - place) + place;
-}
+/* Where a row lies. */
+struct wf_row_spot {
+	struct wf_row_head *head;
+	float *values;
+};
 
 /* The bytes of a block's heads: a line of cache, at which it begins. */
 #define WF_ROW_HEADS_BYTES (WF_SLAB_BLOCK_ROWS * sizeof(struct wf_row_head))
+
+static inline struct wf_row_spot
+wf_row_spot(const struct wf_rows *rows, uint32_t row)
+{
+	const uint32_t place = row % WF_SLAB_BLOCK_ROWS;
+	char *block = wf_slabs_at(&rows->slabs, row - place);
+	char *values = block + WF_ROW_HEADS_BYTES + place * rows->value_bytes;
+	return (struct wf_row_spot){(struct wf_row_head *)(void *)block + place,
+				    (float *)(void *)values};
+}
+
+static inline struct wf_row_head *
+wf_row_at(const struct wf_rows *rows, uint32_t row)
+{
+	return wf_row_spot(rows, row).head;
+}
 
 /* Which of its block a row is. */
 static inline size_t
