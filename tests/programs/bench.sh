@@ -12,8 +12,11 @@ if ! "$RDMA_BENCH" self --quick --only=idle_cpu --transport=tcp >last.out 2>last
 fi
 
 expect 0 "$RDMA_BENCH" self --quick --json
+if [ "$(nproc)" -lt 4 ]; then
+	says last.err "lanes by the clock are not measured" "need 4 CPUs"
+fi
 python3 - last.out <<'PYTHON' || fail "the object is not complete and sane"
-import json, sys
+import json, os, sys
 
 def only_once(pairs):
     keys = [key for key, _ in pairs]
@@ -44,6 +47,7 @@ wanted = {
     "table_push": {"memory"},
     "rows_pull": {"tcp", "shm"},
     "rows_step": {"tcp", "shm"},
+    "lanes": {"tcp", "shm"},
 }
 for name, transports in wanted.items():
     there = {r["transport"] for r in results if r["name"] == name}
@@ -59,6 +63,10 @@ for transport in ("tcp", "shm"):
     assert sorted(kinds) == [(n, m) for n in ("rows_pull", "rows_step") for m in modes], kinds
 crowds = {(r["mode"], r["unit"]) for r in results if r["name"] == "crowd"}
 assert crowds == {("1 + 1", "MiB"), ("1 + 2", "MiB"), ("1 + 4", "MiB"), ("1 + 2", "us"), ("1 + 4", "us")}
+lanes = {r["mode"] for r in results if r["name"] == "lanes"}
+by_cpu = {"CPU, pull, as drawn", "CPU, step, as drawn"}
+by_clock = {"clock, pull, as drawn"} if len(os.sched_getaffinity(0)) >= 4 else set()
+assert lanes == by_cpu | by_clock, lanes
 for r in results:
     assert r["value"] > 0 and r["limit"] > 0 and r["fraction"] > 0 and r["bytes"] > 0, r
     assert r["unit"] in ("us", "ms", "GB/s", "M/s", "B", "MiB", "%") and r["limited_by"], r

@@ -26,6 +26,7 @@ static const struct {
 	{"idle_cpu", wf_items_idle},
 	{"table", wf_items_table},
 	{"rows", wf_items_rows},
+	{"lanes", wf_items_lanes},
 };
 
 /* Whether `name` is one of the words of a comma list. */

@@ -10,8 +10,7 @@
 #include "base/assert.h"
 #include "base/env.h"
 #include "tools/rdma_bench/cpu_use.h"
-#include "tools/rdma_bench/median.h"
-#include "tools/rdma_bench/pairs.h"
+#include "tools/rdma_bench/turns.h"
 
 #define SMALL_BYTES 64u           /* of the tensor, where CPU time is that of messages */
 #define WINDOW_BYTES (2ull << 20) /* of the tensor, where a trainer's whole window is used */
@@ -66,8 +65,9 @@ start_crowd(struct wf_bench *bench, unsigned trainers, uint64_t bytes, struct cr
 
 /* Microseconds of CPU time that the pserver uses per trainer and step. */
 static enum weft_status
-run_crowd(struct wf_bench *bench, struct crowd *crowd, double *out)
+run_crowd(struct wf_bench *bench, void *side, double *out)
 {
+	struct crowd *crowd = side;
 	const pid_t pid = crowd->product.pserver[0].pid;
 	struct wf_figures figures;
 	uint64_t left_ns;
@@ -103,34 +103,14 @@ add_result(struct wf_bench *bench, const struct crowd *crowd)
 static enum weft_status
 compare_cpu(struct wf_bench *bench, struct crowd *crowd, struct crowd *one)
 {
-	const unsigned pairs = (unsigned)bench->set.pairs;
-	double limit[WF_SAMPLES_MAX], sorted[WF_SAMPLES_MAX], dropped;
 	struct wf_result *result = add_result(bench, crowd);
-	struct wf_samples *samples = &result->samples;
+	double dropped;
 	result->unit = "us";
 	result->limited_by = "CPU for one trainer";
 	result->target = CPU_TARGET;
 	enum weft_status st = run_crowd(bench, crowd, &dropped); /* memory is touched */
-	for (unsigned i = 0; i < pairs && st == WEFT_OK; i++) {
-		st = run_crowd(bench, i % 2 == 0 ? crowd : one,
-			       i % 2 == 0 ? &samples->value[i] : &limit[i]);
-		if (st == WEFT_OK) {
-			st = run_crowd(bench, i % 2 == 0 ? one : crowd,
-				       i % 2 == 0 ? &limit[i] : &samples->value[i]);
-		}
-		samples->fraction[i] = limit[i] / samples->value[i];
-	}
-	if (st != WEFT_OK) {
-		return st;
-	}
-	samples->count = pairs;
-	result->pairs[WF_PLACEMENT_ONE] = pairs;
-	result->limit = wf_median(limit, pairs);
-	memcpy(sorted, samples->value, sizeof(sorted));
-	result->value = wf_median(sorted, pairs);
-	memcpy(sorted, samples->fraction, sizeof(sorted));
-	result->fraction = wf_median(sorted, pairs);
-	return WEFT_OK;
+	const struct wf_turns turns = {.run = run_crowd, .product = crowd, .limit = one};
+	return st == WEFT_OK ? wf_turns_run(bench, &turns, result) : st;
 }
 
 /* What has come since; a figure is above 0. */

@@ -15,12 +15,12 @@ struct wf_product_opts {
 	const char *transport;
 	uint64_t bytes; /* of the one tensor that each trainer pushes and gets back */
 	uint64_t slice_bytes;
-	/* Rows of a table on a sparse lane instead of the tensor, at least two batches; one
-	 * trainer. `quick`: few different batches. */
+	/* Rows of a table on a sparse lane of each pserver instead of the tensor, at least two
+	 * batches; several trainers may pull only. `quick`: few different batches. */
 	uint64_t rows;
 	bool quick;
 	unsigned pserver_count, trainer_count;
-	int pserver_cpu, trainer_cpu; /* WF_CPU_ANY: any of `either` */
+	int pserver_cpu, trainer_cpu; /* WF_CPU_ANY: any of `either`; WF_CPU_FREE */
 	int either[2];
 	uint64_t spin_ns; /* of both; 0: they sleep at once */
 	enum weft_progress progress;

@@ -21,6 +21,9 @@ static enum weft_status
 bind_self(const struct wf_worker_opts *opts)
 {
 	cpu_set_t set;
+	if (opts->cpu == WF_CPU_FREE) {
+		return WEFT_OK;
+	}
 	CPU_ZERO(&set);
 	if (opts->cpu == WF_CPU_ANY) {
 		CPU_SET((size_t)opts->either[0], &set);

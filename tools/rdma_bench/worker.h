@@ -15,7 +15,8 @@
 struct wf_env;
 
 #define WF_FIGURE_TEXT_BYTES 384
-#define WF_CPU_ANY (-1) /* of either CPU of the benchmark */
+#define WF_CPU_ANY (-1)  /* of either CPU of the benchmark */
+#define WF_CPU_FREE (-2) /* of all that the benchmark itself may use */
 
 struct wf_work_order {
 	uint32_t stop;  /* 1: end */
@@ -42,7 +43,7 @@ struct wf_bench_seat {
 
 struct wf_worker_opts {
 	const char *name; /* "pserver"; for messages */
-	int cpu;          /* WF_CPU_ANY: `either` */
+	int cpu;          /* WF_CPU_ANY: `either`; WF_CPU_FREE */
 	int either[2];
 	/* The worker's life: ready, orders, end. A failure is reported for it. */
 	enum weft_status (*run)(struct wf_bench_seat *seat, const void *arg);
