@@ -106,7 +106,6 @@ give_up_leaving(struct wf_link *link)
 		return;
 	}
 	link->state = WF_LINK_LEFT;
-	link->is_settled = false;
 	wf_retry_found(&link->retry);
 	if (link->conn != NULL) {
 		wf_transport_disconnect(link->conn, WF_DISCONNECT_NOW);
@@ -287,7 +286,6 @@ wf_link_down(struct wf_link *link, const struct wf_event *event)
 	struct wf_link_end *end = link->end;
 	bool was_up = link->state == WF_LINK_GREETING || link->state == WF_LINK_READY;
 	link->conn = NULL;
-	link->is_settled = false;
 	forget_path(link);
 	if (link->state == WF_LINK_LEFT || end->ops->failed(end)) {
 		return;
@@ -389,7 +387,6 @@ recv_goodbye(struct wf_link *link, const struct wf_event *event)
 		return wf_fail(WEFT_PROTOCOL, "GOODBYE was not expected");
 	}
 	link->state = WF_LINK_LEFT;
-	link->is_settled = false;
 	/* If it is lost, the lane waits for a while for a trainer that will not come back. */
 	wf_msg_goodbye_encode(&msg, &link->end->msg);
 	(void)wf_link_send(link, &link->end->msg);

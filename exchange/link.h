@@ -100,8 +100,9 @@ struct wf_link_ops {
 	/* READY: sends what is due. Returns whether something is left. In to_send it handles `step`
 	 * and `out`; a reduce is sent when both are clear. */
 	bool (*flush)(struct wf_link *link);
-	/* Sends only what was queued with wf_link_owes, STEP and pushes: the link is settled, which
-	 * is the most frequent case. Returns as flush. NULL: the payload queues nothing so. */
+	/* Sends only what was queued with wf_link_owes, STEP and pushes, which is the most frequent
+	 * case; nothing on a link without a path. Returns as flush. NULL: the payload queues
+	 * nothing so. */
 	bool (*flush_owed)(struct wf_link *link);
 	/* Checks that the lane's window is large enough. NULL: any is. */
 	enum weft_status (*check_window)(struct wf_link *link, const struct wf_msg_grant *msg);
@@ -175,9 +176,6 @@ struct wf_link {
 	struct wf_link_absent absent;
 	struct wf_link_to_send to_send;
 	struct wf_due due; /* in end->turn */
-	/* Nothing but what wf_link_owes queues is due: the path is READY, and everything else has
-	 * been sent. */
-	bool is_settled;
 };
 
 /* `link` is zeroed. */
@@ -201,14 +199,13 @@ wf_link_send(const struct wf_link *link, const struct wf_msg *msg)
 static inline void
 wf_link_due(struct wf_link *link)
 {
-	link->is_settled = false;
 	wf_turn_due(link->end->turn, &link->due);
 }
-/* The same for what the payload's flush_owed sends. */
+/* The same for what the payload's flush_owed sends. The link is READY. */
 static inline void
 wf_link_owes(struct wf_link *link)
 {
-	wf_turn_due(link->end->turn, &link->due);
+	wf_turn_owes(link->end->turn, &link->due);
 }
 /* READY: sends what opens the path at this end while `have` is open (GRANT of each place, then
  * HAVE), and GOODBYE while it is due. They return false if the transport accepts no more now. */

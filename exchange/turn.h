@@ -64,14 +64,18 @@ enum wf_rest {
 struct wf_due {
 	struct wf_due *next;
 	bool queued;
+	bool whole; /* any kind of message may be due, not only what wf_turn_owes queues */
 };
 
 /* What an end does in a turn. `end` is that of wf_turn_init. Tables are constants that the compiler
  * sees, so that the calls are inlined. */
 struct wf_turn_ops {
 	void (*event)(void *end, const struct wf_event *event);
-	/* Send what is due. Returns whether something is left for the next turn. */
+	/* Sends what is due. Returns whether something is left for the next turn. */
 	bool (*flush)(struct wf_due *due);
+	/* The same of what wf_turn_owes queues: what each exchange sends, so that it asks for
+	 * nothing else. NULL: nothing is queued so. */
+	bool (*flush_owed)(struct wf_due *due);
 	/* The transport cannot be polled; the recorded failure says why. */
 	void (*failed)(void *end, enum weft_status status);
 	/* Does a bounded piece of the work that is not driven by events. Returns whether there is
@@ -127,15 +131,23 @@ void wf_turn_resume(struct wf_turn *turn);
 void wf_turn_charge_on(struct wf_turn *turn, uint64_t now_ns, bool busy);
 uint64_t wf_turn_leave_on(struct wf_turn *turn, unsigned counter, uint64_t entered_ns);
 
-/* Something is due: the next turn sends it. */
+/* Something is due that `flush_owed` sends: the next turn sends it. */
 static inline void
-wf_turn_due(struct wf_turn *turn, struct wf_due *due)
+wf_turn_owes(struct wf_turn *turn, struct wf_due *due)
 {
 	if (!due->queued) {
 		due->queued = true;
 		due->next = turn->due;
 		turn->due = due;
 	}
+}
+
+/* Something is due: the next turn sends it. */
+static inline void
+wf_turn_due(struct wf_turn *turn, struct wf_due *due)
+{
+	due->whole = true;
+	wf_turn_owes(turn, due);
 }
 
 static inline void
@@ -243,6 +255,23 @@ wf_turn_go_away(struct wf_turn *turn)
 
 /* ---- a turn and a round ---- */
 
+/* Sends what is due to one destination. What becomes due meanwhile is queued again. */
+static inline void
+wf_turn_flush_one(struct wf_turn *turn, const struct wf_turn_ops *ops, struct wf_due *due)
+{
+	due->queued = false;
+	if (!due->whole) {
+		if (ops->flush_owed(due)) {
+			wf_turn_owes(turn, due);
+		}
+		return;
+	}
+	due->whole = false;
+	if (ops->flush(due)) {
+		wf_turn_due(turn, due);
+	}
+}
+
 /* Destinations that still have something to send are put on the new list. */
 static inline void
 wf_turn_flush(struct wf_turn *turn, const struct wf_turn_ops *ops)
@@ -252,10 +281,7 @@ wf_turn_flush(struct wf_turn *turn, const struct wf_turn_ops *ops)
 	while (next != NULL) {
 		struct wf_due *due = next;
 		next = due->next;
-		due->queued = false;
-		if (ops->flush(due)) {
-			wf_turn_due(turn, due);
-		}
+		wf_turn_flush_one(turn, ops, due);
 	}
 }
 

@@ -544,7 +544,6 @@ static void
 forget_path(struct wf_lane *lane, struct wf_peer *peer)
 {
 	peer->conn = NULL;
-	peer->is_settled = false;
 	wf_path_ends(lane, peer);
 	peer->beat = (struct wf_beat){0};
 	peer->loading.is_due = false;

@@ -202,7 +202,5 @@ wf_control_flush(struct wf_lane *lane, struct wf_peer *peer)
 	if (peer->farewell.answer_due && may_leave(lane, peer) && !flush_goodbye(lane, peer)) {
 		return true;
 	}
-	peer->is_settled = own == WF_FLUSH_DONE && lane->service->flush_owed != NULL &&
-			   !peer->farewell.answer_due && !peer->due.queued;
 	return own == WF_FLUSH_LEFT;
 }

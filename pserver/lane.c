@@ -385,15 +385,24 @@ tick(void *end, uint64_t now)
 	wf_turn_tick_before(&lane->turn, lane->report.lines.next_ns);
 }
 
+static inline struct wf_peer *
+peer_of(struct wf_due *due)
+{
+	return (void *)((char *)due - offsetof(struct wf_peer, due));
+}
+
 static bool
 flush(struct wf_due *due)
 {
-	struct wf_peer *peer = (void *)((char *)due - offsetof(struct wf_peer, due));
-	struct wf_lane *lane = peer->lane;
-	if (peer->is_settled && !peer->closing && lane->state == WF_LANE_RUNNING) {
-		return lane->service->flush_owed(lane, peer);
-	}
-	return wf_control_flush(lane, peer);
+	struct wf_peer *peer = peer_of(due);
+	return wf_control_flush(peer->lane, peer);
+}
+
+static bool
+flush_owed(struct wf_due *due)
+{
+	struct wf_peer *peer = peer_of(due);
+	return peer->lane->service->flush_owed(peer->lane, peer);
 }
 
 /* A transport that failed once fails in every poll that follows. The first cause is kept, also
@@ -421,6 +430,7 @@ work(void *end)
 static const struct wf_turn_ops turn_ops = {
 	.event = handle_event,
 	.flush = flush,
+	.flush_owed = flush_owed,
 	.failed = transport_failed,
 	.work = work,
 	.tick = tick,

@@ -103,8 +103,9 @@ struct wf_lane_service {
 	void (*done)(struct wf_lane *lane, uint64_t cookie);
 	/* Sends what is due: flags and cursors become operations. */
 	enum wf_flush (*flush)(struct wf_lane *lane, struct wf_peer *peer);
-	/* Sends only what was queued with wf_peer_owes: the peer is settled, which is the most
-	 * frequent case. Returns whether something is left. NULL: the service queues nothing so. */
+	/* Sends only what was queued with wf_peer_owes, which is the most frequent case; nothing to
+	 * a peer without a path. Returns whether something is left. NULL: the service queues
+	 * nothing so. */
 	bool (*flush_owed)(struct wf_lane *lane, struct wf_peer *peer);
 	/* Something to do beside events, a bounded piece of it; NULL: never. Whether there is more.
 	 */
@@ -251,12 +252,9 @@ struct wf_peer {
 	struct wf_conn *conn;     /* UP or going DOWN; NULL: none */
 	struct wf_held successor; /* newer, held until `conn` is DOWN; its conn NULL: none */
 	bool closing;             /* conn is being disconnected */
-	/* Nothing but what wf_peer_owes queues is due: the path is open, and everything else has
-	 * been sent. */
-	bool is_settled;
-	bool has_joined;     /* it has sent something, on this path or an older one */
-	bool came_later;     /* it has joined while the job went on */
-	struct wf_beat beat; /* of conn */
+	bool has_joined;          /* it has sent something, on this path or an older one */
+	bool came_later;          /* it has joined while the job went on */
+	struct wf_beat beat;      /* of conn */
 	struct wf_peer_loss lost;
 	struct wf_peer_leaving leaving;
 	struct wf_peer_joining joining;
@@ -481,15 +479,14 @@ wf_lane_registry(struct wf_lane *lane, const struct wf_event *event, const struc
 static inline void
 wf_peer_due(struct wf_peer *peer)
 {
-	peer->is_settled = false;
 	wf_turn_due(&peer->lane->turn, &peer->due);
 }
 
-/* The same for what the service's flush_owed sends. */
+/* The same for what the service's flush_owed sends. The peer's path is open. */
 static inline void
 wf_peer_owes(struct wf_peer *peer)
 {
-	wf_turn_due(&peer->lane->turn, &peer->due);
+	wf_turn_owes(&peer->lane->turn, &peer->due);
 }
 
 /* The bytes of a slot of its window are no longer needed, and CREDIT returns it. */

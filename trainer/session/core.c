@@ -230,12 +230,23 @@ tick(void *end, uint64_t now)
 	wf_turn_tick_before(&core->turn, core->report.lines.next_ns);
 }
 
+static inline struct wf_link *
+link_of(struct wf_due *due)
+{
+	return (struct wf_link *)(void *)((char *)due - offsetof(struct wf_link, due));
+}
+
 static bool
 flush(struct wf_due *due)
 {
-	struct wf_link *link =
-		(struct wf_link *)(void *)((char *)due - offsetof(struct wf_link, due));
-	return link->is_settled ? link->ops->flush_owed(link) : wf_link_flush(link);
+	return wf_link_flush(link_of(due));
+}
+
+static bool
+flush_owed(struct wf_due *due)
+{
+	struct wf_link *link = link_of(due);
+	return link->ops->flush_owed(link);
 }
 
 static void
@@ -258,6 +269,7 @@ look_at_clock(void *end, uint64_t before_ns)
 static const struct wf_turn_ops turn_ops = {
 	.event = handle_event,
 	.flush = flush,
+	.flush_owed = flush_owed,
 	.failed = transport_failed,
 	.clock = look_at_clock,
 	.tick = tick,

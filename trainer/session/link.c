@@ -165,8 +165,5 @@ wf_link_flush(struct wf_link *link)
 	if (link->to_send.reduce && (!said || !wf_core_reduce_flush(link))) {
 		return true;
 	}
-	left = (link->to_send.goodbye && !wf_link_flush_goodbye(link)) || left;
-	link->is_settled = !left && link->ops->flush_owed != NULL && !link->due.queued &&
-			   link->state == WF_LINK_READY && !wf_core_failed(wf_core_of(link));
-	return left;
+	return (link->to_send.goodbye && !wf_link_flush_goodbye(link)) || left;
 }

@@ -348,7 +348,7 @@ every_order_of_steps_is_as_the_table_says(void **state)
 static struct {
 	struct wf_transport transport;
 	unsigned events[8]; /* of the next polls */
-	unsigned polls, arms, flushes, ticks, handled;
+	unsigned polls, arms, flushes, owed_flushes, ticks, handled;
 	bool quiet, fails;
 	uint64_t deadline_ns;
 } medium;
@@ -379,11 +379,23 @@ handle(void *end, const struct wf_event *event)
 }
 
 static bool leaves_something;
+static struct wf_due *due_meanwhile; /* becomes due in the next flush; NULL: nothing does */
 
 static bool
 flush(struct wf_due *due)
 {
 	medium.flushes++;
+	if (due_meanwhile != NULL) {
+		wf_turn_due(&turn, due_meanwhile);
+		due_meanwhile = NULL;
+	}
+	return leaves_something;
+}
+
+static bool
+flush_owed(struct wf_due *due)
+{
+	medium.owed_flushes++;
 	return leaves_something;
 }
 
@@ -402,7 +414,12 @@ tick(void *end, uint64_t now_ns)
 }
 
 static const struct wf_turn_ops ends = {
-	.event = handle, .flush = flush, .failed = fail_medium, .tick = tick};
+	.event = handle,
+	.flush = flush,
+	.flush_owed = flush_owed,
+	.failed = fail_medium,
+	.tick = tick,
+};
 
 static int
 set_up_medium(void **state)
@@ -414,6 +431,7 @@ set_up_medium(void **state)
 	medium.transport.rest_ns = WF_NEVER;
 	medium.deadline_ns = WF_NEVER;
 	leaves_something = false;
+	due_meanwhile = NULL;
 	turn.times.on = false;
 	turn.transport = &medium.transport;
 	turn.tick_ns = clock_ns + 1000;
@@ -423,7 +441,7 @@ set_up_medium(void **state)
 static void
 what_is_due_is_sent_before_the_poll_and_after_events(void **state)
 {
-	struct wf_due due[2] = {{NULL, false}, {NULL, false}};
+	struct wf_due due[2] = {{0}, {0}};
 	wf_turn_due(&turn, &due[0]);
 	wf_turn_due(&turn, &due[1]);
 	wf_turn_due(&turn, &due[0]); /* it is there already */
@@ -438,6 +456,72 @@ what_is_due_is_sent_before_the_poll_and_after_events(void **state)
 	assert_int_equal(medium.handled, 3);
 	assert_ptr_equal(turn.due, &due[0]);
 	assert_int_equal(medium.polls, 2);
+}
+
+/* One turn flushes as said: as a whole, and only what is owed. */
+static void
+check_flushes(unsigned whole, unsigned owed)
+{
+	medium.flushes = medium.owed_flushes = 0;
+	(void)wf_turn_run(&turn, &ends);
+	assert_int_equal(medium.flushes, whole);
+	assert_int_equal(medium.owed_flushes, owed);
+	medium.polls = 0;
+}
+
+static void
+what_is_only_owed_asks_for_nothing_else(void **state)
+{
+	struct wf_due due = {0};
+	wf_turn_owes(&turn, &due);
+	check_flushes(0, 1);
+	wf_turn_due(&turn, &due);
+	check_flushes(1, 0);
+	check_flushes(0, 0);
+	wf_turn_owes(&turn, &due);
+	check_flushes(0, 1);
+}
+
+static void
+what_is_due_beside_what_is_owed_is_sent_with_it(void **state)
+{
+	struct wf_due due = {0};
+	wf_turn_owes(&turn, &due);
+	wf_turn_due(&turn, &due); /* it is queued already */
+	check_flushes(1, 0);
+	wf_turn_due(&turn, &due);
+	wf_turn_owes(&turn, &due);
+	check_flushes(1, 0);
+}
+
+static void
+what_is_left_is_asked_for_again_as_it_was(void **state)
+{
+	struct wf_due due = {0};
+	leaves_something = true;
+	wf_turn_owes(&turn, &due);
+	check_flushes(0, 1);
+	check_flushes(0, 1);
+	wf_turn_due(&turn, &due);
+	check_flushes(1, 0);
+	check_flushes(1, 0);
+	leaves_something = false;
+	check_flushes(1, 0);
+	check_flushes(0, 0);
+}
+
+/* The whole flush has asked for it already, or has not: it is asked for once more. */
+static void
+what_becomes_due_in_a_flush_is_sent_by_the_next(void **state)
+{
+	struct wf_due due = {0};
+	wf_turn_due(&turn, &due);
+	due_meanwhile = &due;
+	check_flushes(1, 0);
+	assert_ptr_equal(turn.due, &due);
+	assert_null(due.next);
+	check_flushes(1, 0);
+	check_flushes(0, 0);
 }
 
 static void
@@ -522,6 +606,12 @@ main(void)
 		cmocka_unit_test_setup(off_it_reads_no_clock_and_charges_nothing, set_up),
 		cmocka_unit_test_setup(every_order_of_steps_is_as_the_table_says, set_up),
 		cmocka_unit_test_setup(what_is_due_is_sent_before_the_poll_and_after_events,
+				       set_up_medium),
+		cmocka_unit_test_setup(what_is_only_owed_asks_for_nothing_else, set_up_medium),
+		cmocka_unit_test_setup(what_is_due_beside_what_is_owed_is_sent_with_it,
+				       set_up_medium),
+		cmocka_unit_test_setup(what_is_left_is_asked_for_again_as_it_was, set_up_medium),
+		cmocka_unit_test_setup(what_becomes_due_in_a_flush_is_sent_by_the_next,
 				       set_up_medium),
 		cmocka_unit_test_setup(a_round_sleeps_at_once_where_nothing_is_awaited,
 				       set_up_medium),
