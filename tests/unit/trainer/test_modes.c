@@ -119,6 +119,51 @@ every_mode_counts_each_push_once_and_ends_passes_together(void **state)
 	}
 }
 
+/* Every push takes 1 from each element; each answer has at least the trainer's own pushes, and
+ * nothing that is not a whole number of pushes. */
+static enum weft_status
+look_at_answers(struct member *member)
+{
+	struct weft_session *session = NULL;
+	struct weft_tensor *tensor;
+	enum weft_status st = one_tensor(&member->opts, ROWS, 1000, &session, &tensor);
+	for (unsigned step = 1; step <= STEPS && st == WEFT_OK; step++) {
+		for (unsigned i = 0; i < ROWS; i++) {
+			weft_tensor_grad(tensor)[i] = 1;
+		}
+		st = weft_exchange(session, 1, 0);
+		for (unsigned i = 0; i < ROWS && st == WEFT_OK; i++) {
+			const float pushes = 1000 - weft_tensor_param(tensor)[i];
+			if (!(pushes >= (float)step && pushes <= (float)(step + STEPS)) ||
+			    pushes != (float)(unsigned)pushes) {
+				st = wf_fail(WEFT_DATA, "step %u: %g pushes", step, (double)pushes);
+			}
+		}
+	}
+	(void)member_note(member, st);
+	enum weft_status end = weft_session_close(session);
+	return st != WEFT_OK ? st : end;
+}
+
+static void
+answers_have_the_values_as_they_travel(void **state)
+{
+	struct fixture *f = *state;
+	/* Whole numbers up to 2,048 are exact in f16; in bf16 they are not. */
+	static const enum weft_dense_wire wire[] = {WEFT_WIRE_F32, WEFT_WIRE_F16};
+	for (unsigned w = 0; w < 2; w++) {
+		for (unsigned i = 0; i < 2; i++) {
+			f->member[i].opts.dense_mode = WEFT_DENSE_ASYNC;
+			f->member[i].opts.dense_wire = wire[w];
+			f->member[i].run = look_at_answers;
+		}
+		members_run(f->member, 2);
+		for (unsigned i = 0; i < 2; i++) {
+			assert_ended(&f->member[i], WEFT_OK, "");
+		}
+	}
+}
+
 static void
 a_mean_of_local_steps_is_by_samples(void **state)
 {
@@ -301,6 +346,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(
 			every_mode_counts_each_push_once_and_ends_passes_together, set_up,
 			tear_down),
+		cmocka_unit_test_setup_teardown(answers_have_the_values_as_they_travel, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(a_mean_of_local_steps_is_by_samples, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(elastic_trainers_go_on_from_the_center_after_a_pass,
