@@ -25,6 +25,9 @@ struct job {
 	uint32_t rows;         /* of each tensor; 0: ROWS */
 	const char *transport; /* NULL: "sim" */
 	bool locks_memory;     /* the second network's transports */
+	bool is_async;
+	uint64_t slice_bytes;     /* 0: 64 */
+	uint64_t max_shard_bytes; /* 0: as a crew has it */
 	uint64_t stats_period_ns;
 	enum weft_dense_wire wire;
 	float gradient; /* of every element */
@@ -40,6 +43,8 @@ fill_server(const struct crew *crew, struct wf_server_opts *out)
 	const struct job *job = crew->run;
 	out->session.num_gradient_servers = TRAINERS;
 	out->session.stats_period_ns = job->stats_period_ns;
+	out->max_shard_bytes =
+		job->max_shard_bytes != 0 ? job->max_shard_bytes : out->max_shard_bytes;
 }
 
 static void
@@ -70,7 +75,8 @@ open_session(struct crew_seat *seat, struct wf_env *env, struct weft_session **s
 	struct weft_session_opts opts;
 	struct weft_tensor *tensor;
 	crew_fill_opts(seat->crew, seat->idx, &opts);
-	opts.slice_bytes = 64;
+	opts.slice_bytes = job->slice_bytes != 0 ? job->slice_bytes : 64;
+	opts.dense_mode = job->is_async ? WEFT_DENSE_ASYNC : WEFT_DENSE_SYNC;
 	opts.stats_period_ns = job->stats_period_ns;
 	opts.dense_wire = job->wire;
 	opts.skip_nonfinite = 1;
@@ -251,6 +257,20 @@ a_window_fits_the_job_where_pushes_stay_at_the_trainer(void **state)
 	job = (struct job){.rows = 320, .transport = "sim-auto", .slot_count = 4};
 	run_job(&job);
 	assert_int_equal(lanes_sum(&job, WF_LANE_SLOT_GRANTED_COUNT), LANES * TRAINERS * 4);
+	/* What is applied when it arrives holds no slot. */
+	job = (struct job){.rows = 320, .transport = "sim-auto", .is_async = true};
+	run_job(&job);
+	assert_int_equal(lanes_sum(&job, WF_LANE_SLOT_GRANTED_COUNT), LANES * TRAINERS * 8);
+	/* 32 slots of 4 KiB for each trainer are more than --max_shard_bytes allows, and 8 are not. */
+	job = (struct job){.rows = 320 * 64,
+			   .transport = "sim-auto",
+			   .slice_bytes = 4096,
+			   .max_shard_bytes = 192u << 10};
+	run_job(&job);
+	assert_int_equal(lanes_sum(&job, WF_LANE_SLOT_GRANTED_COUNT), LANES * TRAINERS * 8);
+	job.max_shard_bytes = 0;
+	run_job(&job);
+	assert_int_equal(lanes_sum(&job, WF_LANE_SLOT_GRANTED_COUNT), LANES * TRAINERS * 32);
 	/* Memory that is reserved for wide windows would be locked by a device. */
 	job = (struct job){.rows = 320, .transport = "sim-auto", .locks_memory = true};
 	run_job(&job);
