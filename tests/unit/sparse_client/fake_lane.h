@@ -32,6 +32,7 @@ enum fake_wrong {
 	FAKE_CHANGES_UNASKED,  /* CHANGED of a part that was not sent ahead */
 	FAKE_CHANGES_BEYOND,   /* CHANGED of a row behind the last one of its part */
 	FAKE_CHANGES_NARROW,   /* with rows of other lengths */
+	FAKE_CHANGES_OTHER,    /* with another step than that of its pull */
 	FAKE_AHEAD_TWICE,      /* a part that was sent ahead, once more */
 	FAKE_AHEAD_ANEW,       /* the same, the second time as of its step */
 	FAKE_APPLIES_UNASKED,  /* APPLIED of a step without a push */

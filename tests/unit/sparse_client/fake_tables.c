@@ -55,12 +55,13 @@ nack(struct lane *lane, struct member *p, uint64_t request_id, uint64_t step)
 }
 
 static void
-say_changed(struct member *p, const struct pull *pull, uint32_t row, uint32_t row_bytes)
+say_changed(struct member *p, const struct pull *pull, uint64_t step, uint32_t row,
+	    uint32_t row_bytes)
 {
 	static const uint8_t values[64] = {0};
 	const struct wf_sparse_changed msg = {
 		.request_id = pull->id,
-		.step = pull->step,
+		.step = step,
 		.last = true,
 		.row_count = 1,
 		.row_bytes = row_bytes,
@@ -79,11 +80,13 @@ change_wrongly(const struct lane *lane, struct member *p, const struct pull *pul
 	const struct part *part = &pull->list.part[0];
 	const uint32_t row_bytes = wf_table_row_bytes(&lane->desc[part->at.table]);
 	if (lane->opts->wrong == FAKE_CHANGES_UNASKED) {
-		say_changed(p, pull, 0, row_bytes);
+		say_changed(p, pull, pull->step, 0, row_bytes);
 	} else if (lane->opts->wrong == FAKE_CHANGES_BEYOND) {
-		say_changed(p, pull, part->at.row_count, row_bytes);
+		say_changed(p, pull, pull->step, part->at.row_count, row_bytes);
 	} else if (lane->opts->wrong == FAKE_CHANGES_NARROW) {
-		say_changed(p, pull, 0, row_bytes - 1);
+		say_changed(p, pull, pull->step, 0, row_bytes - 1);
+	} else if (lane->opts->wrong == FAKE_CHANGES_OTHER) {
+		say_changed(p, pull, pull->step + 1, 0, row_bytes);
 	}
 }
 
@@ -95,8 +98,10 @@ answer(struct lane *lane, struct member *p, struct pull *pull)
 	bool old = lane->opts->wrong == FAKE_ANSWERS_OLD_STEP && pull->step > 0;
 	bool anew = lane->opts->wrong == FAKE_AHEAD_ANEW && pull->step > 0;
 	bool again = anew || (lane->opts->wrong == FAKE_AHEAD_TWICE && pull->step > 0);
-	bool ahead = again || (pull->step > 0 && (lane->opts->wrong == FAKE_CHANGES_BEYOND ||
-						  lane->opts->wrong == FAKE_CHANGES_NARROW));
+	bool changes = lane->opts->wrong == FAKE_CHANGES_BEYOND ||
+		       lane->opts->wrong == FAKE_CHANGES_NARROW ||
+		       lane->opts->wrong == FAKE_CHANGES_OTHER;
+	bool ahead = again || (changes && pull->step > 0);
 	for (uint32_t i = 0; i < pull->list.count; i++) {
 		struct part *part = &pull->list.part[i];
 		size_t bytes = part->at.row_count * wf_table_row_bytes(&lane->desc[part->at.table]);

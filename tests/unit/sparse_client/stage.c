@@ -65,7 +65,16 @@ open_session(struct stage *stage)
 	session_opts(&opts);
 	opts.interrupted = ask;
 	opts.interrupted_arg = &stage->interrupted;
-	enum weft_status st = wf_session_open_in(stage->script.env, &opts, &stage->session);
+	struct weft_settings *settings = NULL;
+	enum weft_status st = weft_settings_create(WEFT_SETTINGS_SESSION, &settings);
+	if (st == WEFT_OK) {
+		wf_settings_set_env(settings, stage->script.env);
+		st = weft_settings_set(settings, "sparse_look_ahead",
+				       stage->asks_none_ahead ? "false" : "true");
+		opts.settings = settings;
+	}
+	st = st == WEFT_OK ? weft_session_open(&opts, &stage->session) : st;
+	weft_settings_destroy(settings);
 	stage_table_opts("fixed", &table);
 	table.vocabulary = VOCABULARY;
 	table.wire = stage->wire;
@@ -129,4 +138,29 @@ stage_play_well(struct stage *stage)
 		print_error("%s\n", stage->start_text);
 	}
 	assert_int_equal(stage->start, WEFT_OK);
+}
+
+static enum weft_status
+two_steps(struct stage *stage)
+{
+	const uint64_t key[] = {1, 2, 3, 4, 13};
+	const float grad[5 * DIM] = {0};
+	struct weft_rows *rows = NULL;
+	enum weft_status st = WEFT_OK;
+	for (int n = 0; n < 2 && st == WEFT_OK; n++) {
+		st = weft_rows_pull(stage->table, key, 5, 1, &rows);
+		st = st == WEFT_OK ? weft_rows_wait(rows) : st;
+		st = st == WEFT_OK ? weft_step(stage->session, 1, 0) : st;
+		st = st == WEFT_OK ? weft_rows_push(rows, grad, NULL, NULL) : st;
+		st = st == WEFT_OK ? weft_wait_all(stage->session) : st;
+	}
+	st = st == WEFT_OK ? weft_rows_pull(stage->table, key, 5, 1, &rows) : st;
+	return st == WEFT_OK ? weft_rows_wait(rows) : st;
+}
+
+void
+stage_keep_the_failure(struct stage *stage)
+{
+	stage->start = two_steps(stage);
+	(void)snprintf(stage->start_text, sizeof(stage->start_text), "%.500s", weft_last_error());
 }

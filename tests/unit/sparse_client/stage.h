@@ -26,7 +26,8 @@ struct stage {
 	struct fake_opts fake;
 	struct fake_seen seen;
 	bool stop;
-	bool restores; /* step 7 */
+	bool restores;        /* step 7 */
+	bool asks_none_ahead; /* no rows ahead of their step */
 	enum weft_value_format wire;
 	uint32_t admit_slots; /* of the other table, which admits by count; 0: it admits all */
 	int interrupted;      /* 1: waits are left */
@@ -48,5 +49,7 @@ void stage_table_opts(const char *name, struct weft_table_opts *opts);
 /* Two lanes that do nothing wrong, and a trainer that does `run`. */
 void stage_set(struct stage *stage, void (*run)(struct stage *stage));
 void stage_play(struct stage *stage);
+/* To run: two steps, whose first failure is kept as that of the start. */
+void stage_keep_the_failure(struct stage *stage);
 /* Everything is well up to `run`. */
 void stage_play_well(struct stage *stage);

@@ -525,31 +525,6 @@ parts_of_a_refused_pull_are_sent_all_the_same(void **state)
 
 /* Lanes that do wrong: the job ends, naming the lane and what it did. */
 
-static enum weft_status
-two_steps(struct stage *stage)
-{
-	const uint64_t key[] = {1, 2, 3, 4, 13};
-	const float grad[5 * DIM] = {0};
-	struct weft_rows *rows = NULL;
-	enum weft_status st = WEFT_OK;
-	for (int n = 0; n < 2 && st == WEFT_OK; n++) {
-		st = weft_rows_pull(stage->table, key, 5, 1, &rows);
-		st = st == WEFT_OK ? weft_rows_wait(rows) : st;
-		st = st == WEFT_OK ? weft_step(stage->session, 1, 0) : st;
-		st = st == WEFT_OK ? weft_rows_push(rows, grad, NULL, NULL) : st;
-		st = st == WEFT_OK ? weft_wait_all(stage->session) : st;
-	}
-	st = st == WEFT_OK ? weft_rows_pull(stage->table, key, 5, 1, &rows) : st;
-	return st == WEFT_OK ? weft_rows_wait(rows) : st;
-}
-
-static void
-keep_the_failure(struct stage *stage)
-{
-	stage->start = two_steps(stage);
-	(void)snprintf(stage->start_text, sizeof(stage->start_text), "%.500s", weft_last_error());
-}
-
 static void
 a_lane_that_breaks_the_protocol_ends_the_job_and_is_named(void **state)
 {
@@ -566,6 +541,7 @@ a_lane_that_breaks_the_protocol_ends_the_job_and_is_named(void **state)
 		{FAKE_CHANGES_UNASKED, WEFT_PROTOCOL, "was not sent ahead"},
 		{FAKE_CHANGES_BEYOND, WEFT_PROTOCOL, "CHANGED: row "},
 		{FAKE_CHANGES_NARROW, WEFT_PROTOCOL, "CHANGED: row 0 of 11 bytes"},
+		{FAKE_CHANGES_OTHER, WEFT_PROTOCOL, "was not sent ahead"},
 		{FAKE_AHEAD_TWICE, WEFT_PROTOCOL, "rows of step 0 modulo 256"},
 		{FAKE_AHEAD_ANEW, WEFT_PROTOCOL, "may only be corrected, by CHANGED"},
 		{FAKE_APPLIES_UNASKED, WEFT_PROTOCOL, "APPLIED: step 77 was not waited for"},
@@ -578,7 +554,7 @@ a_lane_that_breaks_the_protocol_ends_the_job_and_is_named(void **state)
 	};
 	for (size_t i = 0; i < sizeof(wrongs) / sizeof(wrongs[0]); i++) {
 		struct stage stage;
-		stage_set(&stage, keep_the_failure);
+		stage_set(&stage, stage_keep_the_failure);
 		stage.fake.wrong = wrongs[i].wrong;
 		stage.fake.step = 2;
 		if (wrongs[i].wrong == FAKE_SMALL_SLOTS) {
@@ -593,6 +569,20 @@ a_lane_that_breaks_the_protocol_ends_the_job_and_is_named(void **state)
 		assert_int_equal(stage.start, wrongs[i].status);
 		assert_true(named);
 	}
+}
+
+/* Rows before their step are refused of a lane that was not asked for them. */
+static void
+rows_that_come_ahead_unasked_end_the_job(void **state)
+{
+	struct stage stage;
+	stage_set(&stage, stage_keep_the_failure);
+	stage.asks_none_ahead = true;
+	stage.fake.wrong = FAKE_CHANGES_BEYOND;
+	stage.fake.step = 2;
+	stage_play(&stage);
+	assert_int_equal(stage.start, WEFT_PROTOCOL);
+	assert_non_null(strstr(stage.start_text, "rows of step 0 modulo 256, but those of 1"));
 }
 
 static enum weft_status
@@ -795,6 +785,7 @@ main(void)
 		cmocka_unit_test(rows_that_a_lane_does_not_put_back_are_told),
 		cmocka_unit_test(after_a_read_or_write_that_was_left_there_is_no_other),
 		cmocka_unit_test(a_lane_that_breaks_the_protocol_ends_the_job_and_is_named),
+		cmocka_unit_test(rows_that_come_ahead_unasked_end_the_job),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

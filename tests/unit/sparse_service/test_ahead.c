@@ -75,6 +75,9 @@ one_changes(struct ground *ground)
 	CHECK(ground, doll->changed.request_id == 2 && doll->changed.step == 1);
 	CHECK(ground, doll->changed.part == 0 && doll->changed.last);
 	CHECK(ground, doll->changed.row_count == 1 && doll->changed.row[0] == 5);
+	/* What is corrected was looked up when it was sent ahead. */
+	const struct wf_table *table = wf_sparse_service_table(ground->lane[0], 0);
+	CHECK(ground, wf_stats_get(wf_table_stats(table), WF_TABLE_KEYS_LOOKED_UP) == 5 + 2 * MANY);
 	CHECK(ground, !ground_rows_are_right(ground, doll, &next));
 	doll_correct(doll, next.offset);
 	CHECK(ground, ground_rows_are_right(ground, doll, &next));
