@@ -94,6 +94,26 @@ class Job(support.Case):
         session.close()
         self.jobs_end_well()
 
+    def test_answers_that_go_past_the_caches_have_the_values_of_the_formula(self):
+        """Of pushes that are applied as they come, through shared memory: more than 8 MiB of them."""
+        session = self.open(
+            learning_rate=0.5, optimizer="sgd", dense_mode="async", transport="shm", clip=2.0
+        )
+        plain = session.empty(9 << 18, name="plain", clip=0)
+        clipped = session.empty(1 << 16, name="clipped")
+        for tensor in (plain, clipped):
+            tensor.param[:] = np.arange(tensor.param.size, dtype=np.float32)
+        expected = [plain.param.copy(), clipped.param.copy()]
+        session.start()
+        for step in range(3):
+            plain.grad[:] = np.arange(plain.grad.size, dtype=np.float32) % 7 + step
+            clipped.grad[:] = np.arange(clipped.grad.size, dtype=np.float32) % 5 - 2 * step
+            session.exchange()
+            expected[0] -= np.float32(0.5) * plain.grad
+            expected[1] -= np.float32(0.5) * np.clip(clipped.grad, -2, 2)
+            np.testing.assert_array_equal(plain.param, expected[0])
+            np.testing.assert_array_equal(clipped.param, expected[1])
+
     def test_what_is_reduced_comes_back_with_numpys_bits(self):
         """Three trainers, each on a thread of its own: sums in their order, whatever is in them."""
         given = np.random.RandomState(1).standard_normal((3, 70000)) * [[1], [1e-4], [1e4]]
