@@ -15,6 +15,13 @@ wf_prefetch_lines(size_t bytes)
 	return lines < WF_PREFETCH_LINES_MAX ? (unsigned)lines : WF_PREFETCH_LINES_MAX;
 }
 
+/* The same where the first byte may be at any multiple of 8 in its line. */
+static inline unsigned
+wf_prefetch_lines_anywhere(size_t bytes)
+{
+	return wf_prefetch_lines(bytes + WF_LINE_BYTES - sizeof(unsigned long long));
+}
+
 /* `lines`: as above, at least 1. It is the same for many calls, so one well predicted jump replaces
  * a loop. always_inline, because gcc considers a function that only prefetches to have no effect,
  * and drops the calls. */

@@ -269,7 +269,7 @@ run_rows(enum wf_row_optimizer kind, bool plain, const struct wf_row_scalars *k,
 	const struct row_vecs v = open_row_vecs(k);
 	const struct wf_row_scalars first_k = wf_row_first_scalars(k);
 	const size_t floats = b->dim + wf_row_state_floats(kind, b->dim);
-	const unsigned lines = wf_prefetch_lines(floats * sizeof(float));
+	const unsigned lines = wf_prefetch_lines_anywhere(floats * sizeof(float));
 	const size_t whole = b->dim - b->dim % WIDTH;
 	const int calm_bits = wf_row_calm_bits(k);
 	float room[WF_ROW_DIM_MAX];

@@ -110,7 +110,7 @@ apply_chunk(const struct wf_rest *rest, const struct wf_row_scalars *scalars,
 	    const struct wf_row_batch *batch, const struct wf_rest_missed *missed, size_t at)
 {
 	const size_t bytes = rest->rest_floats * sizeof(float) + state_bytes(rest);
-	const unsigned lines = wf_prefetch_lines(bytes);
+	const unsigned lines = wf_prefetch_lines_anywhere(bytes);
 	float *wide[WF_CHUNK_KEYS];
 
 	WF_ASSERT(batch->count <= WF_CHUNK_KEYS);

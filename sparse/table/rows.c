@@ -8,22 +8,17 @@
 
 #define ALIGN sizeof(uint64_t)
 
-WF_STATIC_ASSERT(WF_ROW_HEADS_BYTES == WF_LINE_BYTES,
-		 "an address tells which of its block a row is");
-
 static size_t
 round_up(size_t bytes, size_t to)
 {
 	return (bytes + to - 1) / to * to;
 }
 
-/* The bytes of a row, a fourth of its block's. */
 static size_t
 row_bytes(size_t value_bytes, bool with_score)
 {
-	const size_t each = value_bytes + (with_score ? sizeof(struct wf_row_score) : 0);
-	return round_up(WF_ROW_HEADS_BYTES + WF_SLAB_BLOCK_ROWS * each, WF_LINE_BYTES) /
-	       WF_SLAB_BLOCK_ROWS;
+	return sizeof(struct wf_row_head) + value_bytes +
+	       (with_score ? sizeof(struct wf_row_score) : 0);
 }
 
 void
@@ -66,7 +61,7 @@ wf_rows_first_use(struct wf_rows *rows, uint32_t row)
 static void
 clear_row(const struct wf_rows *rows, struct wf_row_head *head)
 {
-	memset(wf_row_values(rows, head), 0, rows->value_bytes);
+	memset(wf_row_values(head), 0, rows->value_bytes);
 	if (rows->with_score) {
 		*wf_row_score(rows, head) = (struct wf_row_score){0};
 	}
@@ -114,8 +109,7 @@ bool
 wf_rows_alloc_all(struct wf_rows *rows, uint32_t count)
 {
 	WF_ASSERT(rows->used_count == 0);
-	if (count > WF_ROW_NONE - WF_SLAB_BLOCK_ROWS ||
-	    !wf_slabs_add_all(&rows->slabs, (uint32_t)round_up(count, WF_SLAB_BLOCK_ROWS))) {
+	if (!wf_slabs_add_all(&rows->slabs, count)) {
 		return false;
 	}
 	rows->used_count = count;

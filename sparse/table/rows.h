@@ -3,11 +3,9 @@
  * the last one first. Thread: the lane's.
  *
  * A row is a head, values with the optimizer's state, and two f32 of show and click where the table
- * counts them. Four rows make a block: their heads, which fill a line of cache, then the values of
- * each, then the counts of each. A block is a multiple of a line, so values that are one, too, lie
- * on lines of their own: a pull of 64 values reads four lines, and not a fifth. The address of a
- * head alone tells which of the four it is. slabs.h has the memory of blocks, lead.h what makes it
- * present in time. */
+ * counts them, one behind the other: a look-up sees by the head that the row is its key's, and that
+ * line of cache, which the next ones follow, costs less than one that lies elsewhere. slabs.h has
+ * the memory of rows, lead.h what makes it present in time. */
 #pragma once
 
 #include <stdbool.h>
@@ -32,7 +30,7 @@ struct wf_row_score {
 struct wf_rows_opts {
 	size_t value_floats; /* values and state */
 	bool with_score;
-	size_t slab_bytes;      /* approximate; a slab has at least one block */
+	size_t slab_bytes;      /* approximate; a slab has at least one row */
 	size_t ahead_bytes_max; /* how far ahead of its use memory is allocated and made present */
 	struct wf_env *helper;  /* its helper makes memory present; NULL: nothing does */
 	unsigned node;          /* 1 + NUMA node of the memory; 0: anywhere */
@@ -69,60 +67,31 @@ wf_rows_nth(const struct wf_rows *rows, uint32_t n)
 	return wf_slabs_nth(&rows->slabs, n);
 }
 
-/* Lines of cache of the first `bytes` of a row's values, for wf_prefetch. */
+/* Lines of cache of a row's head and the first `bytes` of its values, for wf_prefetch. */
 static inline unsigned
 wf_rows_lines(const struct wf_rows *rows, size_t bytes)
 {
-	const bool is_whole = rows->value_bytes % WF_LINE_BYTES == 0; /* each begins a line */
-	return wf_prefetch_lines(is_whole ? bytes : bytes + WF_LINE_BYTES - sizeof(uint64_t));
-}
-
-/* Where a row lies. */
-struct wf_row_spot {
-	struct wf_row_head *head;
-	float *values;
-};
-
-/* The bytes of a block's heads: a line of cache, at which it begins. */
-#define WF_ROW_HEADS_BYTES (WF_SLAB_BLOCK_ROWS * sizeof(struct wf_row_head))
-
-static inline struct wf_row_spot
-wf_row_spot(const struct wf_rows *rows, uint32_t row)
-{
-	const uint32_t place = row % WF_SLAB_BLOCK_ROWS;
-	char *block = wf_slabs_at(&rows->slabs, row - place);
-	char *values = block + WF_ROW_HEADS_BYTES + place * rows->value_bytes;
-	return (struct wf_row_spot){(struct wf_row_head *)(void *)block + place,
-				    (float *)(void *)values};
+	/* A row begins at a multiple of the highest power of two of its length. */
+	const size_t power = rows->slabs.row_bytes & -rows->slabs.row_bytes;
+	const size_t before = power < WF_LINE_BYTES ? WF_LINE_BYTES - power : 0;
+	return wf_prefetch_lines(before + sizeof(struct wf_row_head) + bytes);
 }
 
 static inline struct wf_row_head *
 wf_row_at(const struct wf_rows *rows, uint32_t row)
 {
-	return wf_row_spot(rows, row).head;
-}
-
-/* Which of its block a row is. */
-static inline size_t
-wf_row_place(const struct wf_row_head *head)
-{
-	return (uintptr_t)head % WF_ROW_HEADS_BYTES / sizeof(*head);
+	return (struct wf_row_head *)(void *)wf_slabs_at(&rows->slabs, row);
 }
 
 static inline float *
-wf_row_values(const struct wf_rows *rows, struct wf_row_head *head)
+wf_row_values(struct wf_row_head *head)
 {
-	const size_t place = wf_row_place(head);
-	char *values = (char *)(head - place) + WF_ROW_HEADS_BYTES;
-	return (float *)(void *)(values + place * rows->value_bytes);
+	return (float *)(void *)(head + 1);
 }
 
 /* To be called only where the table counts show and click. */
 static inline struct wf_row_score *
 wf_row_score(const struct wf_rows *rows, struct wf_row_head *head)
 {
-	const size_t place = wf_row_place(head);
-	char *values = (char *)(head - place) + WF_ROW_HEADS_BYTES;
-	return (struct wf_row_score *)(void *)(values + WF_SLAB_BLOCK_ROWS * rows->value_bytes) +
-	       place;
+	return (struct wf_row_score *)(void *)((char *)(head + 1) + rows->value_bytes);
 }

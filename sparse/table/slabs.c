@@ -45,11 +45,7 @@ wf_slabs_init(struct wf_slabs *slabs, struct wf_budget *budget, size_t row_bytes
 	      unsigned node)
 {
 	WF_ASSERT(row_bytes > 0 && row_bytes % sizeof(uint64_t) == 0);
-	*slabs = (struct wf_slabs){.budget = budget,
-				   .node = node,
-				   .row_bytes = row_bytes,
-				   .slab_shift = WF_SLAB_BLOCK_SHIFT,
-				   .small_shift = WF_SLAB_BLOCK_SHIFT};
+	*slabs = (struct wf_slabs){.budget = budget, .node = node, .row_bytes = row_bytes};
 	while (2 * wf_slabs_slab_bytes(slabs) <= slab_bytes) {
 		slabs->slab_shift++;
 	}

@@ -17,9 +17,6 @@
 
 /* A number that no row has. */
 #define WF_ROW_NONE UINT32_MAX
-/* A slab has a multiple of that many rows, so that these may lie in blocks. */
-#define WF_SLAB_BLOCK_SHIFT 2u
-#define WF_SLAB_BLOCK_ROWS (1u << WF_SLAB_BLOCK_SHIFT)
 
 struct wf_slabs {
 	struct wf_budget *budget;
@@ -42,7 +39,7 @@ struct wf_slabs {
 	uint32_t room_count; /* rows that the slabs have room for */
 };
 
-/* Allocates nothing yet. `slab_bytes` is approximate: a slab has at least one block of rows. */
+/* Allocates nothing yet. `slab_bytes` is approximate: a slab has at least one row. */
 void wf_slabs_init(struct wf_slabs *slabs, struct wf_budget *budget, size_t row_bytes,
 		   size_t slab_bytes, unsigned node);
 void wf_slabs_fini(struct wf_slabs *slabs); /* accepts zeroed */

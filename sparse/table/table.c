@@ -281,7 +281,7 @@ wf_table_destroy(struct wf_table *t)
 static void
 read_row(const struct wf_table *t, struct wf_row_head *head, float *out)
 {
-	const float *values = wf_row_values(&t->rows, head);
+	const float *values = wf_row_values(head);
 
 	if (wf_motions_are_still(&t->motions)) {
 		wf_rest_gather(&t->rest, out, &values, 1);
@@ -354,7 +354,7 @@ read_born(struct wf_table *t, const struct wf_table_lookup *lookup, size_t first
 	}
 	if (wf_table_bear_chunk(t, key, count, row) == 0) {
 		for (size_t i = 0; i < count; i++) {
-			from[i] = from[i] == NULL ? wf_row_values(&t->rows, row[i]) : from[i];
+			from[i] = from[i] == NULL ? wf_row_values(row[i]) : from[i];
 		}
 		wf_rest_gather(&t->rest, out, from, count);
 		return;
@@ -380,7 +380,7 @@ read_chunk(struct wf_table *t, const struct wf_table_lookup *lookup, size_t firs
 	uint64_t missed = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		there[i] = row[i] != NULL ? wf_row_values(&t->rows, row[i]) : t->zero;
+		there[i] = row[i] != NULL ? wf_row_values(row[i]) : t->zero;
 	}
 	if (wf_motions_are_still(&t->motions)) {
 		wf_rest_gather(&t->rest, out, there, count);
@@ -414,7 +414,7 @@ gather_rows(const struct wf_table *t, struct wf_row_head *const *row, size_t cou
 	const float *values[WF_CHUNK_KEYS];
 
 	for (size_t i = 0; i < count; i++) {
-		values[i] = wf_row_values(&t->rows, row[i]);
+		values[i] = wf_row_values(row[i]);
 	}
 	wf_rest_gather(&t->rest, out, values, count);
 }
@@ -530,7 +530,7 @@ store_row(const struct wf_table *t, const struct wf_table_row *row, struct wf_ro
 	if (t->evict.has_score) {
 		*wf_row_score(&t->rows, head) = (struct wf_row_score){row->show, row->click};
 	}
-	wf_rest_narrow(&t->rest, wf_row_values(&t->rows, head), row->floats);
+	wf_rest_narrow(&t->rest, wf_row_values(head), row->floats);
 }
 
 enum weft_status

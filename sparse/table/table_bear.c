@@ -24,9 +24,9 @@ fill_row(const struct wf_table *t, struct wf_row_head *head, uint64_t key)
 	}
 	if (wf_rest_is_half(&t->rest)) { /* state is 0 in both */
 		wf_table_first_values(t, key, t->fresh);
-		wf_rest_narrow(&t->rest, wf_row_values(&t->rows, head), t->fresh);
+		wf_rest_narrow(&t->rest, wf_row_values(head), t->fresh);
 	} else {
-		wf_table_first_values(t, key, wf_row_values(&t->rows, head));
+		wf_table_first_values(t, key, wf_row_values(head));
 	}
 }
 
@@ -72,7 +72,7 @@ fill_rows(const struct wf_table *t, const uint64_t *key, struct wf_row_head *con
 	}
 	if (t->opts.init.kind == WF_INIT_UNIFORM && !wf_rest_is_half(&t->rest)) {
 		for (size_t i = 0; i < count; i++) {
-			values[i] = wf_row_values(&t->rows, row[i]);
+			values[i] = wf_row_values(row[i]);
 		}
 		t->rest.kernels->uniform(&t->uniform, key, values, count, t->opts.dim);
 		return;

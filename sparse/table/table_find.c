@@ -19,16 +19,6 @@ wf_table_owns(const struct wf_table *t, uint64_t key)
 	return known && partition - t->opts.partition_first < t->opts.partition_count;
 }
 
-/* The head of a row, and its values. */
-static inline __attribute__((always_inline)) void
-send_for_row(const struct wf_row_spot *spot, unsigned lines)
-{
-	__builtin_prefetch(spot->head);
-	if (lines > 0) {
-		wf_prefetch(spot->values, lines);
-	}
-}
-
 static int
 locate_fixed(const struct wf_table *t, const uint64_t *key, size_t count, unsigned lines,
 	     struct wf_row_head **out)
@@ -39,10 +29,9 @@ locate_fixed(const struct wf_table *t, const uint64_t *key, size_t count, unsign
 		if (!wf_table_owns(t, key[i])) {
 			return WF_NOT_OURS;
 		}
-		const struct wf_row_spot spot =
-			wf_row_spot(&t->rows, wf_table_fixed_row(t, key[i]));
-		send_for_row(&spot, lines);
-		out[i] = spot.head;
+		struct wf_row_head *head = wf_row_at(&t->rows, wf_table_fixed_row(t, key[i]));
+		wf_prefetch(head, lines);
+		out[i] = head;
 	}
 	for (size_t i = 0; i < count; i++) {
 		if (out[i]->born == 0) {
@@ -62,7 +51,6 @@ WF_STATIC_ASSERT(RING_KEYS % WF_CHUNK_KEYS == 0, "no chunk is cut in two by the 
 struct ring {
 	const struct wf_bucket *bucket[RING_KEYS];
 	struct wf_row_head *head[RING_KEYS]; /* the first found with the tag; NULL: none */
-	const float *values[RING_KEYS];      /* of that row */
 	uint64_t hash[RING_KEYS];
 	/* Of those that rows were sent for last: whose first bucket had none. */
 	uint8_t late[WF_CHUNK_KEYS];
@@ -102,11 +90,10 @@ send_for_rows(const struct wf_table *t, size_t at, size_t count, unsigned lines,
 		const struct wf_bucket *bucket = ring->bucket[slot + i];
 		unsigned match = wf_bucket_match(bucket, wf_index_tag(ring->hash[slot + i]));
 		if (__builtin_expect(match != 0, 1)) {
-			const struct wf_row_spot spot =
-				wf_row_spot(&rows, bucket->row[__builtin_ctz(match)]);
-			send_for_row(&spot, lines);
-			ring->head[slot + i] = spot.head;
-			ring->values[slot + i] = spot.values;
+			struct wf_row_head *head =
+				wf_row_at(&rows, bucket->row[__builtin_ctz(match)]);
+			wf_prefetch(head, lines);
+			ring->head[slot + i] = head;
 		} else {
 			__builtin_prefetch(wf_bucket_buddy(bucket));
 			ring->late[late++] = (uint8_t)i;
@@ -130,11 +117,8 @@ send_for_late_rows(const struct wf_table *t, unsigned lines, struct ring *ring)
 		bucket = wf_bucket_buddy(bucket);
 		unsigned match = wf_bucket_match(bucket, wf_index_tag(ring->hash[slot]));
 		if (match != 0) {
-			const struct wf_row_spot spot =
-				wf_row_spot(&t->rows, bucket->row[__builtin_ctz(match)]);
-			send_for_row(&spot, lines);
-			ring->head[slot] = spot.head;
-			ring->values[slot] = spot.values;
+			ring->head[slot] = wf_row_at(&t->rows, bucket->row[__builtin_ctz(match)]);
+			wf_prefetch(ring->head[slot], lines);
 		}
 	}
 	ring->late_count = 0;
@@ -215,7 +199,7 @@ wf_table_locate(const struct wf_table *t, const uint64_t *key, size_t count, uns
 /* A long look-up works in three places at once: rows are copied, those of keys further on are being
  * fetched, and so are the buckets of keys after these. So memory is always busy, and what has
  * arrived is used before it has left the nearest cache. */
-#define STEP_KEYS 8u
+#define STEP_KEYS 16u
 #define AHEAD_KEYS 32u /* from copying to sending for rows, and from there to buckets */
 
 WF_STATIC_ASSERT(AHEAD_KEYS % STEP_KEYS == 0 && RING_KEYS >= 2 * AHEAD_KEYS + STEP_KEYS,
@@ -228,24 +212,22 @@ step_of(size_t at, size_t count)
 	return left < STEP_KEYS ? left : STEP_KEYS;
 }
 
-/* Sees that the rows of a step are their keys', and finds those that are not. false: a key has
- * none. */
+/* The rows of a step. false: a key has none. */
 static inline bool
-check_step(const struct wf_table *t, const uint64_t *key, size_t at, size_t count,
-	   struct ring *ring)
+find_step(const struct wf_table *t, const uint64_t *key, size_t at, size_t count,
+	  const struct ring *ring, const float *row[STEP_KEYS])
 {
 	const size_t slot = at % RING_KEYS;
 
 	for (size_t i = 0; i < count; i++) {
 		struct wf_row_head *head = ring->head[slot + i];
-		if (__builtin_expect(head != NULL && head->key == key[at + i], 1)) {
-			continue;
+		if (__builtin_expect(head == NULL || head->key != key[at + i], 0)) {
+			head = find_closely(t, key[at + i], ring, slot + i);
 		}
-		head = find_closely(t, key[at + i], ring, slot + i);
 		if (head == NULL) {
 			return false;
 		}
-		ring->values[slot + i] = wf_row_values(&t->rows, head);
+		row[i] = wf_row_values(head);
 	}
 	return true;
 }
@@ -255,6 +237,7 @@ wf_table_gather_known(const struct wf_table *t, const uint64_t *key, size_t coun
 		      float *out)
 {
 	struct ring ring; /* filled step by step */
+	const float *row[STEP_KEYS];
 
 	WF_ASSERT(!wf_table_is_fixed(t) && !t->evict.can_expire &&
 		  wf_motions_are_still(&t->motions));
@@ -273,11 +256,10 @@ wf_table_gather_known(const struct wf_table *t, const uint64_t *key, size_t coun
 		send_for_buckets(t, key, buckets_at, step_of(buckets_at, count), &ring);
 		send_for_late_rows(t, lines, &ring);
 		send_for_rows(t, rows_at, step_of(rows_at, count), lines, &ring);
-		if (!check_step(t, key, at, step, &ring)) {
+		if (!find_step(t, key, at, step, &ring, row)) {
 			return at;
 		}
-		wf_rest_gather(&t->rest, out + at * t->opts.dim, ring.values + at % RING_KEYS,
-			       step);
+		wf_rest_gather(&t->rest, out + at * t->opts.dim, row, step);
 	}
 	return count;
 }

@@ -51,8 +51,8 @@ struct wf_table {
 #define WF_NOT_OURS (-1)
 
 /* Rows of up to WF_CHUNK_KEYS keys; NULL: no row, or one whose time is over. The first `lines`
- * cache lines of each row's values are sent for, and 0 are none. Returns how many have no row, or
- * WF_NOT_OURS: a key is not this lane's. */
+ * cache lines of each row are sent for, at least the one with its head. Returns how many have no
+ * row, or WF_NOT_OURS: a key is not this lane's. */
 int wf_table_locate(const struct wf_table *t, const uint64_t *key, size_t count, unsigned lines,
 		    struct wf_row_head **out);
 /* Copy the values of keys to `out`, from the first one up to one that has no row, or is not this

@@ -92,7 +92,7 @@ find_entries(struct wf_table *t, const struct wf_table_push *push)
 			size_t left = batch->count - first;
 			size_t count = left < WF_CHUNK_KEYS ? left : WF_CHUNK_KEYS;
 			const uint64_t *key = batch->key + first;
-			if (wf_table_locate(t, key, count, 0, &t->groups.entry_row[entry]) ==
+			if (wf_table_locate(t, key, count, 1, &t->groups.entry_row[entry]) ==
 			    WF_NOT_OURS) {
 				return wf_table_refuse(t, key, count);
 			}
@@ -227,7 +227,7 @@ static void
 list_values(const struct wf_table *t, struct wf_row_head *const *row, size_t count, float **out)
 {
 	for (size_t i = 0; i < count; i++) {
-		out[i] = wf_row_values(&t->rows, row[i]);
+		out[i] = wf_row_values(row[i]);
 	}
 }
 
@@ -490,7 +490,7 @@ spare_rest(struct wf_table *t, struct merge *merge)
 		while (run.key != run.key_end) {
 			size_t left = (size_t)(run.key_end - run.key);
 			size_t count = left < WF_CHUNK_KEYS ? left : WF_CHUNK_KEYS;
-			(void)wf_table_locate(t, run.key, count, 0, row);
+			(void)wf_table_locate(t, run.key, count, 1, row);
 			stamp_rows(t, row, count);
 			advance(&run, count, t->opts.dim);
 		}
@@ -554,7 +554,7 @@ static void
 push_work(struct wf_table *t, const struct wf_row_scalars *scalars, struct merge *merge,
 	  struct work *work)
 {
-	int missing = wf_table_locate(t, work->key, work->count, 0, work->row);
+	int missing = wf_table_locate(t, work->key, work->count, 1, work->row);
 
 	WF_ASSERT(missing != WF_NOT_OURS);
 	bool first = tells_first(t);

@@ -33,7 +33,7 @@ wf_table_read(const struct wf_table *t, struct wf_row_head *head, struct wf_tabl
 		.key = head->key,
 		.stamp = head->stamp,
 		.born = head->born - 1,
-		.floats = wf_rest_widen(&t->rest, wf_row_values(&t->rows, head)),
+		.floats = wf_rest_widen(&t->rest, wf_row_values(head)),
 	};
 	if (t->motions.varies) { /* its steps so far are known here only */
 		memcpy(t->moved, out->floats, t->rest.wide_floats * sizeof(*t->moved));
