@@ -37,20 +37,26 @@ step_of(const struct weft_session *session)
 	return wf_local_is_on(&session->core) ? session->local.step : session->step;
 }
 
-/* Every tensor that takes part was pushed in the step begun last. */
-static enum weft_status
-check_all_pushed(const struct weft_session *session)
+/* Names the first tensor that takes part and was not pushed in the step begun last. */
+__attribute__((cold, noinline)) static enum weft_status
+refuse_unpushed(const struct weft_session *session)
 {
 	const struct wf_job *job = &session->core.job;
 	uint64_t step = step_of(session);
-	uint32_t count = session->begun ? job->tensor_count : 0;
-	for (uint32_t i = 0; i < count; i++) {
-		if (!job->tensor[i].is_static && session->tensor[i]->pushed_step != step) {
-			return wf_fail(WEFT_INVALID, "tensor %s was not pushed in step %" PRIu64,
-				       job->tensor[i].name, step);
-		}
+	uint32_t i = 0;
+	while (job->tensor[i].is_static || session->tensor[i]->pushed_step == step) {
+		i++;
+		WF_ASSERT(i < job->tensor_count);
 	}
-	return WEFT_OK;
+	return wf_fail(WEFT_INVALID, "tensor %s was not pushed in step %" PRIu64,
+		       job->tensor[i].name, step);
+}
+
+/* Every tensor that takes part was pushed in the step begun last. */
+static inline enum weft_status
+check_all_pushed(const struct weft_session *session)
+{
+	return session->unpushed == 0 ? WEFT_OK : refuse_unpushed(session);
 }
 
 enum weft_status
@@ -166,6 +172,7 @@ next_step(struct weft_session *session, uint64_t samples, double cost)
 		return st;
 	}
 	session->begun = true;
+	session->unpushed = session->core.pace.pushable_count;
 	session->past.samples += samples;
 	if (wf_local_is_on(&session->core)) {
 		begin_locally(session, samples, cost);
@@ -214,6 +221,7 @@ static inline enum weft_status
 push_first(struct weft_tensor *tensor)
 {
 	struct weft_session *session = tensor->session;
+	session->unpushed--;
 	if (wf_local_is_on(&session->core)) {
 		return push_locally(tensor);
 	}

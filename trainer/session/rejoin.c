@@ -64,6 +64,7 @@ reset(struct weft_session *session)
 	reset_tensors(session);
 	session->running = false;
 	session->begun = false;
+	session->unpushed = 0;
 	session->resumed = false;
 	session->has_state = false;
 	session->position_given = false;

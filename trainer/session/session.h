@@ -135,6 +135,9 @@ struct weft_session {
 	bool sealed, started, core_open;
 	bool running; /* the core has received START */
 	bool begun;   /* a step, in this pass */
+	/* Tensors that take part in the step begun last and were not pushed in it; 0 without one.
+	 */
+	uint32_t unpushed;
 	bool resumed; /* it has begun with a state that the lanes had */
 	/* The call that has begun an operation of all members and has not completed it; NULL:
 	 * none. */
