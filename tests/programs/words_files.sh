@@ -7,7 +7,7 @@ needs_training
 data=${WEFT_DATA_DIR:-${0%/*}/../../data}
 port=$(free_ports)
 mkdir text other
-head -n 3000 "$data/moby-dick.txt" >all.txt
+head -n 1000 "$data/moby-dick.txt" >all.txt
 split -d -a 5 -n l/4 all.txt text/part-
 tail -n 300 "$data/moby-dick.txt" >test.txt
 options="--num_passes=1 --vocabulary=500"
@@ -65,7 +65,7 @@ alone 1 --data=text --baseline=false
 
 # Files of the same names and sizes with other words in them.
 cp text/* other
-sed 's/whale/shale/g' text/part-00003 >other/part-00003
+sed 's/the/tho/g' text/part-00003 >other/part-00003
 start pserver "$WEFT" pserver --port="$port" --once --num_gradient_servers=2 --ports_num_for_sparse=1
 pserver=$last_pid
 job="--pservers=127.0.0.1:$port --ports_num_for_sparse=1 --num_gradient_servers=2 --data_split=files"
