@@ -261,7 +261,7 @@ a_window_fits_the_job_where_pushes_stay_at_the_trainer(void **state)
 	job = (struct job){.rows = 320, .transport = "sim-auto", .is_async = true};
 	run_job(&job);
 	assert_int_equal(lanes_sum(&job, WF_LANE_SLOT_GRANTED_COUNT), LANES * TRAINERS * 8);
-	/* 32 slots of 4 KiB for each trainer are more than --max_shard_bytes allows, and 8 are not. */
+	/* 32 slots of 4 KiB for each trainer are more than --max_shard_bytes allows; 8 are not. */
 	job = (struct job){.rows = 320 * 64,
 			   .transport = "sim-auto",
 			   .slice_bytes = 4096,
