@@ -211,6 +211,7 @@ class Arrays(support.Case):
         self.refused("tensor w: is_static=True .*not set by this name", self.session.empty, 3, name="w", is_static=True)
         self.refused("tensor w: rate_multiplier=0: static", self.session.empty, 3, name="w", rate_multiplier=0)
         self.refused("tensor w: is_reduced: nothing is applied", self.session.empty, 3, name="w", reduce=True, clip=1)
+        self.refused("tensor w: in_place: .*set is_reduced, too", self.session.empty, 3, name="w", in_place=True)
         self.refused("is_reduced: it is static", self.session.empty, 3, name="w", reduce=True, static=True)
         self.session.empty(3, name="w", decay=0, l1=0, clip=0.5, rate_multiplier=2, mode="async", priority=-3)
 

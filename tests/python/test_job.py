@@ -129,8 +129,9 @@ class Job(support.Case):
                 with weft.Session(
                     pservers=where, ports_num=2, num_gradient_servers=3, trainer_id=number, grad_reduce=reduced
                 ) as session:
-                    w = session.empty(70000, name="w", reduce=True)
+                    w = session.empty(70000, name="w", reduce=True, in_place=number == 2)
                     session.start()
+                    self.assertEqual(np.shares_memory(w.param, w.grad), number == 2)
                     for step in range(2):
                         w.grad[:] = given[number] if step == 1 else 1
                         session.exchange(samples=number + 1)
