@@ -264,6 +264,42 @@ bytes_that_are_no_packet_take_the_connection_down(void **state)
 	}
 }
 
+static unsigned
+count_descriptors(void)
+{
+	unsigned count = 0;
+	for (int fd = 0; fd < 256; fd++) {
+		count += fcntl(fd, F_GETFD) >= 0 ? 1 : 0;
+	}
+	return count;
+}
+
+/* A peer that says that it has rung, often, so that mail is read many at a time. What follows bytes
+ * that are no packet is closed. */
+static void
+descriptors_behind_what_is_no_packet_are_closed(void **state)
+{
+	(void)state;
+	struct hostile h;
+	hostile_open(&h, 0);
+	int memfd = hostile_memfd(4096, F_SEAL_SHRINK);
+	const unsigned before = count_descriptors();
+	assert_int_equal(send(h.fd, "no packet", 9, 0), 9);
+	for (uint32_t i = 1; i <= 3; i++) {
+		send_region(&h, wf_shm_region_id(i, 1), 4096, memfd);
+	}
+	for (unsigned i = 0; i < 2 * WF_SHM_RINGS_UNREAD_MAX; i++) {
+		uint64_t deadline_ns;
+		(void)wf_transport_arm(h.rig.transport, &deadline_ns);
+		atomic_store_explicit(&h.segment->end[0].sleeping, 0, memory_order_seq_cst);
+		atomic_store_explicit(&h.segment->end[1].sleeping, 0, memory_order_seq_cst);
+	}
+	expect_protocol(&h);
+	assert_int_equal(count_descriptors(), before);
+	hostile_close(&h);
+	close(memfd);
+}
+
 static void
 consuming_what_was_not_sent_takes_the_connection_down(void **state)
 {
@@ -470,6 +506,7 @@ main(void)
 		cmocka_unit_test(a_published_put_from_outside_its_region_takes_the_connection_down),
 		cmocka_unit_test(a_region_that_may_shrink_or_is_short_takes_the_connection_down),
 		cmocka_unit_test(bytes_that_are_no_packet_take_the_connection_down),
+		cmocka_unit_test(descriptors_behind_what_is_no_packet_are_closed),
 		cmocka_unit_test(consuming_what_was_not_sent_takes_the_connection_down),
 		cmocka_unit_test(completing_what_was_not_sent_takes_the_connection_down),
 		cmocka_unit_test(a_peer_that_takes_nothing_in_is_there_until_its_socket_closes),
