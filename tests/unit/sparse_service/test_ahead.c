@@ -94,6 +94,40 @@ rows_come_ahead_of_their_step_and_those_that_it_changes_again(void **state)
 	}
 }
 
+/* More parts of two pulls than the lane has buffers: the last ones are gathered when the push of
+ * the next step has long been here. */
+static void
+ask_for_much(struct ground *ground)
+{
+	struct doll *doll = begin(ground);
+	struct wish next[8];
+	const struct wish pushed = wish_of(low, 5, 1, 0);
+	for (uint32_t i = 0; i < 8; i++) {
+		next[i] = wish_of(low, 5, 1, 8192 + 1024 * i);
+	}
+	doll_pull(doll, 2, 1, next, 4);
+	ground_settle(ground);
+	doll_pull(doll, 3, 1, next + 4, 4);
+	ground_settle(ground);
+	CHECK(ground, doll->answers == 2);
+	doll_push(doll, 1, &pushed, 1);
+	doll_push(doll, 2, &pushed, 1);
+	ground_settle(ground);
+	CHECK(ground, doll->answers == 10 && doll->applieds == 2);
+	ground_model_step(ground, 1, 2, &pushed, 1);
+	for (uint32_t i = 0; i < 8; i++) {
+		CHECK(ground, doll->answer_tag[2 + i] == wf_sparse_answer_tag(2 + i / 4, i % 4, 1));
+		CHECK(ground, ground_rows_are_right(ground, doll, &next[i]));
+	}
+}
+
+static void
+no_step_is_applied_before_the_rows_of_the_one_before_are_gathered(void **state)
+{
+	const struct ground_opts opts = {.trainers = 1, .slot_bytes = 2048};
+	ground_play(&opts, ask_for_much);
+}
+
 /* Steps in a row: what changed in one is not what changes in the next. */
 static void
 take_steps(struct ground *ground)
@@ -325,6 +359,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows_come_ahead_of_their_step_and_those_that_it_changes_again),
+		cmocka_unit_test(no_step_is_applied_before_the_rows_of_the_one_before_are_gathered),
 		cmocka_unit_test(each_step_corrects_what_it_has_changed),
 		cmocka_unit_test(rows_that_do_not_fit_one_message_come_in_two),
 		cmocka_unit_test(where_much_changes_again_and_again_lanes_rest_longer),
