@@ -230,6 +230,64 @@ who_has_its_border_does_not_ask_for_it(void **state)
 	end();
 }
 
+/* A lane on which nobody has begun the step of its border, because another trainer computes. */
+static void
+a_joiner_that_is_lost_before_a_lane_has_it_is_forgotten(void **state)
+{
+	const struct wf_registry_member lost = {
+		.change = 3, .incarnation = 21, .trainer = 2, .border = 9, .applied = 8};
+	struct wf_registry_stands unused;
+	(void)state;
+	begin(1);
+	lane.job.is_ready = lane.job.is_here = true;
+	lane.members.joining_count = 1;
+	peer[2] = (struct wf_peer){
+		.lane = &lane,
+		.trainer = 2,
+		.state = WF_PEER_GONE,
+		.hello.incarnation = 20,
+		.leaving = {.ordered = true, .is_dropped = true, .border = 8},
+		.joining = {.ordered = true, .incarnation = 21, .border = 9},
+	};
+	wf_members_order(members, &lost);
+	wf_members_look(&lane, 1);
+	wf_members_answer(members, 1, wf_members_order_number(members), NULL);
+	assert_true(wf_members_answered(members, &unused));
+	assert_false(peer[2].joining.ordered);
+	assert_int_equal(lane.members.joining_count, 0);
+	assert_int_equal(lane.members.leaving_count, 0);
+	assert_true(peer[2].leaving.is_dropped);         /* its place is empty as before, */
+	assert_int_equal(peer[2].hello.incarnation, 21); /* and not for this one */
+	end();
+}
+
+/* A lane reports of the process that it knows in the place, and says so if the order names another
+ * one. */
+static void
+a_lane_reports_of_the_process_that_it_knows(void **state)
+{
+	struct wf_registry_member order = {.change = 1, .incarnation = 20, .trainer = 2};
+	struct wf_registry_stands stands;
+	(void)state;
+	begin(1);
+	lane.job.is_ready = lane.job.is_here = true;
+	lane.job.has_steps = false;
+	peer[2] = (struct wf_peer){
+		.lane = &lane, .trainer = 2, .state = WF_PEER_UP, .hello.incarnation = 20};
+	wf_members_seat(members, 1, false);
+	wf_members_order(members, &order);
+	wf_members_look(&lane, 1);
+	assert_true(wf_members_answered(members, &stands));
+	assert_int_equal(stands.flags & WF_REGISTRY_STANDS_READY, WF_REGISTRY_STANDS_READY);
+	order.change = 2;
+	order.incarnation = 99;
+	wf_members_order(members, &order);
+	wf_members_look(&lane, 2);
+	assert_true(wf_members_answered(members, &stands));
+	assert_int_equal(stands.flags & WF_REGISTRY_STANDS_READY, 0);
+	end();
+}
+
 /* ---- membership ---- */
 
 static void
@@ -383,6 +441,8 @@ main(void)
 		cmocka_unit_test(news_are_passed_on_once_with_each_stamp),
 		cmocka_unit_test(what_is_ordered_is_not_asked_for_any_more),
 		cmocka_unit_test(who_has_its_border_does_not_ask_for_it),
+		cmocka_unit_test(a_joiner_that_is_lost_before_a_lane_has_it_is_forgotten),
+		cmocka_unit_test(a_lane_reports_of_the_process_that_it_knows),
 		cmocka_unit_test(those_who_are_lost_meanwhile_do_not_go_on),
 		cmocka_unit_test(a_job_that_keeps_too_few_ends_at_once),
 		cmocka_unit_test(a_process_that_has_had_its_place_does_not_come_again),
