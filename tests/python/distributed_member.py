@@ -310,6 +310,7 @@ def shared(rank, size):
     dist.all_reduce(torch.ones(1))
     dist.barrier()
     before = hosts.sent_bytes(os.getpid())
+    dist.barrier()  # the other rank of this host sends nothing of the tensor before
     dist.all_reduce(tensor)
     dist.barrier()
     after = hosts.sent_bytes(os.getpid())
