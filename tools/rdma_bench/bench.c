@@ -62,11 +62,10 @@ check_only(const char *only)
 					  strncmp(at, items[i].name, word) == 0);
 		}
 		if (!known) {
-			return wf_fail(WEFT_INVALID,
-				       "--only=%.100s: there is no '%.*s'; there are: "
-				       "fused_sum_sgd, exchange_bandwidth, exchange_latency, "
-				       "scaling, async, crowd, idle_cpu, table, rows",
-				       only, (int)word, at);
+			return wf_fail(
+				WEFT_INVALID,
+				"--only=%.100s: there is no '%.*s'; there are: " WF_BENCH_FIGURES,
+				only, (int)word, at);
 		}
 		at += word + (at[word] == ',' ? 1 : 0);
 	}

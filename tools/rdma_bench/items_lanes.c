@@ -34,9 +34,9 @@ static const struct figure {
 	uint32_t exchange; /* enum wf_exchange_mode */
 	bool by_clock;
 } figures[] = {
-	{"CPU, pull, as drawn", WF_EXCHANGE_PULL | WF_EXCHANGE_DRAWN, false},
-	{"CPU, step, as drawn", WF_EXCHANGE_STEP | WF_EXCHANGE_DRAWN, false},
-	{"clock, pull, as drawn", WF_EXCHANGE_PULL | WF_EXCHANGE_DRAWN, true},
+	{"CPU, pull", WF_EXCHANGE_PULL | WF_EXCHANGE_DRAWN, false},
+	{"CPU, step", WF_EXCHANGE_STEP | WF_EXCHANGE_DRAWN, false},
+	{"clock, pull", WF_EXCHANGE_PULL | WF_EXCHANGE_DRAWN, true},
 };
 #define FIGURES (sizeof(figures) / sizeof(figures[0]))
 
@@ -160,8 +160,7 @@ wf_items_lanes(struct wf_bench *bench)
 	if (cpus < CLOCK_CPUS) {
 		fprintf(stderr,
 			"rdma_bench: lanes by the clock are not measured: two trainers and two "
-			"lanes "
-			"need %u CPUs, and this process may use %u\n",
+			"lanes need %u CPUs, and this process may use %u\n",
 			CLOCK_CPUS, cpus);
 	}
 	for (size_t i = 0; i < sizeof(transports) / sizeof(transports[0]); i++) {

@@ -21,9 +21,7 @@ static const struct wf_option table[] = {
 	 .type = WF_OPTION_STRING,
 	 .offset = FIELD(only),
 	 .metavar = "NAME,NAME...",
-	 .help = "The figures to measure: fused_sum_sgd, exchange_bandwidth, "
-		 "exchange_latency, scaling, async, crowd, idle_cpu, table, rows. All of them "
-		 "unless given."},
+	 .help = "The figures to measure: " WF_BENCH_FIGURES ". All of them unless given."},
 	{.name = "transport",
 	 .type = WF_OPTION_CHOICE,
 	 .offset = FIELD(transport),
