@@ -102,7 +102,7 @@ struct wf_link_ops {
 	bool (*flush)(struct wf_link *link);
 	/* Sends only what was queued with wf_link_owes, STEP and pushes, which is the most frequent
 	 * case; nothing on a link without a path. Returns as flush. NULL: the payload queues
-	 * nothing so. */
+	 * nothing so, and does not say steps. */
 	bool (*flush_owed)(struct wf_link *link);
 	/* Checks that the lane's window is large enough. NULL: any is. */
 	enum weft_status (*check_window)(struct wf_link *link, const struct wf_msg_grant *msg);
