@@ -56,7 +56,7 @@ refuse_unpushed(const struct weft_session *session)
 static inline enum weft_status
 check_all_pushed(const struct weft_session *session)
 {
-	return session->unpushed == 0 ? WEFT_OK : refuse_unpushed(session);
+	return !session->begun || session->unpushed == 0 ? WEFT_OK : refuse_unpushed(session);
 }
 
 enum weft_status

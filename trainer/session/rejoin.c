@@ -64,7 +64,6 @@ reset(struct weft_session *session)
 	reset_tensors(session);
 	session->running = false;
 	session->begun = false;
-	session->unpushed = 0;
 	session->resumed = false;
 	session->has_state = false;
 	session->position_given = false;

@@ -133,12 +133,10 @@ struct weft_session {
 	struct wf_host *pserver;             /* [pserver_count] */
 	char *strings[WF_SETTING_TEXTS_MAX]; /* copies of the settings' texts */
 	bool sealed, started, core_open;
-	bool running; /* the core has received START */
-	bool begun;   /* a step, in this pass */
-	/* Tensors that take part in the step begun last and were not pushed in it; 0 without one.
-	 */
-	uint32_t unpushed;
-	bool resumed; /* it has begun with a state that the lanes had */
+	bool running;      /* the core has received START */
+	bool begun;        /* a step, in this pass */
+	uint32_t unpushed; /* begun: tensors that were not pushed in that step and take part */
+	bool resumed;      /* it has begun with a state that the lanes had */
 	/* The call that has begun an operation of all members and has not completed it; NULL:
 	 * none. */
 	const char *within;
