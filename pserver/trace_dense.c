@@ -29,6 +29,7 @@ open_trace(struct wf_feature *self, struct wf_lane *lane)
 {
 	struct state *state = wf_zalloc(lane->env, sizeof(*state));
 	self->state = state;
+	self->sleeps = lane->trace.ring == NULL; /* a recording may have begun before the job */
 	if (state != NULL) {
 		state->told = wf_zalloc_array(lane->env, lane->peers.count, sizeof(*state->told));
 	}

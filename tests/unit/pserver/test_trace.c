@@ -15,6 +15,7 @@
 #define ASKED 3u
 #define MADE 6u
 #define TICK_NS (200 * WF_NS_PER_MS) /* a lane looks at the clock more often than that */
+#define SHORT_NS (5 * WF_NS_PER_MS)  /* and hardly ever in this time */
 
 static const uint64_t question[2] = {ASKED | WF_WATCH_TRACE_TRAINERS, ID};
 
@@ -215,6 +216,44 @@ a_trainer_that_sends_nothing_is_not_waited_for(void **state)
 	stage_play(&opts, lose_a_trainer, NULL);
 }
 
+/* Lane 1 learns of the job when the recording has begun already, and makes its first step before it
+ * looks at the clock again. */
+static void
+begin_late(struct stage *stage)
+{
+	puppets_begin(stage);
+	CHECK(stage, !ask(stage));
+	stage_run(stage, TICK_NS);
+	struct wf_lane *late = stage->lane[1];
+	CHECK(stage, late->trace.ring != NULL && !late->job.is_ready);
+	struct puppet *puppet = puppet_add(stage, 0, 1);
+	puppet_connect(puppet);
+	stage_settle(stage);
+	puppet_send_job(puppet);
+	stage_run(stage, SHORT_NS);
+	puppet_grant(puppet, 0);
+	puppet_have(puppet);
+	stage_run(stage, SHORT_NS);
+	puppet_initialise(puppet);
+	stage_run(stage, SHORT_NS);
+	puppet_continue(puppet, 1);
+	stage_run(stage, SHORT_NS);
+	unsigned arrived = 0;
+	for (uint32_t i = 0; i < wf_trace_kept(late->trace.ring); i++) {
+		const struct wf_trace_event *event = wf_trace_at(late->trace.ring, i);
+		arrived += event->what == WF_TRACE_ARRIVED && event->step == 1 ? 1 : 0;
+	}
+	CHECK(stage, arrived == stage_dense(late)->store.pushable_count);
+}
+
+static void
+a_lane_whose_job_begins_during_the_recording_records_its_first_step(void **state)
+{
+	const struct stage_opts opts = {.trainers = 1, .lanes = 2, .has_views = true};
+	(void)state;
+	stage_play(&opts, begin_late, NULL);
+}
+
 static void
 ask_wrongly(struct stage *stage)
 {
@@ -249,6 +288,8 @@ main(void)
 		cmocka_unit_test(more_events_than_were_announced_cost_the_trainer_its_path),
 		cmocka_unit_test(a_trainer_that_begins_again_sends_anew),
 		cmocka_unit_test(a_trainer_that_sends_nothing_is_not_waited_for),
+		cmocka_unit_test(
+			a_lane_whose_job_begins_during_the_recording_records_its_first_step),
 		cmocka_unit_test(questions_that_cannot_be_answered_are_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
