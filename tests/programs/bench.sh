@@ -47,6 +47,7 @@ wanted = {
     "table_push": {"memory"},
     "rows_pull": {"tcp", "shm"},
     "rows_step": {"tcp", "shm"},
+    "rows_merge": {"memory"},
     "lanes": {"tcp", "shm"},
 }
 for name, transports in wanted.items():
@@ -61,6 +62,8 @@ for transport in ("tcp", "shm"):
     kinds = [(r["name"], r["mode"]) for r in results if r["name"].startswith("rows_") and r["transport"] == transport]
     modes = ("spin", "spin, as drawn")
     assert sorted(kinds) == [(n, m) for n in ("rows_pull", "rows_step") for m in modes], kinds
+merges = [r["mode"] for r in results if r["name"] == "rows_merge"]
+assert merges == ["keys", "keys, gradients"], merges
 crowds = {(r["mode"], r["unit"]) for r in results if r["name"] == "crowd"}
 assert crowds == {("1 + 1", "MiB"), ("1 + 2", "MiB"), ("1 + 4", "MiB"), ("1 + 2", "us"), ("1 + 4", "us")}
 lanes = {r["mode"] for r in results if r["name"] == "lanes"}
@@ -95,7 +98,7 @@ expect 64 "$RDMA_BENCH"
 expect 64 "$RDMA_BENCH" itself
 expect 64 "$RDMA_BENCH" self --only=exchange_speed
 says last.err "exchange_speed"
-figures="fused_sum_sgd exchange_bandwidth exchange_latency scaling async crowd idle_cpu table rows lanes"
+figures="fused_sum_sgd exchange_bandwidth exchange_latency scaling async crowd idle_cpu table rows merge lanes"
 for figure in $figures; do says last.err "$figure"; done
 expect 64 "$RDMA_BENCH" self --transport=pigeon
 expect 64 "$RDMA_BENCH" self --pairs=0

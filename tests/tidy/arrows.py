@@ -115,6 +115,7 @@ ARROWS = {
         "kernels",
         "transport",
         "pserver",
+        "sparse/client",
         "sparse/server",
         "sparse/table",
         "tools",

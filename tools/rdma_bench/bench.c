@@ -26,6 +26,7 @@ static const struct {
 	{"idle_cpu", wf_items_idle},
 	{"table", wf_items_table},
 	{"rows", wf_items_rows},
+	{"merge", wf_items_merge},
 	{"lanes", wf_items_lanes},
 };
 

@@ -62,3 +62,4 @@ enum weft_status wf_items_idle(struct wf_bench *bench) WEFT_MUST_CHECK;
 enum weft_status wf_items_table(struct wf_bench *bench) WEFT_MUST_CHECK;
 enum weft_status wf_items_lanes(struct wf_bench *bench) WEFT_MUST_CHECK;
 enum weft_status wf_items_rows(struct wf_bench *bench) WEFT_MUST_CHECK;
+enum weft_status wf_items_merge(struct wf_bench *bench) WEFT_MUST_CHECK;

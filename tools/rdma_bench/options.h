@@ -7,7 +7,7 @@
 /* What --only may name: the figures of bench.c's table, in that order. */
 #define WF_BENCH_FIGURES                                                                           \
 	"fused_sum_sgd, exchange_bandwidth, exchange_latency, scaling, async, crowd, "             \
-	"idle_cpu, table, rows, lanes"
+	"idle_cpu, table, rows, merge, lanes"
 
 #define WF_SELF_OPTION_MAX 16
 #define WF_HEADING_MEASURED "How it is measured"
