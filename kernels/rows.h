@@ -68,6 +68,16 @@ struct wf_row_batch {
 	const uint32_t *stamp;
 };
 
+/* Gradients of a batch, by row: those of row i are grad[place[j] * dim ...] for j from first[i] up
+ * to first[i + 1] (not included), at least one. */
+struct wf_row_sums {
+	const float *grad;
+	const uint32_t *place; /* [first[count]] */
+	const uint32_t *first; /* [count + 1]; place[first[0]] is the first that is read */
+	size_t count;
+	size_t dim; /* 1 .. WF_ROW_DIM_MAX */
+};
+
 /* Initial values between low and low + span: columns 4 b to 4 b + 3 are low + span (x >> 8) 2^-24
  * for the words x of Philox's block (key low, key high, b, table) under the seed: base/philox.h. */
 struct wf_row_uniform {
@@ -89,6 +99,9 @@ struct wf_row_kernels {
 						const struct wf_row_batch *batch);
 	/* out[i * dim ...] = the first dim f32 at row[i]. */
 	void (*gather)(float *out, const float *const *row, size_t count, size_t dim);
+	/* out[i * dim ...] = the first gradient of row i, bit for bit, and the others added to it
+	 * one after the other. out overlaps no gradient. */
+	void (*sum)(float *out, const struct wf_row_sums *sums);
 	/* The first dim f32 at out[i] become the initial values of key i. */
 	void (*uniform)(const struct wf_row_uniform *draw, const uint64_t *key, float *const *out,
 			size_t count, size_t dim);

@@ -228,6 +228,23 @@ gather(float *out, const float *const *row, size_t count, size_t dim)
 	}
 }
 
+static void
+sum(float *out, const struct wf_row_sums *sums)
+{
+	const size_t dim = sums->dim;
+
+	for (size_t i = 0; i < sums->count; i++, out += dim) {
+		uint32_t j = sums->first[i];
+		memcpy(out, sums->grad + sums->place[j] * dim, dim * sizeof(*out));
+		for (j++; j < sums->first[i + 1]; j++) {
+			const float *more = sums->grad + sums->place[j] * dim;
+			for (size_t d = 0; d < dim; d++) {
+				out[d] = out[d] + more[d];
+			}
+		}
+	}
+}
+
 void
 wf_ref_uniform(const struct wf_row_uniform *draw, uint64_t key, float *out, size_t first,
 	       size_t dim)
@@ -299,6 +316,7 @@ const struct wf_row_kernels wf_row_kernels_ref = {
 			[WF_ROW_FTRL_GROUP] = apply_ftrl_group,
 		},
 	.gather = gather,
+	.sum = sum,
 	.uniform = uniform,
 	.half =
 		{

@@ -33,6 +33,7 @@ static const char *const forms[] = {"ref", "avx2", "avx512"};
 struct rows {
 	float value[MAX_ROWS][ROW_ROOM];
 	float gathered[MAX_ROWS * MAX_DIM + MARGIN];
+	float summed[MAX_ROWS * MAX_DIM + MARGIN];
 	float uniform[MAX_ROWS * MAX_DIM + MARGIN];
 };
 
@@ -86,6 +87,7 @@ draw_arrays(struct wf_rng *rng)
 		}
 	}
 	memset(ref_side.gathered, 0x55, sizeof(ref_side.gathered));
+	memset(ref_side.summed, 0x55, sizeof(ref_side.summed));
 	memset(ref_side.uniform, 0x55, sizeof(ref_side.uniform));
 	form_side = ref_side;
 }
@@ -151,6 +153,23 @@ draws_of(const struct setup *setup)
 	return setup->count == 0 ? 1 : setup->count;
 }
 
+/* Sums the gradients of the rows in another order than they lie in. */
+static void
+run_sum(const struct wf_kernels *kernels, const struct setup *setup, float *out)
+{
+	uint32_t place[GRADS];
+	const struct wf_row_sums sums = {.grad = &grad[0][0],
+					 .place = place,
+					 .first = setup->first,
+					 .count = setup->count,
+					 .dim = setup->dim};
+
+	for (uint32_t j = 0; j < GRADS; j++) {
+		place[j] = GRADS - 1 - j;
+	}
+	kernels->rows->sum(out, &sums);
+}
+
 static size_t
 run(const struct wf_kernels *kernels, const struct setup *setup, struct rows *side)
 {
@@ -177,6 +196,7 @@ run(const struct wf_kernels *kernels, const struct setup *setup, struct rows *si
 	}
 	size_t skipped = kernels->rows->apply[setup->kind](&setup->scalars, &batch);
 	kernels->rows->gather(side->gathered, from, setup->count, setup->dim);
+	run_sum(kernels, setup, side->summed);
 	for (size_t i = 0; i < draws_of(setup); i++) {
 		key[i] = setup->key + i * 0x100000001u;
 		drawn[i] = side->uniform + i * setup->dim;
@@ -221,6 +241,10 @@ compare(const struct wf_kernels *form, const struct setup *setup, unsigned numbe
 			fail_msg("WEFT_SEED=%" PRIu64 " case %u: gathered %zu of %s", seed, number,
 				 i, form->name);
 		}
+		if (!same(ref_side.summed[i], form_side.summed[i])) {
+			fail_msg("WEFT_SEED=%" PRIu64 " case %u: sum %zu of %s", seed, number, i,
+				 form->name);
+		}
 	}
 }
 
@@ -262,6 +286,8 @@ nothing_beside_a_row_is_touched(void **state)
 		}
 		size_t used = setup.count * setup.dim;
 		assert_memory_equal(&form_side.gathered[used], &ref_side.gathered[used],
+				    MARGIN * sizeof(float));
+		assert_memory_equal(&form_side.summed[used], &ref_side.summed[used],
 				    MARGIN * sizeof(float));
 		used = draws_of(&setup) * setup.dim;
 		assert_memory_equal(&form_side.uniform[used], &ref_side.uniform[used],

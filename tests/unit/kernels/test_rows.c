@@ -84,6 +84,23 @@ gradients_of_a_row_are_summed_in_order(void **state)
 	expect(row, (double[]){-0.5, -0.5}, 2);
 }
 
+/* The first is copied with all its bits, and the sums have those of that order. */
+static void
+rows_of_a_batch_are_summed_in_their_order(void **state)
+{
+	const float grad[][DIM] = {{1.0f, -0.0f}, {0x1p24f, 2.0f}, {-0x1p24f, 3.0f}};
+	const uint32_t place[] = {1, 2, 0, 0, 1, 2, 0};
+	const uint32_t first[] = {0, 3, 6, 7};
+	const float want[][DIM] = {{1.0f, 5.0f}, {0.0f, 5.0f}, {1.0f, -0.0f}};
+	float out[3][DIM];
+	const struct wf_row_sums sums = {
+		.grad = grad[0], .place = place, .first = first, .count = 3, .dim = DIM};
+	wf_kernels_ref()->rows->sum(out[0], &sums);
+	assert_memory_equal(out, want, sizeof(want));
+	wf_kernels_best()->rows->sum(out[0], &sums);
+	assert_memory_equal(out, want, sizeof(want));
+}
+
 static void
 l1_then_l2_act_after_the_step(void **state)
 {
@@ -482,6 +499,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sgd_takes_a_step_against_the_gradient),
 		cmocka_unit_test(gradients_of_a_row_are_summed_in_order),
+		cmocka_unit_test(rows_of_a_batch_are_summed_in_their_order),
 		cmocka_unit_test(l1_then_l2_act_after_the_step),
 		cmocka_unit_test(momentum_keeps_half_of_its_speed),
 		cmocka_unit_test(adagrad_divides_by_the_root_of_its_squares),
