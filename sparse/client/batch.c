@@ -2,7 +2,9 @@
 /* batch: deduplicates keys, sorts them, deals them to lanes, cuts parts, sums gradients. Thread:
  * its owner's. Keys are sorted (sort.h), repetitions and all, which then lie side by side and are
  * merged; then they are dealt to lanes by counting. In the caller's order, they are deduplicated
- * through a hash table of ordinals, and sorted only when gradients are written. Every stage works
+ * through a hash table of ordinals, and sorted only when gradients are written. The caller's keys
+ * are listed by row, so that gradients are summed one row after the other: rows are written in the
+ * order in which they are sent, and gradients, which lie anywhere, are sent for. Every stage works
  * in arrays that wf_batch_create has allocated. */
 #include "sparse/client/batch.h"
 
@@ -31,24 +33,24 @@ struct plan {
 	uint32_t lane_of[WF_PARTITION_COUNT];
 };
 
-/* With a format of 16 bits: the caller's keys by row, in their order. */
-struct narrow {
-	uint32_t *row_first; /* [keys_max + 1]: those of row r are row_key[row_first[r]] up to */
-	uint32_t *row_key;   /* [keys_max] row_key[row_first[r + 1]], not included */
-	float *sum;          /* [dim] scratch */
+/* The caller's keys by row, those of a row in their order: of row r, place[first[r]] up to
+ * place[first[r + 1]], not included. */
+struct by_row {
+	uint32_t *first; /* [keys_max + 1] */
+	uint32_t *place; /* [keys_max] */
 };
 
 /* Scratch while a batch is filled. */
 struct work {
 	uint32_t *bucket;    /* [bucket_max]: 1 + ordinal of a distinct key; 0: free */
 	uint64_t *key_other; /* [keys_max] */
-	uint32_t *ordinal;   /* [keys_max]: the distinct key at this place, by first occurrence */
-	uint32_t *ordinal_other; /* [keys_max] */
-	uint32_t *first_seen;    /* [keys_max] by ordinal */
-	uint32_t *first, *place; /* [keys_max] as the batch's */
-	uint32_t *rank;     /* [keys_max] by ordinal: its row; before that: its lane by place */
+	uint32_t *ordinal;   /* [keys_max] of a row: what it was before rows were dealt to lanes */
+	uint32_t *rank;      /* [keys_max] by what a row was: its row; before that: its lane */
+	uint32_t *place;     /* [keys_max] as the batch's */
+	struct by_row by_row, by_key; /* the batch's; by ascending key, before lanes are dealt to */
 	uint64_t *push_key; /* [keys_max] keys that are sorted when gradients are written */
 	struct wf_sort sort;
+	float *sum; /* [dim] with a format of 16 bits */
 };
 
 struct wf_batch {
@@ -56,21 +58,18 @@ struct wf_batch {
 	struct wf_env *env;
 	struct wf_batch_opts opts;
 	struct plan plan;
-	uint32_t *identity; /* [keys_max] 0, 1, 2 and so on */
+	uint32_t *identity; /* [keys_max + 1] 0, 1, 2 and so on */
 
 	/* Of the last fill. */
 	uint32_t key_count;
 	uint32_t row_count;
-	bool sorts_late;  /* keys do not ascend, and are sorted when gradients are written */
-	bool is_straight; /* place is 0, 1, 2 and so on */
-	uint64_t *key;    /* [keys_max]; row_count of them */
-	/* [row_count] of a row: the first of the caller's keys that are its key; [key_count] the
-	 * row of each of these. In `work`, or both are `identity`. */
-	const uint32_t *first, *place;
-	size_t *grad_at;     /* [keys_max] of a row: bytes from the start of the send buffer */
-	size_t *score_at;    /* [keys_max] of a row: its show; its click lies click_gap further */
-	uint32_t *click_gap; /* [keys_max] bytes; both arrays exist only with scores */
-	struct narrow narrow;
+	bool sorts_late;       /* keys do not ascend, and are sorted when gradients are written */
+	bool is_straight;      /* place is 0, 1, 2 and so on */
+	uint64_t *key;         /* [keys_max]; row_count of them */
+	const uint32_t *place; /* [key_count] the row of each of the caller's keys */
+	/* In the order in which rows are pushed, which is theirs unless the batch sorts late. This
+	 * and `place` are in `work`, or `identity`. */
+	struct by_row by_row;
 	uint32_t *lane_first;       /* [lane_count + 1] */
 	uint32_t *lane_part;        /* [lane_count + 1] */
 	struct wf_batch_part *part; /* [part_max] */
@@ -161,7 +160,7 @@ struct array {
 	size_t item_bytes;
 };
 
-#define ARRAY_COUNT 23u
+#define ARRAY_COUNT 19u
 #define ARRAY(field, items)                                                                        \
 	(struct array)                                                                             \
 	{                                                                                          \
@@ -172,30 +171,25 @@ static void
 list_arrays(struct wf_batch *b, struct array list[ARRAY_COUNT])
 {
 	size_t keys = b->opts.keys_max;
-	size_t scored = b->opts.has_scores ? keys : 1;
-	size_t narrowed = is_narrow(b) ? keys : 1;
+	size_t dealt = b->opts.lane_count > 1 ? keys : 1;
 	size_t lanes = (size_t)b->opts.lane_count + 1;
 	unsigned n = 0;
 
 	list[n++] = ARRAY(key, keys);
-	list[n++] = ARRAY(identity, keys);
-	list[n++] = ARRAY(grad_at, keys);
-	list[n++] = ARRAY(score_at, scored);
-	list[n++] = ARRAY(click_gap, scored);
-	list[n++] = ARRAY(narrow.row_first, narrowed + 1);
-	list[n++] = ARRAY(narrow.row_key, narrowed);
-	list[n++] = ARRAY(narrow.sum, b->opts.dim);
+	list[n++] = ARRAY(identity, keys + 1);
 	list[n++] = ARRAY(lane_first, lanes);
 	list[n++] = ARRAY(lane_part, lanes);
 	list[n++] = ARRAY(part, b->plan.part_max);
 	list[n++] = ARRAY(work.bucket, b->plan.bucket_max);
-	list[n++] = ARRAY(work.key_other, keys);
+	list[n++] = ARRAY(work.key_other, dealt);
 	list[n++] = ARRAY(work.ordinal, keys);
-	list[n++] = ARRAY(work.ordinal_other, keys);
-	list[n++] = ARRAY(work.first_seen, keys);
-	list[n++] = ARRAY(work.first, keys);
-	list[n++] = ARRAY(work.place, keys);
 	list[n++] = ARRAY(work.rank, keys);
+	list[n++] = ARRAY(work.place, keys);
+	list[n++] = ARRAY(work.by_row.first, keys + 1);
+	list[n++] = ARRAY(work.by_row.place, keys);
+	list[n++] = ARRAY(work.by_key.first, dealt + 1);
+	list[n++] = ARRAY(work.by_key.place, dealt);
+	list[n++] = ARRAY(work.sum, b->opts.dim);
 	list[n++] = ARRAY(work.push_key, keys);
 	list[n++] = ARRAY(work.sort.pair, keys);
 	list[n++] = ARRAY(work.sort.pair_other, keys);
@@ -225,7 +219,7 @@ wf_batch_create(struct wf_env *env, const struct wf_batch_opts *opts, struct wf_
 				       opts->keys_max, a->count * a->item_bytes);
 		}
 	}
-	for (uint32_t i = 0; i < opts->keys_max; i++) {
+	for (uint32_t i = 0; i <= opts->keys_max; i++) {
 		b->identity[i] = i;
 	}
 	*out = b;
@@ -294,7 +288,7 @@ find_bucket(struct wf_batch *b, uint64_t key, uint32_t mask)
 	return &b->work.bucket[at];
 }
 
-/* Fills key and first_seen with the distinct keys by first occurrence, and ordinal by place. */
+/* Fills key with the distinct keys by first occurrence, and place with their numbers. */
 static void
 deduplicate(struct wf_batch *b, const uint64_t *key, uint32_t count)
 {
@@ -310,8 +304,6 @@ deduplicate(struct wf_batch *b, const uint64_t *key, uint32_t count)
 		uint32_t *bucket = find_bucket(b, key[i], buckets - 1);
 		if (*bucket == 0) {
 			b->key[distinct] = key[i];
-			b->work.ordinal[distinct] = distinct;
-			b->work.first_seen[distinct] = i;
 			*bucket = ++distinct;
 		}
 		b->work.place[i] = *bucket - 1;
@@ -336,48 +328,6 @@ ascends(const uint64_t *key, uint32_t count)
 	return true;
 }
 
-/* Lists keys that ascend already, each of them a row. False: they do not. */
-static bool
-use_ascending(struct wf_batch *b, const uint64_t *key, uint32_t count)
-{
-	if (!ascends(key, count)) {
-		return false;
-	}
-	if (count > 0) {
-		memcpy(b->key, key, count * sizeof(*key));
-	}
-	b->key_count = count;
-	b->row_count = count;
-	return true;
-}
-
-/* The same for rows that go on to several lanes. */
-static void
-number_ascending(struct wf_batch *b)
-{
-	const size_t bytes = b->row_count * sizeof(*b->identity);
-
-	memcpy(b->work.ordinal, b->identity, bytes);
-	memcpy(b->work.first_seen, b->identity, bytes);
-	memcpy(b->work.place, b->identity, bytes);
-}
-
-static struct wf_sort_list
-list_of(const struct wf_batch *b)
-{
-	return (struct wf_sort_list){b->key, b->work.key_other, b->work.ordinal,
-				     b->work.ordinal_other, b->row_count};
-}
-
-static void
-set_list(struct wf_batch *b, const struct wf_sort_list *list)
-{
-	b->key = list->key;
-	b->work.key_other = list->key_other;
-	b->work.ordinal = list->number;
-	b->work.ordinal_other = list->number_other;
-}
-
 /* Turns counts into places of first entries. */
 static void
 counts_to_firsts(uint32_t *count, uint32_t length)
@@ -394,30 +344,21 @@ counts_to_firsts(uint32_t *count, uint32_t length)
 /* Sorts the caller's keys, after which repetitions lie side by side, in the caller's order, and
  * keeps each once. On a single lane that is the order of rows. */
 static void
-sort_and_merge(struct wf_batch *b, const uint64_t *key, uint32_t count)
+sort_and_merge(struct wf_batch *b, const uint64_t *key, uint32_t count, struct by_row *out)
 {
 	uint32_t rows = 0;
 
-	for (uint32_t i = 0; i < count; i++) {
-		b->key[i] = key[i];
-		b->work.ordinal[i] = i;
-	}
-	b->row_count = count;
-	struct wf_sort_list list = list_of(b);
-	wf_sort_keys(&b->work.sort, &list);
-	set_list(b, &list);
+	wf_sort_keys(&b->work.sort, key, count, b->key, out->place);
 	uint64_t last = ~b->key[0];
 	for (uint32_t i = 0; i < count; i++) {
-		const uint32_t at = b->work.ordinal[i];
-		const bool is_new = b->key[i] != last;
-		last = b->key[i];
-		rows += is_new;
-		b->key[rows - 1] = last;
-		b->work.ordinal[rows - 1] = rows - 1; /* i is not before it */
-		b->work.first[rows - 1] = is_new ? at : b->work.first[rows - 1];
-		b->work.first_seen[rows - 1] = b->work.first[rows - 1];
-		b->work.place[at] = rows - 1;
+		const uint64_t here = b->key[i];
+		out->first[rows] = i; /* stays, if the key is a new one */
+		rows += here != last;
+		last = here;
+		b->key[rows - 1] = here; /* i is not before it */
+		b->work.place[out->place[i]] = rows - 1;
 	}
+	out->first[rows] = count;
 	b->key_count = count;
 	b->row_count = rows;
 }
@@ -429,18 +370,15 @@ lane_of_key(const struct wf_batch *b, uint64_t key)
 						      : wf_partition_of(key)];
 }
 
-/* Orders rows by lane, stably, and fills lane_first. `rank` holds lanes meanwhile. */
+/* Orders rows by lane, stably, and fills lane_first and ordinal. `rank` holds lanes meanwhile. */
 static void
 deal_to_lanes(struct wf_batch *b)
 {
 	uint32_t lanes = b->opts.lane_count;
 	uint32_t *next = b->lane_part; /* filled later */
+	uint64_t *dealt = b->work.key_other;
 
 	memset(b->lane_first, 0, ((size_t)lanes + 1) * sizeof(b->lane_first[0]));
-	if (lanes == 1) {
-		b->lane_first[1] = b->row_count;
-		return;
-	}
 	for (uint32_t r = 0; r < b->row_count; r++) {
 		b->work.rank[r] = lane_of_key(b, b->key[r]);
 		b->lane_first[b->work.rank[r]]++;
@@ -449,15 +387,35 @@ deal_to_lanes(struct wf_batch *b)
 	memcpy(next, b->lane_first, lanes * sizeof(next[0]));
 	for (uint32_t r = 0; r < b->row_count; r++) {
 		uint32_t to = next[b->work.rank[r]]++;
-		b->work.key_other[to] = b->key[r];
-		b->work.ordinal_other[to] = b->work.ordinal[r];
+		dealt[to] = b->key[r];
+		b->work.ordinal[to] = r;
 	}
-	struct wf_sort_list list = list_of(b);
-	wf_sort_swap(&list);
-	set_list(b, &list);
+	b->work.key_other = b->key;
+	b->key = dealt;
 }
 
-/* Turns ordinals into rows. */
+/* Lists the caller's keys by the rows that were dealt, from the list by ascending key. */
+static void
+list_dealt(struct wf_batch *b, const struct by_row *sorted)
+{
+	const struct by_row *out = &b->work.by_row;
+	bool straight = b->row_count == b->key_count;
+	uint32_t n = 0;
+
+	for (uint32_t r = 0; r < b->row_count; r++) {
+		const uint32_t was = b->work.ordinal[r];
+		out->first[r] = n;
+		for (uint32_t i = sorted->first[was]; i < sorted->first[was + 1]; i++, n++) {
+			out->place[n] = sorted->place[i];
+			b->work.place[sorted->place[i]] = r;
+			straight &= sorted->place[i] == r;
+		}
+	}
+	out->first[b->row_count] = n;
+	b->is_straight = straight;
+}
+
+/* Turns what a row was when its key first occurred into its row. */
 static void
 rank_rows(struct wf_batch *b)
 {
@@ -465,7 +423,6 @@ rank_rows(struct wf_batch *b)
 
 	for (uint32_t r = 0; r < b->row_count; r++) {
 		b->work.rank[b->work.ordinal[r]] = r;
-		b->work.first[r] = b->work.first_seen[b->work.ordinal[r]];
 	}
 	for (uint32_t i = 0; i < b->key_count; i++) {
 		b->work.place[i] = b->work.rank[b->work.place[i]];
@@ -474,32 +431,23 @@ rank_rows(struct wf_batch *b)
 	b->is_straight = straight;
 }
 
-/* Counting sort of the caller's keys by row: stable, so that sums are in the caller's order. */
+/* Lists the caller's keys by rank of their row, by counting: stable, so that sums are in the
+ * caller's order. `ordinal` has places meanwhile. */
 static void
-list_by_row(struct wf_batch *b)
+list_by_rank(struct wf_batch *b)
 {
-	uint32_t *next = b->work.rank;
+	const struct by_row *out = &b->work.by_row;
+	uint32_t *next = b->work.ordinal;
 
 	memset(next, 0, b->row_count * sizeof(next[0]));
 	for (uint32_t i = 0; i < b->key_count; i++) {
-		next[b->place[i]]++;
+		next[b->work.rank[b->place[i]]]++;
 	}
 	counts_to_firsts(next, b->row_count);
-	memcpy(b->narrow.row_first, next, b->row_count * sizeof(next[0]));
-	b->narrow.row_first[b->row_count] = b->key_count;
+	memcpy(out->first, next, b->row_count * sizeof(next[0]));
+	out->first[b->row_count] = b->key_count;
 	for (uint32_t i = 0; i < b->key_count; i++) {
-		b->narrow.row_key[next[b->place[i]]++] = i;
-	}
-}
-
-/* Sets where row r, the nth of its part, has gradients and scores. */
-static inline void
-lay_out_row(struct wf_batch *b, const struct wf_batch_part *part, uint32_t n, uint32_t r)
-{
-	b->grad_at[r] = part->at + n * b->plan.row_bytes;
-	if (b->opts.has_scores) {
-		b->score_at[r] = part->at + part->row_count * b->plan.row_bytes + n * sizeof(float);
-		b->click_gap[r] = part->row_count * (uint32_t)sizeof(float);
+		out->place[next[b->work.rank[b->place[i]]]++] = i;
 	}
 }
 
@@ -536,32 +484,24 @@ lay_out(struct wf_batch *b, struct wf_batch_part *part)
 		return part->key_at + part->key_bytes;
 	}
 	choose_coding(b, part, b->key + part->first);
-	for (uint32_t i = 0; i < part->row_count; i++) {
-		lay_out_row(b, part, i, part->first + i);
-	}
 	return part->key_at + part->key_bytes;
 }
 
-/* For a push: sorts the rows of a part by ascending key, and writes the keys. The pulled rows are
- * no longer used. */
+/* For a push: sorts the rows of a part by ascending key, writes the keys, and says in `rank` where
+ * each row goes. The pulled rows are no longer used. */
 static void
 sort_part(struct wf_batch *b, struct wf_batch_part *part, uint8_t *send)
 {
 	const uint32_t first = part->first;
-	struct wf_sort_list list = {b->work.push_key + first, b->work.key_other + first,
-				    b->work.ordinal + first, b->work.ordinal_other + first,
-				    part->row_count};
+	uint64_t *key = b->work.push_key + first;
+	uint32_t *place = b->work.ordinal + first;
 
+	wf_sort_keys(&b->work.sort, b->key + first, part->row_count, key, place);
+	choose_coding(b, part, key);
 	for (uint32_t i = 0; i < part->row_count; i++) {
-		list.key[i] = b->key[first + i];
-		list.number[i] = first + i;
+		b->work.rank[first + place[i]] = first + i;
 	}
-	wf_sort_keys(&b->work.sort, &list);
-	choose_coding(b, part, list.key);
-	for (uint32_t i = 0; i < part->row_count; i++) {
-		lay_out_row(b, part, i, list.number[i]);
-	}
-	(void)wf_keys_encode(part->coding, list.key, part->row_count, send + part->key_at);
+	(void)wf_keys_encode(part->coding, key, part->row_count, send + part->key_at);
 }
 
 static void
@@ -587,6 +527,47 @@ cut_into_parts(struct wf_batch *b)
 	WF_ASSERT(at <= wf_batch_send_bytes(b));
 }
 
+/* Each key once, and by ascending key, from the caller's, which may `ascend` already. */
+static void
+fill_sorted(struct wf_batch *b, const uint64_t *key, uint32_t count, bool ascend)
+{
+	const struct by_row straight = {.first = b->identity, .place = b->identity};
+	const bool many_lanes = b->opts.lane_count > 1;
+
+	b->by_row = ascend ? straight : b->work.by_row;
+	b->place = ascend ? b->identity : b->work.place;
+	b->is_straight = ascend;
+	if (ascend) {
+		if (count > 0) {
+			memcpy(b->key, key, count * sizeof(*key));
+		}
+		b->key_count = count;
+		b->row_count = count;
+	} else {
+		sort_and_merge(b, key, count, many_lanes ? &b->work.by_key : &b->work.by_row);
+	}
+	if (many_lanes) {
+		deal_to_lanes(b);
+		list_dealt(b, ascend ? &straight : &b->work.by_key);
+		b->by_row = b->work.by_row;
+		b->place = b->work.place;
+	}
+}
+
+/* The same by first occurrence. */
+static void
+fill_unsorted(struct wf_batch *b, const uint64_t *key, uint32_t count)
+{
+	deduplicate(b, key, count);
+	b->by_row = b->work.by_row;
+	b->place = b->work.place;
+	b->is_straight = b->row_count == b->key_count;
+	if (b->opts.lane_count > 1) {
+		deal_to_lanes(b);
+		rank_rows(b);
+	}
+}
+
 static enum weft_status
 fill(struct wf_batch *b, const uint64_t *key, uint32_t count, bool in_order)
 {
@@ -594,27 +575,18 @@ fill(struct wf_batch *b, const uint64_t *key, uint32_t count, bool in_order)
 	if (st != WEFT_OK) {
 		return st;
 	}
-	const bool many_lanes = b->opts.lane_count > 1;
-	const bool sorted = use_ascending(b, key, count);
-	b->sorts_late = in_order && !sorted;
-	b->is_straight = sorted && !many_lanes;
+	const bool ascend = ascends(key, count);
+	b->sorts_late = in_order && !ascend;
 	if (b->sorts_late) {
-		deduplicate(b, key, count);
-	} else if (!sorted) {
-		sort_and_merge(b, key, count);
-	} else if (many_lanes) {
-		number_ascending(b);
+		fill_unsorted(b, key, count);
+	} else {
+		fill_sorted(b, key, count, ascend);
 	}
-	deal_to_lanes(b);
-	if (b->sorts_late || many_lanes) {
-		rank_rows(b);
+	if (b->opts.lane_count == 1) {
+		b->lane_first[0] = 0;
+		b->lane_first[1] = b->row_count;
 	}
-	b->first = sorted && !many_lanes ? b->identity : b->work.first;
-	b->place = sorted && !many_lanes ? b->identity : b->work.place;
 	cut_into_parts(b);
-	if (is_narrow(b)) {
-		list_by_row(b);
-	}
 	return WEFT_OK;
 }
 
@@ -673,69 +645,76 @@ add_score(uint8_t *at, float more, bool is_first)
 	memcpy(at, &sum, sizeof(sum));
 }
 
-/* Adds show and click of the caller's key i to its row. */
+/* Adds shows and clicks of the caller's keys to the rows of a part. */
 static void
-put_score(const struct wf_batch *b, const struct wf_batch_grads *grads, uint32_t i, uint8_t *send)
+put_scores(const struct wf_batch *b, const struct wf_batch_grads *grads,
+	   const struct wf_batch_part *part, uint8_t *show)
 {
-	uint32_t r = b->place[i];
-	uint8_t *show = send + b->score_at[r];
-	bool is_first = b->first[r] == i;
+	const size_t click_gap = part->row_count * sizeof(float);
+	const uint32_t *first = b->by_row.first + part->first;
 
-	add_score(show, grads->show != NULL ? grads->show[i] : 1.0f, is_first);
-	add_score(show + b->click_gap[r], grads->click != NULL ? grads->click[i] : 0.0f, is_first);
+	for (uint32_t r = 0; r < part->row_count; r++, show += sizeof(float)) {
+		for (uint32_t n = first[r]; n < first[r + 1]; n++) {
+			const uint32_t i = b->by_row.place[n];
+			const bool is_first = n == first[r];
+			add_score(show, grads->show != NULL ? grads->show[i] : 1.0f, is_first);
+			add_score(show + click_gap, grads->click != NULL ? grads->click[i] : 0.0f,
+				  is_first);
+		}
+	}
 }
 
 /* Sums each row in f32, and rounds the sum once. */
 static void
-put_narrow(const struct wf_batch *b, const float *grad, uint8_t *send)
+put_narrow(const struct wf_batch *b, const struct wf_row_sums *part, uint8_t *out)
 {
-	const struct wf_kernels *kernels = b->opts.kernels;
-	const struct wf_row_half *half = &kernels->rows->half[b->opts.format];
-	size_t dim = b->opts.dim;
+	const struct wf_row_kernels *kernels = b->opts.kernels->rows;
+	struct wf_row_sums row = *part;
 
-	for (uint32_t r = 0; r < b->row_count; r++) {
-		uint32_t at = b->narrow.row_first[r];
-		const float *sum = grad + b->narrow.row_key[at] * dim;
-		while (++at < b->narrow.row_first[r + 1]) {
-			const float *two[] = {sum, grad + b->narrow.row_key[at] * dim};
-			kernels->sum(b->narrow.sum, two, 2, dim);
-			sum = b->narrow.sum;
-		}
-		half->narrow((uint16_t *)(void *)(send + b->grad_at[r]), sum, dim);
+	row.count = 1;
+	for (size_t r = 0; r < part->count; r++, row.first++, out += b->plan.row_bytes) {
+		kernels->sum(b->work.sum, &row);
+		kernels->half[b->opts.format].narrow((uint16_t *)(void *)out, b->work.sum,
+						     part->dim);
 	}
 }
 
 static void
-put_wide(const struct wf_batch *b, const float *grads, uint8_t *send)
+put_part(const struct wf_batch *b, const struct wf_batch_grads *grads,
+	 const struct wf_batch_part *part, uint8_t *send)
 {
-	size_t dim = b->opts.dim;
+	const struct wf_row_sums sums = {
+		.grad = grads->grad,
+		.place = b->by_row.place,
+		.first = b->by_row.first + part->first,
+		.count = part->row_count,
+		.dim = b->opts.dim,
+	};
+	uint8_t *out = send + part->at;
 
-	for (uint32_t i = 0; i < b->key_count; i++) {
-		uint32_t r = b->place[i];
-		float *sum = (float *)(send + b->grad_at[r]);
-		const float *grad = grads + i * dim;
-		if (b->first[r] == i) {
-			memcpy(sum, grad, b->plan.row_bytes);
-		} else {
-			const float *two[] = {sum, grad};
-			b->opts.kernels->sum(sum, two, 2, dim);
-		}
+	if (is_narrow(b)) {
+		put_narrow(b, &sums, out);
+	} else {
+		b->opts.kernels->rows->sum((float *)(void *)out, &sums);
+	}
+	if (b->opts.has_scores) {
+		put_scores(b, grads, part, out + part->row_count * b->plan.row_bytes);
 	}
 }
 
 void
 wf_batch_put_grads(struct wf_batch *b, const struct wf_batch_grads *grads, uint8_t *send)
 {
+	const uint32_t parts = b->lane_part[b->opts.lane_count];
+
 	WF_ASSERT((uintptr_t)send % WF_BATCH_ALIGN == 0);
-	for (uint32_t i = 0; b->sorts_late && i < b->lane_part[b->opts.lane_count]; i++) {
-		sort_part(b, &b->part[i], send);
+	if (b->sorts_late) {
+		for (uint32_t i = 0; i < parts; i++) {
+			sort_part(b, &b->part[i], send);
+		}
+		list_by_rank(b);
 	}
-	if (is_narrow(b)) {
-		put_narrow(b, grads->grad, send);
-	} else {
-		put_wide(b, grads->grad, send);
-	}
-	for (uint32_t i = 0; b->opts.has_scores && i < b->key_count; i++) {
-		put_score(b, grads, i, send);
+	for (uint32_t i = 0; i < parts; i++) {
+		put_part(b, grads, &b->part[i], send);
 	}
 }

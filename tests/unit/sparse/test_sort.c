@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,11 +14,10 @@
 #include "base/rng.h"
 #include "sparse/client/sort.h"
 
-#define MOST 17000u /* so many are sorted by 32 bits at once, fewer by 22 */
+#define MOST 17000u /* so many are never dealt to buckets */
 
-static uint64_t key[MOST], key_other[MOST], pair[MOST], pair_other[MOST], sorted[MOST];
-static uint32_t number[MOST], number_other[MOST];
-static uint64_t given[MOST]; /* by number */
+static uint64_t key[MOST], pair[MOST], pair_other[MOST], sorted[MOST], key_out[MOST];
+static uint32_t place_out[MOST];
 static struct wf_sort sort;
 
 /* Every kind of bits in which keys may differ. Those before REPEATED are distinct. */
@@ -78,31 +78,25 @@ compare(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
+/* `by_digits`: not by buckets, because the list before crowded in a few. */
 static void
-sorts(enum kind kind, uint32_t count)
+sorts(enum kind kind, uint32_t count, bool by_digits)
 {
-	struct wf_sort_list list = {key, key_other, number, number_other, count};
+	sort.by_digits = by_digits ? 1 : 0;
 	sort.pair = pair;
 	sort.pair_other = pair_other;
 	for (uint32_t i = 0; i < count; i++) {
 		key[i] = key_of(kind, i, count);
-		given[i] = key[i];
-		number[i] = i;
 	}
 	memcpy(sorted, key, count * sizeof(*key));
 	qsort(sorted, count, sizeof(*sorted), compare);
-	wf_sort_keys(&sort, &list);
+	wf_sort_keys(&sort, key, count, key_out, place_out);
 	for (uint32_t i = 0; i < count; i++) {
 		assert_true(kind >= REPEATED || i == 0 || sorted[i] > sorted[i - 1]);
-		assert_true(i == 0 || sorted[i] > sorted[i - 1] ||
-			    list.number[i] > list.number[i - 1]);
-		assert_true(list.key[i] == sorted[i]);
-		assert_true(list.number[i] < count && given[list.number[i]] == sorted[i]);
+		assert_true(i == 0 || sorted[i] > sorted[i - 1] || place_out[i] > place_out[i - 1]);
+		assert_true(key_out[i] == sorted[i]);
+		assert_true(place_out[i] < count && key[place_out[i]] == sorted[i]);
 	}
-	assert_int_equal(list.count, count);
-	assert_true(list.key == key ? list.key_other == key_other : list.key_other == key);
-	assert_true(list.number == number ? list.number_other == number_other
-					  : list.number_other == number);
 }
 
 static void
@@ -113,15 +107,30 @@ keys_of_every_kind_are_sorted_with_their_numbers(void **state)
 	(void)state;
 	for (int kind = 0; kind < KINDS; kind++) {
 		for (unsigned c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
-			sorts((enum kind)kind, counts[c]);
+			sorts((enum kind)kind, counts[c], false);
+			sorts((enum kind)kind, counts[c], true);
 		}
 	}
+}
+
+/* What a crowd costs once is not paid for each of the lists after it. */
+static void
+after_a_crowd_lists_are_sorted_by_digits(void **state)
+{
+	(void)state;
+	sorts(HASHES, 5000, false);
+	assert_int_equal(sort.by_digits, 0);
+	sorts(SAME_SHORT, 5000, false);
+	assert_true(sort.by_digits > 1);
+	sorts(HASHES, 5000, true);
+	assert_int_equal(sort.by_digits, 0);
 }
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(after_a_crowd_lists_are_sorted_by_digits),
 		cmocka_unit_test(keys_of_every_kind_are_sorted_with_their_numbers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
