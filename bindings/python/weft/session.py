@@ -40,12 +40,14 @@ _OK, _AGAIN = 0, 1
 _LEVELS = ("debug", "info", "warn", "error")
 _PAGE = os.sysconf("SC_PAGESIZE")
 _ndarray = np.ndarray
+_INT64, _UINT64 = np.dtype(np.int64), np.dtype(np.uint64)
 _byref = ctypes.byref
 _first_byte: Any = ctypes.c_char.from_buffer
 _as_pointer: Any = ctypes.c_void_p.from_param
 _as_count: Any = ctypes.c_uint64.from_param
 _LIBC = ctypes.CDLL(None)
 _LIBC.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+_PLACES = 2  # where batches of a table land
 _NONE_IS_NEGATIVE = frozenset(("decay", "clip", "l1"))
 _sessions: "Set[Session]" = set()  # kept until they are closed: the library calls back
 
@@ -337,7 +339,8 @@ class Rows:
         self._life = table.session._life
         api = table.session._call
         self.row_count: int = api.weft_rows_count(handle)
-        table._memory_of(api.weft_rows_values(handle))  # ours to unmap, whoever looks
+        if len(table._seen) < _PLACES:
+            table._memory_of(api.weft_rows_values(handle))  # ours to unmap, whoever looks
         self._ready = False
         self._keys: Optional[Array] = None
         self._place: Optional[Array] = None
@@ -392,11 +395,15 @@ class Rows:
     def gather(self) -> Array:
         """A copy, float32 [count, dim]: the row of each key that was asked for, in their order. Its bytes are
         counted in copied_bytes of Table.stats. Waits and raises as `wait`."""
-        self.wait()
-        session, handle = self.table.session, self._own()
         out = np.empty((self.count, self.table.dim), np.float32)
-        session._done(session._call.weft_rows_gather(handle, out.ctypes.data))
+        self._gather_to(out.ctypes.data)
         return out
+
+    def _gather_to(self, address: int) -> None:
+        """The same into memory of that shape. Waits and raises as `wait`."""
+        self.wait()
+        session = self.table.session
+        session._done(session._call.weft_rows_gather(self._handle, address))
 
     def wait(self) -> None:
         """Wait until the rows are here; returns at once if they are. InvalidError: with sparse_mode "sync"
@@ -429,7 +436,7 @@ class Table:
         self._named = named
         self._batch_keys = int(named.get("batch_keys_max"))
         self._handle: Optional[int] = None  # once it is declared
-        self._seen: Set[int] = set()  # where batches land: two places
+        self._seen: Set[int] = set()  # addresses where batches land, as far as there were any
 
     def __repr__(self) -> str:
         return "<weft.Table %s, rows of %d>" % (self.name, self.dim)
@@ -455,7 +462,25 @@ class Table:
 
         AgainError: two batches of the table exist already. InvalidError: other keys, more of them than
         the table's batch_keys_max, or before weft.start."""
-        session = self.session._enter()
+        bits = self.session._enter()._api.enums["weft_rows_flag"]
+        flags = (bits["WEFT_ROWS_CREATE"] if create else 0) | (bits["WEFT_ROWS_IN_ORDER"] if in_order else 0)
+        return self._pull(self._as_keys(keys), flags)
+
+    def _as_keys(self, keys: Any) -> Array:
+        """Keys as the library reads them, or InvalidError."""
+        if type(keys) is _ndarray and keys.ndim == 1 and keys.dtype is _INT64 and keys.flags.carray:
+            array = keys
+        else:
+            array = self._converted(keys)
+        _refuse_vast("table %s: %d keys" % (self.name, array.size), array)
+        if array.dtype.kind == "i" and array.size:
+            least = array[array.argmin()]  # in a fraction of the time of array.min()
+            if least < 0:
+                raise InvalidError("table %s: key %d is below 0" % (self.name, least))
+        return array.view(_UINT64) if array.dtype is _INT64 else array.astype(_UINT64, copy=False)
+
+    def _converted(self, keys: Any) -> Array:
+        """Whole numbers in one dimension of anything that has them, one behind the other."""
         array = _as_array("table %s, keys" % self.name, keys)
         _refuse_vast("table %s: %d keys" % (self.name, array.size), array)
         array = np.ascontiguousarray(array)
@@ -470,22 +495,22 @@ class Table:
                 "table %s: keys are %s of %d dimensions; whole numbers in one are needed"
                 % (self.name, array.dtype, array.ndim)
             )
-        if array.dtype.kind == "i" and array.size and array.min() < 0:
-            raise InvalidError("table %s: key %d is below 0" % (self.name, array.min()))
-        array = array.astype(np.uint64, copy=False)
+        return array
+
+    def _pull(self, keys: Array, flags: int) -> Rows:
+        """Of keys as _as_keys returns them; `flags` of enum weft_rows_flag."""
+        session = self.session
         handle = ctypes.c_void_p()
-        bits = session._api.enums["weft_rows_flag"]
-        flags = bool(create) * bits["WEFT_ROWS_CREATE"] | bool(in_order) * bits["WEFT_ROWS_IN_ORDER"]
-        status = session._call.weft_rows_pull(
-            self._handle, array.ctypes.data, array.size, flags, ctypes.byref(handle)
-        )
+        count = keys.size
+        status = session._call.weft_rows_pull(self._handle, keys.ctypes.data, count, flags, _byref(handle))
         if status == _AGAIN:
             raise OF_STATUS[_AGAIN](
                 "table %s: two batches of rows exist already: update and weft.wait(), or Rows.free" % self.name
             )
-        session._done(status)
+        if status != _OK:
+            session._fail(status)
         assert handle.value is not None
-        return Rows(self, handle.value, array.size)
+        return Rows(self, handle.value, count)
 
     def key_lane(self, key: int) -> int:
         """The number of the sparse lane that has a key (0 to 2^64 - 1), counted from 0 over all pservers."""
@@ -518,20 +543,29 @@ class Table:
         what = "table %s, gradient" % self.name
         if not isinstance(rows, Rows):
             raise InvalidError("%s: rows of lookup or prefetch are needed, not %s" % (what, type(rows).__name__))
-        handle = rows._own()
-        session = self.session
+        rows._own()
         if rows.table is not self:
             raise InvalidError("%s: the rows are those of table %s" % (what, rows.table.name))
         _check(grad, what, (rows.count, self.dim), written=False)
-        scores: List[Optional[int]] = [None, None]
-        kept = []
-        for place, (name, score) in enumerate((("show", show), ("click", click))):
-            if score is not None:
-                score = _as_array("table %s, %s" % (self.name, name), score)
-                _check(score, "table %s, %s" % (self.name, name), (rows.count,), written=False)
-                kept.append(score)
-                scores[place] = _address(score, "table %s, %s" % (self.name, name))
-        session._done(session._call.weft_rows_push(handle, _address(grad, what), *scores))
+        kept = [self._score(name, score, rows.count) for name, score in (("show", show), ("click", click))]
+        addresses = [None if score is None else score.ctypes.data for score in kept]
+        self._push(rows, _address(grad, what), *addresses)
+
+    def _score(self, name: str, score: Any, count: int) -> Optional[Array]:
+        """As the library reads it, or InvalidError."""
+        if score is None:
+            return None
+        what = "table %s, %s" % (self.name, name)
+        array = _check(_as_array(what, score), what, (count,), written=False)
+        _address(array, what)
+        return array
+
+    def _push(self, rows: Rows, grad: int, show: Optional[int] = None, click: Optional[int] = None) -> None:
+        """What `update` does with the addresses of arrays that it has checked."""
+        session = self.session
+        status = session._call.weft_rows_push(rows._own(), grad, show, click)
+        if status != _OK:
+            session._fail(status)
         session._pushed_rows.append(rows)
 
     def stats(self) -> Dict[str, Any]:
