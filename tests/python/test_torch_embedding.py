@@ -291,6 +291,78 @@ class Here(support.Case):
         self.assertTrue(torch.equal(out.detach(), kept * 2))
         self.assertTrue(torch.equal(self.weight()[1:3], wanted[1:3] - 1))
 
+    def test_keys_and_gradients_may_lie_in_memory_in_any_way(self):
+        """Of each kind beside torch's own: transposed, in reverse, every second, all of them one, of a type
+        of its own, a list."""
+        module = weft.torch.Embedding(self.table)
+        optimizer = self.start(module)
+        flat = torch.tensor([3, 9, 1, 0, 39, 3, 5, 9])
+
+        class Own(torch.Tensor):
+            pass
+
+        kinds = [flat.view(2, 4).t(), flat.flip(0), flat[::2], flat[1:2].expand(5), flat.as_subclass(Own)]
+        kinds += [flat[0:0], flat[2], flat.to(torch.int32)[::2], flat.numpy()[::-2].copy(), [[1, 2], [1, 1]]]
+        for indices in kinds:
+            weight = self.weight().requires_grad_()
+            plain = torch.as_tensor(indices).as_subclass(torch.Tensor)
+            wanted, got = functional.embedding(plain, weight), module(indices)
+            self.assertTrue(torch.equal(wanted, got))
+            given = torch.randn((*got.shape[::-1], 2), generator=torch.Generator().manual_seed(1))
+            for out in (wanted, got):
+                out.backward(given[..., 1].permute(*reversed(range(out.dim()))))
+            optimizer.step()
+            self.assertTrue(torch.equal(self.weight(), weight.detach() - 0.5 * weight.grad))
+
+    def test_gradients_of_any_kind_are_pushed_as_what_they_are(self):
+        """One value for all, negated by a flag, sparse, recorded by autograd, at an odd address; under
+        another default type."""
+        module = weft.torch.Embedding(self.table)
+        optimizer = self.start(module)
+        keys = torch.tensor([3, 9, 3])
+        plain = torch.randn(3, DIM, generator=torch.Generator().manual_seed(1))
+        memory = np.frombuffer(bytearray(1 + 4 * 3 * DIM), np.float32, offset=1)
+        odd = torch.from_numpy(memory.reshape(3, DIM)).copy_(plain)
+        negated = torch.complex(plain, plain).conj().imag
+        self.assertTrue(negated.is_neg() and odd.data_ptr() % 4 != 0)
+        self.addCleanup(torch.set_default_dtype, torch.get_default_dtype())
+        for given in (torch.ones(()).expand(3, DIM), negated, plain.to_sparse(), plain.clone().requires_grad_(), odd):
+            for passes in (1, 2):
+                before = self.weight()
+                torch.set_default_dtype(torch.float64)
+                for _ in range(passes):
+                    out = module(keys)
+                    self.assertEqual(out.dtype, torch.float32)
+                    out.backward(given)
+                optimizer.step()
+                torch.set_default_dtype(torch.float32)
+                total = torch.zeros(KEYS, DIM)
+                for _ in range(passes):
+                    values = given.to_dense() if given.is_sparse else given.detach().resolve_neg()
+                    total += torch.zeros(KEYS, DIM).index_add_(0, keys, values)
+                self.assertTrue(torch.allclose(self.weight(), before - 0.5 * total, rtol=0, atol=1e-6))
+        padded = weft.torch.Embedding(self.table, padding_idx=0)
+        torch.set_default_dtype(torch.float64)
+        for count in (0, 1, 2):
+            self.assertEqual(padded.eval()(torch.arange(count)).dtype, torch.float32)
+
+    def test_a_gradient_that_is_written_to_before_its_step_is_refused(self):
+        module = weft.torch.Embedding(self.table)
+        optimizer = self.start(module)
+        keys, given, before = torch.tensor([1, 2]), torch.ones(2, DIM), self.weight()
+        module(keys).backward(given)
+        given.zero_()
+        with self.refused(weft.InvalidError, "table words: the gradient .* was written to before the step .* clone"):
+            optimizer.step()
+        optimizer.zero_grad()
+        module(keys).backward(given.fill_(1))
+        optimizer.step()
+        given.zero_()
+        before[1:3] -= 0.5
+        self.assertTrue(torch.equal(self.weight(), before))
+        weft.close()
+        self.jobs_end_well()
+
     def test_what_is_wrong_is_refused_by_name(self):
         module, bags = weft.torch.Embedding(self.table), weft.torch.EmbeddingBag(self.table)
         weft.start()
@@ -315,6 +387,12 @@ class Here(support.Case):
         for text, call in (
             ("table words: key -1 is below 0", lambda: module(torch.tensor([3, -1]))),
             ("table words: indices are torch.float32 on cpu; int64", lambda: module(torch.ones(2))),
+            ("table words: indices are torch.bool on cpu; int64", lambda: module(torch.tensor([True]))),
+            ("table words: indices are torch.int64 on meta; int64", lambda: module(torch.tensor([1]).to("meta"))),
+            ("table words: indices are torch.sparse_coo", lambda: module(torch.tensor([[3]]).to_sparse())),
+            ("table words: indices: .*NoneType", lambda: module(None)),
+            ("table words: indices: ", lambda: bags([[1, 2], [3]])),
+            ("table words: indices: ", lambda: bags(np.array([1], np.uint64))),
         ):
             with self.refused(weft.InvalidError, text):
                 call()

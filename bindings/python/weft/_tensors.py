@@ -58,6 +58,20 @@ def in_order(what: str, tensor: torch.Tensor) -> torch.Tensor:
     return torch.empty(tensor.shape, dtype=tensor.dtype).copy_(tensor.detach())
 
 
+def dense(tensor: torch.Tensor) -> torch.Tensor:
+    """The same values, and none of autograd's records."""
+    if tensor.layout is not torch.strided:
+        tensor = tensor.to_dense()
+    return tensor.detach() if tensor.requires_grad else tensor
+
+
+def packed(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor itself, or a copy, whose memory is its elements in the order of its indices."""
+    if tensor.is_contiguous() and not tensor.is_neg() and tensor.data_ptr() % tensor.element_size() == 0:
+        return tensor
+    return torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu").copy_(tensor)
+
+
 def all_reduce(session: Session, tensor: torch.Tensor, kind: int, how: int) -> None:
     """In place; `kind` and `how` are of enum weft_type and enum weft_grad_reduce."""
     memory = in_order("all_reduce", tensor)

@@ -11,6 +11,7 @@ passes use the table. The names here are those of weft.torch."""
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import weakref
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NoReturn, Optional, Tuple, Union
@@ -18,6 +19,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NoRet
 import numpy as np
 import torch
 
+from weft import _tensors
 from weft.errors import ClosedError, InvalidError, UnsupportedError
 from weft.session import Array, Rows, Session, Table
 
@@ -33,21 +35,20 @@ class _Batch:
     def __init__(self, table: Table, parts: List[Array], create: bool) -> None:
         self.parts = parts  # keys of forward passes, one after the other
         self.flat = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        self.steps = table.session.steps  # they are as of this step
         self.rows: Rows = table.prefetch(self.flat, create)
 
-    def values(self, where: "_Where") -> torch.Tensor:
-        """A copy, one row for each key: autograd, or the caller, may write to it."""
-        whole = torch.from_numpy(self.rows.gather())
-        if _is_all(where, self.flat.size):
-            return whole
-        return whole[where].clone() if isinstance(where, slice) else whole[torch.from_numpy(where)]
+    def values(self, where: "_Where", shape: Tuple[int, ...]) -> torch.Tensor:
+        """A copy of the rows of these keys, in this shape: autograd, or the caller, may write to it."""
+        rows = self.rows.gather()
+        if not _is_all(where, self.flat.size):
+            rows = rows[where].copy() if isinstance(where, slice) else rows[where]
+        return torch.from_numpy(rows.reshape(shape))
 
     def find(self, flat: Array) -> Optional["_Where"]:
         """Where these keys are, most often as a part, or None if one is not here."""
         begin = 0
         for part in self.parts:
-            if np.array_equal(part, flat):
+            if part.size == flat.size and (part == flat).all():
                 return slice(begin, begin + part.size)
             begin += part.size
         order = np.argsort(self.flat, kind="stable")
@@ -56,20 +57,20 @@ class _Batch:
             return None
         return order[place]
 
-    def sum(self, uses: List["_Use"]) -> Array:
-        """[keys, dim], as a push has it: of several forward passes the sum of each row, in their order,
-        where its key is first, and zeros elsewhere."""
+    def sum(self, uses: List["_Use"]) -> torch.Tensor:
+        """[keys, dim] values, as a push has them: of several forward passes the sum of each row, in their
+        order, where its key is first, and zeros elsewhere."""
         if len(uses) == 1 and _is_all(uses[0].where, self.flat.size):
-            return np.ascontiguousarray(uses[0].total().numpy())
-        place = self.rows.place.astype(np.int64)
-        total = torch.zeros(self.rows.row_count, self.rows.table.dim)
+            return uses[0].total()
+        dim, place = self.rows.table.dim, self.rows.place.astype(np.int64)
+        total = torch.zeros(self.rows.row_count, dim, dtype=torch.float32)
         for use in uses:
-            total.index_add_(0, torch.from_numpy(place[use.where]), use.total())
+            total.index_add_(0, torch.from_numpy(place[use.where]), use.total().view(-1, dim))
         first = np.empty(self.rows.row_count, np.int64)
         first[place[::-1]] = np.arange(place.size)[::-1]
-        out = np.zeros((place.size, self.rows.table.dim), np.float32)
+        out = np.zeros((place.size, dim), np.float32)
         out[first] = total.numpy()
-        return out
+        return torch.from_numpy(out)
 
 
 _Where = Union[slice, Array]  # of the keys of a batch
@@ -87,21 +88,35 @@ class _Use:
         self.rows = rows
         self.where = where
         self.number = next(_numbers)  # forward passes are added up in their order
+        self.pushes = rows.pushes  # before the one that its gradients go with
         self.grad: Optional[torch.Tensor] = None
-        self.spent = False
+        self.version = 0  # of the gradient, when it came
 
     def add(self, grad: torch.Tensor) -> None:
-        if self.spent:
+        if self.pushes != self.rows.pushes:
             raise InvalidError(
                 "table %s: backward after the step of its forward pass, which has pushed the gradients of the "
                 "rows: call forward again" % self.rows.table.name
             )
-        self.grad = grad.detach() if self.grad is None else self.grad + grad.detach()
+        grad = _tensors.dense(grad)
+        if self.grad is not None:
+            grad = self.as_it_came() + grad
+        self.grad, self.version = grad, grad._version
         self.rows.kept[self.number] = self
 
-    def total(self) -> torch.Tensor:
+    def as_it_came(self) -> torch.Tensor:
+        """It is no copy: `out.backward(gradient)` may have brought the caller's own."""
         assert self.grad is not None
+        if self.grad._version != self.version:
+            raise InvalidError(
+                "table %s: the gradient that was given to backward was written to before the step that pushes it: "
+                "call optimizer.step() first, or give backward a clone" % self.rows.table.name
+            )
         return self.grad
+
+    def total(self) -> torch.Tensor:
+        """Its values lie one behind the other."""
+        return _tensors.packed(self.as_it_came())
 
 
 class _Values(torch.autograd.Function):
@@ -109,15 +124,15 @@ class _Values(torch.autograd.Function):
 
     @staticmethod
     def forward(  # type: ignore[override]
-        ctx: Any, anchor: torch.Tensor, batch: _Batch, use: _Use
+        ctx: Any, anchor: torch.Tensor, batch: _Batch, use: _Use, shape: Tuple[int, ...]
     ) -> torch.Tensor:
         ctx.use = use
-        return batch.values(use.where)
+        return batch.values(use.where, shape)
 
     @staticmethod
-    def backward(ctx: Any, grad: torch.Tensor) -> Tuple[None, None, None]:  # type: ignore[override]
+    def backward(ctx: Any, grad: torch.Tensor) -> Tuple[None, None, None, None]:  # type: ignore[override]
         ctx.use.add(grad)
-        return None, None, None
+        return None, None, None, None
 
 
 class _TableRows:
@@ -126,31 +141,33 @@ class _TableRows:
     def __init__(self, table: Table) -> None:
         self.table = table
         self.batch: Optional[_Batch] = None
+        self.pushes = 0  # batches of steps that have ended
         self.uses: "weakref.WeakSet[_Use]" = weakref.WeakSet()  # whose gradients may come
         self.kept: Dict[int, _Use] = {}  # whose gradients have come
         self.anchor = torch.zeros(0, requires_grad=True)  # so that autograd comes
         self.following: Optional[_Batch] = None  # under way for the step after this one
+        self.steps = 0  # that were begun when it was asked for
         self.then: Optional[List[Array]] = None  # its keys, when it is not under way yet
         self.is_ahead = False  # a loader of lookahead names the keys
 
-    def look_up(self, flat: Array, is_begun: bool) -> torch.Tensor:
-        """Rows as they are; keys without one get none."""
+    def look_up(self, flat: Array, is_begun: bool, shape: Tuple[int, ...]) -> torch.Tensor:
+        """Rows as they are, in this shape; keys without one get none."""
         self.refuse_in_step(is_begun)
         rows = self.table.lookup(flat, create=False)
         try:
-            return torch.from_numpy(rows.gather())
+            return torch.from_numpy(rows.gather().reshape(shape))
         finally:
             rows.free()
 
-    def use(self, flat: Array, is_begun: bool) -> torch.Tensor:
-        """Rows with a gradient."""
+    def use(self, flat: Array, is_begun: bool, shape: Tuple[int, ...]) -> torch.Tensor:
+        """Rows with a gradient, in this shape."""
         self.forget_unused()
         where = None if self.batch is None else self.batch.find(flat)
         if where is None:
             self.refuse_other_keys(flat, is_begun)
             where = self.pull(flat)
         use = _Use(self, where)
-        values: torch.Tensor = _Values.apply(self.anchor, self.batch, use)
+        values: torch.Tensor = _Values.apply(self.anchor, self.batch, use, shape)
         self.uses.add(use)
         return values
 
@@ -192,11 +209,11 @@ class _TableRows:
         """Once in a step; again, there is nothing."""
         uses = [use for _, use in sorted(self.kept.items())]
         if uses and self.batch is not None:
-            self.table.update(self.batch.rows, self.batch.sum(uses))
+            total = self.batch.sum(uses)
+            self.table._push(self.batch.rows, total.data_ptr())
             self.batch = None
         self.free()
-        for use in self.uses:
-            use.spent = True
+        self.pushes += 1
         self.uses.clear()
         self.kept.clear()
 
@@ -213,7 +230,7 @@ class _TableRows:
         self.free()
         self.is_ahead = True
         found, self.following = self.following, None
-        if found is not None and (found.parts is not now or found.steps != self.table.session.steps):
+        if found is not None and (found.parts is not now or self.steps != self.table.session.steps):
             found.rows.free()  # there was another step since
             found = None
         self.batch = found or _Batch(self.table, now, create=True)
@@ -223,6 +240,7 @@ class _TableRows:
         """The step has begun: what is asked for now arrives when it has been applied."""
         if self.then is not None:
             self.following, self.then = _Batch(self.table, self.then, create=True), None
+            self.steps = self.table.session.steps
 
     def end_ahead(self) -> None:
         """The loader has ended, or was left; a step that has begun can still end."""
@@ -259,13 +277,12 @@ class Embeddings:
             raise InvalidError("call weft.torch.broadcast_parameters(model.state_dict()) before the first step")
         return found
 
-    def rows(self, table: Table, flat: Array, trains: bool) -> torch.Tensor:
-        """[keys, dim]"""
-        rows = self.of(table)
+    def rows(self, rows: _TableRows, flat: Array, trains: bool, shape: Tuple[int, ...]) -> torch.Tensor:
+        """The row of each key, in a shape of as many."""
         if not trains:
-            return rows.look_up(flat, _is_begun(self.session))
-        exchange = self.trainer(table)
-        found = rows.use(flat, exchange.begun)
+            return rows.look_up(flat, _is_begun(self.session), shape)
+        exchange = self.trainer(rows.table)
+        found = rows.use(flat, exchange.begun, shape)
         if rows.is_ahead:
             exchange.begin()
             for other in self.tables.values():
@@ -312,45 +329,56 @@ class _Module(torch.nn.Module):
         if embeddings_of(table.session) is None:
             table.session._embeddings = Embeddings(table.session)  # type: ignore[attr-defined]
             table.session._stays = "weft.torch"
+        self._embeddings: Embeddings = table.session._embeddings  # type: ignore[attr-defined]
+        self._table_rows = self._embeddings.of(table)
 
     def _name(self) -> str:
         return "weft.torch." + type(self).__name__
 
-    def _keys(self, indices: Any) -> Tuple[Array, Optional[Array]]:
-        """int64, one after the other, those of padding left out; and which these are, if there may be."""
-        given = torch.as_tensor(indices)
+    def _given(self, indices: Any) -> torch.Tensor:
+        """Indices that can be keys, or InvalidError."""
+        try:
+            given = indices if isinstance(indices, torch.Tensor) else torch.as_tensor(indices)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise InvalidError("table %s: indices: %s" % (self.table.name, error)) from None
         if given.dtype not in (torch.int64, torch.int32) or given.device.type != "cpu":
             raise InvalidError(
                 "table %s: indices are %s on %s; int64 on the CPU is needed"
                 % (self.table.name, given.dtype, given.device)
             )
-        flat = given.numpy().astype(np.int64).reshape(-1)  # a copy: the caller may write to its own
+        if given.layout is not torch.strided:
+            raise InvalidError("table %s: indices are %s; strided is needed" % (self.table.name, given.layout))
+        return given
+
+    def _keys(self, given: torch.Tensor) -> Tuple[Array, Optional[Array]]:
+        """int64, one after the other, those of padding left out; and which these are, if there may be."""
+        flat = _copy_of(given)
         if self.padding_idx is None:
             return flat, None
         is_padding = flat == self.padding_idx
         return flat[~is_padding], is_padding
 
-    def _rows(self, indices: torch.Tensor) -> Tuple[torch.Tensor, Optional[torch.Tensor]]:
-        """The row of each index, [indices, dim]. With padding, and where there are none: of each that is
+    def _rows(self, given: torch.Tensor, shape: Tuple[int, ...]) -> Tuple[torch.Tensor, Optional[torch.Tensor]]:
+        """The row of each index, in this shape. With padding, and where there are none: of each that is
         not padding, a row of zeros behind them, and the row of each index."""
-        flat, is_padding = self._keys(indices)
-        embeddings = embeddings_of(self.table.session)
-        assert embeddings is not None
-        values = embeddings.rows(self.table, flat, self.training and torch.is_grad_enabled())
-        if is_padding is None and flat.size > 0:
+        flat, is_padding = self._keys(given)
+        is_plain = is_padding is None and flat.size > 0
+        trains = self.training and torch.is_grad_enabled()
+        shape = shape if is_plain else (flat.size, self.embedding_dim)
+        values = self._embeddings.rows(self._table_rows, flat, trains, shape)
+        if is_plain:
             return values, None
-        place = np.full(indices.numel(), flat.size, np.int64)
+        place = np.full(given.numel(), flat.size, np.int64)
         place[~is_padding if is_padding is not None else slice(0)] = np.arange(flat.size)
-        return torch.cat((values, torch.zeros(1, self.table.dim))), torch.from_numpy(place)
+        zeros = torch.zeros(1, self.embedding_dim, dtype=values.dtype)
+        return torch.cat((values, zeros)), torch.from_numpy(place)
 
     def get_extra_state(self) -> Dict[str, Any]:
         """For state_dict: the table's name, dim and step. The rows themselves stay on the pservers."""
-        embeddings = embeddings_of(self.table.session)
-        assert embeddings is not None
         try:
             steps = self.table.session.steps
         except ClosedError:
-            steps = embeddings.steps
+            steps = self._embeddings.steps
         return {"table": self.table.name, "dim": self.table.dim, "steps": steps}
 
     def set_extra_state(self, state: Any) -> None:
@@ -399,10 +427,12 @@ class Embedding(_Module):
         InvalidError: other indices; in training, no optimizer that would push the gradients, before
         broadcast_parameters, or keys that lookahead was not given; a step has begun that optimizer.step()
         has not ended. And what Table.lookup raises."""
-        values, place = self._rows(indices)
-        if place is not None:
-            values = torch.nn.functional.embedding(place, values, len(values) - 1)
-        return values.view(*indices.shape, self.embedding_dim)
+        given = self._given(indices)
+        shape = (*given.shape, self.embedding_dim)
+        values, place = self._rows(given, shape)
+        if place is None:
+            return values
+        return torch.nn.functional.embedding(place, values, len(values) - 1).view(shape)
 
 
 class EmbeddingBag(_Module):
@@ -442,11 +472,12 @@ class EmbeddingBag(_Module):
 
         Raises as Embedding.forward; ValueError and others of torch.nn.functional.embedding_bag for
         shapes that do not fit."""
-        values, place = self._rows(indices)
+        given = self._given(indices)
+        values, place = self._rows(given, (given.numel(), self.embedding_dim))
         padding = None if place is None else len(values) - 1
         place = torch.arange(len(values)) if place is None else place
         return torch.nn.functional.embedding_bag(
-            place.view(indices.shape),
+            place.view(given.shape),
             values,
             None if offsets is None else offsets.to(torch.int64),
             mode=self.mode,
@@ -476,7 +507,8 @@ class _LookAhead:
     def keys(self, batch: Any) -> Dict[_TableRows, List[Array]]:
         found: Dict[_TableRows, List[Array]] = {}
         for module, function in self.keys_of.items():
-            found.setdefault(_rows_of(module.table), []).append(module._keys(function(batch))[0])
+            keys, _ = module._keys(module._given(function(batch)))
+            found.setdefault(module._table_rows, []).append(keys)
         return found
 
     def __iter__(self) -> Iterator[Any]:
@@ -498,10 +530,13 @@ class _LookAhead:
                 rows.end_ahead()
 
 
-def _rows_of(table: Table) -> _TableRows:
-    embeddings = embeddings_of(table.session)
-    assert embeddings is not None
-    return embeddings.of(table)
+def _copy_of(given: torch.Tensor) -> Array:
+    """int64 [indices]: the caller may write to its own before the step."""
+    if type(given) is not torch.Tensor or given.dtype is not torch.int64 or not given.is_contiguous():
+        return np.array(given.detach().numpy(), np.int64).reshape(-1)
+    flat = np.empty(given.numel(), np.int64)
+    ctypes.memmove(flat.ctypes.data, given.data_ptr(), flat.nbytes)
+    return flat
 
 
 def _check_step(table: Table) -> None:

@@ -297,6 +297,8 @@ class Exchange:
 
     def take_means(self) -> None:
         """As they were pushed, mostly: what has come is in the cache."""
+        if not self.slots:
+            return
         with torch.no_grad():
             for slot in reversed(self.slots):
                 if slot.state == PUSHED and slot.tensor is not None:
