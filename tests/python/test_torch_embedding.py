@@ -229,8 +229,85 @@ class Here(support.Case):
                 optimizer.step()
             self.assertTrue(torch.equal(self.weight()[[3, 9]], weight[[3, 9]] - 0.5))
             self.assertFalse(optimizer._weft.begun)
+            self.assertTrue(weft.session()._ends_later)
         self.assertEqual(pushed, [(1, True), (2, True), (3, True)])
         self.assertEqual(module.table.session.steps, 3)
+
+    def one_step(self, optimizer, *modules):
+        sum(module(torch.tensor([3, 9])).sum() for module in modules).backward()
+        optimizer.step()
+        return weft.session()._ends_later
+
+    def test_what_needs_the_step_to_have_ended_waits_for_it(self):
+        weft.close()
+        self.open(keep_state=1)
+        module = weft.torch.Embedding(self.table)
+        optimizer = self.start(module)
+        session = weft.session()
+        for call in (
+            session.barrier,
+            lambda: session.reduce([1.0]),
+            session.pass_end,
+            session.pull_state,
+            session.wait,
+            session.pull,
+            lambda: session.trainer_stats(0),
+            lambda: (session.step(1), session.wait()),
+            session.exchange,
+            session.finish,
+        ):
+            self.assertTrue(self.one_step(optimizer, module))
+            session.stats(), self.table.stats(), session.steps  # do not
+            self.assertTrue(session._ends_later)
+            call()
+            self.assertFalse(session._ends_later)
+        weft.close()
+        self.jobs_end_well()
+
+    def test_a_step_ends_before_the_session_is_closed(self):
+        for end in (weft.close, lambda: weft.session().__exit__(None, None, None)):
+            module = weft.torch.Embedding(self.table)
+            self.assertTrue(self.one_step(self.start(module), module))
+            end()
+            self.jobs_end_well()
+            self.open()
+
+    def test_batches_of_the_callers_own_leave_room_for_those_of_the_module(self):
+        """A table has two, and that of a step that has not ended is one."""
+        module = weft.torch.Embedding(self.table)
+        optimizer = self.start(module)
+        own, wanted = self.table.lookup([1]), self.weight()
+        for _ in range(3):
+            wanted[[3, 9]] -= 0.5
+            self.one_step(optimizer, module)
+            self.assertTrue(torch.equal(self.weight(), wanted))
+        self.assertEqual(own.gather().shape, (1, DIM))
+        own.free()
+        for _ in range(2):  # a second pass of the step has other keys
+            out = module(torch.tensor([3])).sum() + module(torch.tensor([9])).sum()
+            out.backward()
+            optimizer.step()
+            wanted[[3, 9]] -= 0.5
+        self.assertTrue(torch.equal(self.weight(), wanted))
+
+    def test_a_step_that_left_a_table_out_ends_at_once(self):
+        first, second = weft.torch.Embedding(self.table), weft.torch.Embedding(self.declare("others"))
+        optimizer = self.start(first, second)
+        self.assertFalse(self.one_step(optimizer, first))
+        self.assertTrue(self.one_step(optimizer, first, second))
+
+    def test_a_step_ends_at_once_where_rows_are_those_of_the_moment(self):
+        weft.close()
+        for more in ({"sparse_mode": "async"}, {"progress": "caller"}):
+            self.open(**more)
+            module = weft.torch.Embedding(self.table)
+            optimizer = self.start(module)
+            wanted = self.weight()
+            for _ in range(3):
+                self.assertFalse(self.one_step(optimizer, module))
+                wanted[[3, 9]] -= 0.5
+                self.assertTrue(torch.equal(self.weight(), wanted))
+            weft.close()
 
     def test_a_step_that_is_given_up_leaves_rows_and_parameters(self):
         module = weft.torch.Embedding(self.table)

@@ -503,6 +503,9 @@ class Table:
         handle = ctypes.c_void_p()
         count = keys.size
         status = session._call.weft_rows_pull(self._handle, keys.ctypes.data, count, flags, _byref(handle))
+        if status == _AGAIN and session._ends_later:
+            session.wait()
+            return self._pull(keys, flags)
         if status == _AGAIN:
             raise OF_STATUS[_AGAIN](
                 "table %s: two batches of rows exist already: update and weft.wait(), or Rows.free" % self.name
@@ -614,6 +617,7 @@ class Session:
         self._tables: List[Table] = []
         self._by_address: Dict[int, Tensor] = {}
         self._pushed_rows: List[Rows] = []
+        self._ends_later = False  # the step is complete, and is waited for before what needs that
         self._lent: Set[Tensor] = set()  # pushed and not known to be answered
         self._memory = [_Memory(), _Memory(), _Memory()]  # parameters, gradients, rows; state
         self._sealed = False
@@ -649,6 +653,8 @@ class Session:
         self._argument = _as_pointer(handle.value)
         self._trainer_id = int(named.get("trainer_id"))
         self._trainers = int(named.get("num_gradient_servers"))
+        # In other modes rows are those of the moment, and the caller alone may move the data.
+        self._can_end_later = named.get("sparse_mode") == "sync" and named.get("progress") == "thread"
         for table in self._tables:  # of a session that is opened again
             self._declare(table)
 
@@ -681,6 +687,21 @@ class Session:
         if self._waiter is not None:
             _refuse_beside(self._waiter)
         return self
+
+    def _settled(self) -> "Session":
+        """_enter, for calls that need the last step to have ended."""
+        self._enter()
+        if self._ends_later:
+            self.wait()
+        return self
+
+    def _end_later(self) -> None:
+        """`wait`, which may be put off where all that was pushed is on its way and nothing but rows is
+        unanswered: they come in any case when the step has ended. Meanwhile the caller computes."""
+        if not self._can_end_later or len(self._pushed_rows) < len(self._tables):
+            self.wait()
+        else:
+            self._ends_later = True
 
     def _done(self, status: int, tensor: Optional[Tensor] = None) -> None:
         if status != _OK:
@@ -887,7 +908,7 @@ class Session:
 
     def step(self, samples: int, cost: float = 0.0) -> None:
         """Begin the next step: see weft.step."""
-        self._enter()
+        self._settled()
         number, paid = _whole("samples", samples), _number("cost", cost)
         status = self._call.weft_step(self._handle, number, paid)
         if status in (_OK, _AGAIN):  # tables may be answered when tensors are not
@@ -925,7 +946,7 @@ class Session:
         if tensor is None:
             if out is not None:
                 raise InvalidError("pull: out needs the tensor that it is a copy of, as in pull(tensor, out)")
-            self._enter()
+            self._settled()
             self._wait(self._call.weft_pull_all, self._handle)
             return
         tensor = self._tensor(tensor)
@@ -954,6 +975,7 @@ class Session:
         finally:
             self._forget_rows()
         self._lent.clear()
+        self._ends_later = False
 
     def _forget_rows(self) -> None:
         """Those of a step that has ended, or may have: another batch can land in them."""
@@ -963,7 +985,7 @@ class Session:
 
     def exchange(self, samples: int = 1, cost: float = 0.0) -> None:
         """step, push of every tensor that is not static, and wait: see weft.exchange."""
-        self._enter()
+        self._settled()
         number, paid = _whole("samples", samples), _number("cost", cost)
         status = self._waiting(self._call.weft_exchange, self._handle, number, paid)
         if status == InvalidError.status:
@@ -976,19 +998,19 @@ class Session:
 
     def pass_end(self) -> None:
         """End this trainer's pass, and wait until every trainer has ended it: see weft.pass_end."""
-        self._enter()
+        self._settled()
         self._wait_once("pass_end", self._call.weft_pass_end, self._handle)
         self._forget_rows()
         self._lent.clear()
 
     def barrier(self) -> None:
         """Wait until every trainer has called barrier."""
-        self._enter()
+        self._settled()
         self._wait_once("barrier", self._call.weft_barrier, self._handle)
 
     def reduce(self, values: Any) -> Array:
         """The sum of up to 256 numbers over all trainers: see weft.reduce. Waits."""
-        self._enter()
+        self._settled()
         given = _as_array("reduce", values)
         if given.dtype.kind not in "biuf":
             raise InvalidError("reduce: values are %s, real numbers are needed" % given.dtype)
@@ -1027,7 +1049,7 @@ class Session:
         """Fetch `param` and `state` of every tensor, to save them. Waits. Called between pass_end and the
         next step; in a synchronous job between any two steps. InvalidError: without keep_state=1, or while
         a push is unanswered."""
-        self._enter()
+        self._settled()
         self._wait_once("pull_state", self._call.weft_pull_state, self._handle)
 
     def save(self, folder: Any) -> None:
@@ -1039,7 +1061,7 @@ class Session:
 
         InvalidError: in a step, or without keep_state=1. SystemCallError and others: trainer 0 could not
         save; its text has path and reason, and the job can go on."""
-        self._enter()
+        self._settled()
         self._wait_once("save", self._call.weft_session_save, self._handle, _path("save", folder))
 
     def position(self, where: bytes) -> None:
@@ -1081,7 +1103,7 @@ class Session:
         """Samples of all trainers in the steps so far, those of the job that it continues included: what
         `restore` has to be given. Waits. InvalidError: in the middle of a step, while other trainers go on
         without this one, or the job is not synchronous."""
-        self._enter()
+        self._settled()
         out = ctypes.c_uint64()
         self._wait_once("samples", self._call.weft_samples, self._handle, ctypes.byref(out))
         return out.value
@@ -1122,7 +1144,7 @@ class Session:
         """What the pservers have counted about a trainer of the job: the fields of struct weft_trainer_stats
         by name, times in nanoseconds, which are 0 unless the pservers have a stats_period. Waits; best after
         pass_end. InvalidError: trainer_id is not below num_gradient_servers."""
-        self._enter()
+        self._settled()
         number = _whole("trainer_id", trainer_id)
         if number >= self.num_gradient_servers:
             raise InvalidError("trainer_id %d: the job has %d" % (number, self.num_gradient_servers))
@@ -1139,7 +1161,7 @@ class Session:
 
     def finish(self) -> None:
         """End the job, and wait for all trainers to do so: see weft.finish."""
-        self._enter()
+        self._settled()
         self._wait_once("finish", self._call.weft_session_finish, self._handle)
 
     def leave(self) -> None:
@@ -1147,7 +1169,7 @@ class Session:
         that this trainer has pushed counts. Then only close is allowed. weft.UnsupportedError if the pservers do not
         have --on_trainer_death=drop; weft.InvalidError in the middle of a step. Another process takes the place with
         Session(join=True, trainer_id=...): see joined."""
-        self._enter()
+        self._settled()
         self._wait_once("leave", self._call.weft_session_leave, self._handle)
 
     @property
@@ -1163,9 +1185,24 @@ class Session:
         Raises why the job did not end in good order: its first cause, or LostError if only the answer to a
         finished job is missing. The session is closed all the same, unless another thread is in a call of
         it: InvalidError."""
+        stopped = self._settle_to_close()
         status = self._end("the session was closed", self._call.weft_session_close)
+        if stopped is not None:
+            raise stopped
         self._raise_caught()
         self._done(status)
+
+    def _settle_to_close(self) -> Optional[BaseException]:
+        """What a handler of a signal raised while the last step was waited for. What else fails fails in
+        closing, too."""
+        try:
+            if self._ends_later and self._dead is None:
+                self.wait()
+        except Error:
+            pass
+        except BaseException as error:  # noqa: B902, whatever a handler raises
+            return error
+        return None
 
     def abort(self, reason: str) -> None:
         """End the job for all members, which show the text `reason` as the first cause, and close the

@@ -290,6 +290,12 @@ class Exchange:
         self.push_rows()
         self.end_without_rows()
 
+    def end_later(self) -> None:
+        """The caller goes on, and the pservers update rows, until the step has to have ended."""
+        if self.begun:
+            self.session._end_later()
+            self.begun = False
+
     def end_without_rows(self) -> None:
         if self.begun:
             self.session.wait()

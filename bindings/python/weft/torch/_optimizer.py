@@ -35,7 +35,8 @@ class _Distributed:
             self._weft.finish()
 
     def step(self, closure: Optional[Callable[[], Any]] = None, grad_scaler: Any = None) -> Any:
-        """Exchange the gradients, as far as backward has not, and update the parameters. Waits.
+        """Exchange the gradients, as far as backward has not, and update the parameters. Waits, but not for
+        rows of embeddings to be updated: what needs that does.
 
         closure      computes the gradients and returns the loss, which is returned here; None: they are
                      there, and None is returned
@@ -63,7 +64,7 @@ class _Distributed:
             try:
                 super().step()  # type: ignore[misc]
             finally:
-                self._weft.end_without_rows()  # the pservers have updated rows meanwhile
+                self._weft.end_later()  # the pservers have updated rows meanwhile, or go on
             self._weft.forget()
         return loss
 
