@@ -11,8 +11,14 @@ on a quiet machine, from a checkout that is built.
 
 calls  microseconds that Python adds to a call: the same steps of the same session, by turns from
        Python and from ten lines of C that call the library (compiled for it: cc is needed)
-rows   a step of 4,096 distinct keys, rows of 64 values: pull, push, wait, by turns from C, from
-       Python, and by weft.torch.Embedding with autograd; medians, and rows per second beside C
+rows   a step of --keys distinct keys, rows of 64 values: pull, push, wait, from C, from Python, and by
+       weft.torch.Embedding with autograd; each with and without looking ahead, where the pull of the next
+       batch travels while the step is computed and pushed. They take turns of 10 x --steps steps in an
+       order that is drawn for each round. Medians over the rounds, and within a round the speed beside
+       that of C, with the interval that has the median with 95 %.
+         with a copy    the rows are copied to the caller's memory, in the order of its keys, as the
+                        module has to: what it returns lasts longer than the step
+         PyTorch alone  zero_grad, backward and step of PyTorch for a function that does nothing
 ddp    a step of DistributedDataParallel whose gradients weft exchanges, beside Gloo's all-reduce, for so
        many trainers and the lists of parameters of so many models, scaled to about --mebibytes. The loss
        is the sum of all values, so that backward brings gradients as fast as memory takes them, the last
@@ -36,6 +42,7 @@ ddp    a step of DistributedDataParallel whose gradients weft exchanges, beside 
 import argparse
 import ctypes
 import os
+import random
 import statistics
 import subprocess
 import sys
@@ -44,6 +51,7 @@ import time
 
 import numpy as np
 from ddp_bench.job import free_ports
+from ddp_bench.table import with_interval
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 WEFT = os.environ.get("WEFT", os.path.join(TOP, "build/tools/weft"))
@@ -51,21 +59,36 @@ WEFT = os.environ.get("WEFT", os.path.join(TOP, "build/tools/weft"))
 IN_C = """
 #include <weft/sparse.h>
 #include <weft/weft.h>
-int rows(struct weft_session *session, struct weft_table *table, const uint64_t *key, uint32_t count,
-         const float *grad)
+/* Steps with the batches of keys key[first], key[first + 1] and so on, again and again. */
+int rows(struct weft_session *session, struct weft_table *table, const uint64_t *const *key, uint32_t batches,
+         uint32_t count, const float *grad, float *copy, uint32_t first, uint32_t steps, int ahead)
 {
-        struct weft_rows *rows = NULL;
-        enum weft_status status = weft_rows_pull(table, key, count, WEFT_ROWS_CREATE, &rows);
-        if (status == WEFT_OK) {
-                status = weft_rows_wait(rows);
+        struct weft_rows *rows = NULL, *next = NULL;
+        enum weft_status status = WEFT_OK;
+        for (uint32_t i = first; status == WEFT_OK && i < first + steps; i++, rows = next, next = NULL) {
+                if (rows == NULL) {
+                        status = weft_rows_pull(table, key[i % batches], count, WEFT_ROWS_CREATE, &rows);
+                }
+                if (status == WEFT_OK) {
+                        status = weft_rows_wait(rows);
+                }
+                if (status == WEFT_OK && copy != NULL) {
+                        status = weft_rows_gather(rows, copy);
+                }
+                if (status == WEFT_OK) {
+                        status = weft_step(session, 1, 0);
+                }
+                if (status == WEFT_OK && ahead && i + 1 < first + steps) {
+                        status = weft_rows_pull(table, key[(i + 1) % batches], count, WEFT_ROWS_CREATE, &next);
+                }
+                if (status == WEFT_OK) {
+                        status = weft_rows_push(rows, grad, NULL, NULL);
+                }
+                if (status == WEFT_OK) {
+                        status = weft_wait_all(session);
+                }
         }
-        if (status == WEFT_OK) {
-                status = weft_step(session, 1, 0);
-        }
-        if (status == WEFT_OK) {
-                status = weft_rows_push(rows, grad, NULL, NULL);
-        }
-        return status == WEFT_OK ? (int)weft_wait_all(session) : (int)status;
+        return (int)status;
 }
 int run(struct weft_session *session, struct weft_tensor **tensor, int count)
 {
@@ -187,55 +210,124 @@ def bench_calls(_):
     server.wait()
 
 
+class RowsBench:
+    """A session with a table, and steps of it in several ways: of `steps` from batch `first` on."""
+
+    def __init__(self, session, table, count, library):
+        import torch
+        import weft.torch
+
+        self.session, self.table, self.count, self.library = session, table, count, library
+        self.module, self.bias = weft.torch.Embedding(table), torch.nn.Parameter(torch.zeros(1))
+        self.optimizer = torch.optim.SGD([self.bias], lr=0.1)
+        self.optimizer = weft.torch.DistributedOptimizer(self.optimizer, [], on="ddp")
+        self.plain = torch.optim.SGD([self.bias], lr=0.1)
+        weft.torch.broadcast_parameters({})
+        chance = np.random.default_rng(1)
+        self.batches = [chance.choice(1 << 20, count, replace=False).astype(np.int64) for _ in range(16)]
+        self.grad = chance.standard_normal((count, table.dim)).astype(np.float32)
+        self.copy = np.empty_like(self.grad)
+        self.tensor, self.given = torch.from_numpy(self.grad), [torch.from_numpy(keys) for keys in self.batches]
+        self.keys = (ctypes.c_void_p * len(self.batches))(*(keys.ctypes.data for keys in self.batches))
+        self.ways = {
+            "C": lambda first, steps: self.in_c(first, steps),
+            "C, with a copy": lambda first, steps: self.in_c(first, steps, copy=True),
+            "C, looking ahead": lambda first, steps: self.in_c(first, steps, ahead=1),
+            "C, ahead, with a copy": lambda first, steps: self.in_c(first, steps, copy=True, ahead=1),
+            "Python": self.in_python,
+            "Python, looking ahead": self.in_python_ahead,
+            "Embedding": self.by_module,
+            "Embedding, looking ahead": self.by_module_ahead,
+            "PyTorch alone": self.by_nothing,
+        }
+
+    def some(self, of, first, steps):
+        return (of[number % len(of)] for number in range(first, first + steps))
+
+    def in_c(self, first, steps, copy=False, ahead=0):
+        handles = ctypes.c_void_p(self.session._handle), ctypes.c_void_p(self.table._handle)
+        grad, out = (ctypes.c_void_p(array.ctypes.data) for array in (self.grad, self.copy))
+        given = (self.keys, len(self.batches), self.count, grad, out if copy else None)
+        if self.library.rows(*handles, *given, first, steps, ahead) != 0:
+            raise SystemExit("a call from C failed")
+
+    def in_python(self, first, steps):
+        for keys in self.some(self.batches, first, steps):
+            rows = self.table.lookup(keys)
+            self.session.step(1)
+            self.table.update(rows, self.grad)
+            self.session.wait()
+
+    def in_python_ahead(self, first, steps):
+        rows = self.table.prefetch(self.batches[first % len(self.batches)])
+        for number in range(first + 1, first + steps + 1):
+            rows.wait()
+            self.session.step(1)
+            following = None
+            if number < first + steps:
+                following = self.table.prefetch(self.batches[number % len(self.batches)])
+            self.table.update(rows, self.grad)
+            self.session.wait()
+            rows = following
+
+    def train(self, batches):
+        for keys in batches:
+            self.optimizer.zero_grad()
+            self.module(keys).backward(self.tensor)
+            self.optimizer.step()
+
+    def by_module(self, first, steps):
+        self.train(self.some(self.given, first, steps))
+
+    def by_module_ahead(self, first, steps):
+        import weft.torch
+
+        self.train(weft.torch.lookahead(self.some(self.given, first, steps), {self.module: lambda keys: keys}))
+
+    def by_nothing(self, first, steps):
+        import torch
+
+        class Nothing(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, _, values):
+                return values
+
+            @staticmethod
+            def backward(ctx, _):
+                return None, None
+
+        values, anchor = torch.from_numpy(self.copy), torch.zeros(0, requires_grad=True)
+        for _ in range(steps):
+            self.plain.zero_grad()
+            Nothing.apply(anchor, values).backward(self.tensor)
+            self.plain.step()
+
+
 def bench_rows(options):
     import torch
-    import weft.torch
+    import weft
 
     torch.set_num_threads(1)
-    count, dim = 4096, 64
     server, where = pserver(1, 1, options.transport or "auto", sparse=1)
     session = weft.init(pservers=where, ports_num_for_sparse=1)
-    table = weft.table("rows", dim, init="uniform", init_a=-1, init_b=1)
-    module, bias = weft.torch.Embedding(table), torch.nn.Parameter(torch.zeros(1))
-    optimizer = weft.torch.DistributedOptimizer(torch.optim.SGD([bias], lr=0.1), [], on="ddp")
-    weft.torch.broadcast_parameters({})
-    chance = np.random.default_rng(1)
-    batches = [chance.choice(1 << 20, count, replace=False).astype(np.int64) for _ in range(16)]
-    grad = chance.standard_normal((count, dim)).astype(np.float32)
-    tensor, given = torch.from_numpy(grad), [torch.from_numpy(keys) for keys in batches]
+    table = weft.table("rows", 64, init="uniform", init_a=-1, init_b=1)
     with tempfile.TemporaryDirectory() as folder:
         library = in_c(folder)
-    failed, at = [], [0, 0, 0]
-
-    def turn(place):
-        at[place] += 1
-        return at[place] % len(batches)
-
-    def from_c():
-        pointers = [ctypes.c_void_p(array.ctypes.data) for array in (batches[turn(0)], grad)]
-        handles = ctypes.c_void_p(session._handle), ctypes.c_void_p(table._handle)
-        failed.append(library.rows(*handles, pointers[0], count, pointers[1]))
-
-    def from_python():
-        rows = table.lookup(batches[turn(1)])
-        session.step(1)
-        table.update(rows, grad)
-        session.wait()
-
-    def by_module():
-        optimizer.zero_grad()
-        module(given[turn(2)]).backward(tensor)
-        optimizer.step()
-
-    calls = (from_c, from_python, by_module)
-    for call in calls * len(batches):  # every row exists
-        call()
-    found = [[microseconds(call) for call in calls] for _ in range(options.steps * 20)]
-    medians = [statistics.median(each) for each in zip(*found)]
-    for name, median in zip(("C", "Python", "weft.torch.Embedding"), medians):
-        print("%-22s %8.1f us, %5.2f million rows/s, %.2f of C" % (name, median, count / median, medians[0] / median))
-    if any(failed):
-        raise SystemExit("a call from C failed")
+    bench = RowsBench(session, table, options.keys, library)
+    steps, found = 10 * options.steps, {way: [] for way in bench.ways}
+    bench.in_c(0, len(bench.batches))  # every row exists
+    for call in bench.ways.values():
+        call(0, steps)
+    chance, order = random.Random(1), list(bench.ways)
+    for number in range(options.rounds):
+        chance.shuffle(order)
+        for way in order:
+            found[way].append(microseconds(lambda: bench.ways[way](number * steps, steps)) / steps)
+    both = "C with a copy, then PyTorch"
+    found[both] = [sum(times) for times in zip(found["C, with a copy"], found["PyTorch alone"])]
+    for way, times in found.items():
+        shares = with_interval([c / time for c, time in zip(found["C"], times)])
+        print("%-27s %8.1f us, %s of C" % (way, statistics.median(times), shares))
     weft.close()
     server.wait()
 
@@ -252,14 +344,17 @@ def main():
     parser.add_argument("--model", default="resnet50,vgg16,bert", help="models, with commas between them")
     parser.add_argument("--ranks", default="2", help="numbers of trainers, with commas between them")
     parser.add_argument("--mebibytes", type=float, default=32, help="of the parameters, about")
-    parser.add_argument("--steps", type=int, default=3, help="steps of a turn; rows: 20 times as many")
+    parser.add_argument("--steps", type=int, default=3, help="steps of a turn; rows: 10 times as many")
     parser.add_argument("--rounds", type=int, default=11, help="turns of each job")
     parser.add_argument("--lanes", type=int, default=2, help="of a pserver that all trainers share")
     parser.add_argument("--bucket_cap_mb", type=float, default=25, help="of DistributedDataParallel")
     parser.add_argument("--only", help="jobs whose name has one of these words, with commas between them")
     parser.add_argument("--record", metavar="DIR", help="where the recordings of weft trace stay; nowhere unless given")
     parser.add_argument("--transport", help="of rows")
+    parser.add_argument("--keys", type=int, default=4096, help="of a batch; of rows")
     options = parser.parse_args()
+    if options.keys < 1 or options.steps < 1 or options.rounds < 1:
+        parser.error("--keys, --steps and --rounds: at least 1")
     {"calls": bench_calls, "rows": bench_rows, "ddp": bench_ddp}[options.what](options)
 
 

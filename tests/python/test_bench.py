@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""tools/python_bench.py ddp: its arithmetic, and a run of it that measures next to nothing. What it
+"""tools/python_bench.py: the arithmetic of ddp, and runs that measure next to nothing. What it
 measures is no business of a test."""
 
 import os
@@ -44,6 +44,17 @@ class Arithmetic(support.Case):
 
 
 class Run(support.Case):
+    @unittest.skipUnless(support.LONG, "takes seconds: WEFT_LONG=1")
+    def test_every_way_to_make_a_step_of_rows_is_there(self):
+        command = [sys.executable, BENCH, "rows", "--rounds=1", "--steps=1", "--keys=64"]
+        more = {"stdout": subprocess.PIPE, "text": True, "timeout": support.LIMIT}
+        done = subprocess.run(command, check=False, env=support.environment(WEFT=support.WEFT), **more)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        lines = done.stdout.splitlines()
+        self.assertEqual(len(lines), 10, done.stdout)
+        for line in lines:
+            self.assertRegex(line, r"^[CPE].{26} +\d+\.\d us, \d+\.\d\d \(\?\) of C$")
+
     def test_a_recording_has_every_slice_and_the_backward_passes(self):
         with tempfile.TemporaryDirectory() as folder:
             command = [sys.executable, BENCH, "ddp", "--model=resnet50", "--mebibytes=1", "--rounds=1", "--steps=1"]
