@@ -82,6 +82,10 @@ landed(const struct node *server, unsigned item)
 {
 	const uint8_t *base = (const uint8_t *)server->slab.base + item * ITEM_BYTES;
 	unsigned count = 0;
+	/* Mostly it is all of one byte; memcmp() is many times as fast as the loop. */
+	if (memcmp(base, base + 1, ITEM_BYTES - 1) == 0) {
+		return base[0] == item_byte(item) ? ITEM_BYTES : 0;
+	}
 	for (unsigned i = 0; i < ITEM_BYTES; i++) {
 		count += base[i] == item_byte(item);
 	}

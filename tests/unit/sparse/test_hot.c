@@ -15,8 +15,10 @@
 
 #define RANKS 20000
 #define DRAWS (1 << 22)
+#define GUIDES 4096
 
 static double cumulative[RANKS];
+static size_t guide[GUIDES]; /* where the search for a draw of i / GUIDES and more begins */
 
 /* Key 1000 + rank with a weight of (rank + 1)^-s. */
 static void
@@ -30,19 +32,19 @@ feed_zipf(struct wf_hot *hot, double s)
 		sum += pow((double)(i + 1), -s);
 		cumulative[i] = sum;
 	}
-	for (size_t draw = 0; draw < DRAWS; draw++) {
-		double at = wf_rng_f64(&rng) * sum;
-		size_t low = 0;
-		size_t high = RANKS - 1;
-		while (low < high) {
-			size_t middle = (low + high) / 2;
-			if (cumulative[middle] < at) {
-				low = middle + 1;
-			} else {
-				high = middle;
-			}
+	for (size_t i = 0, rank = 0; i < GUIDES; i++) {
+		while (cumulative[rank] < (double)i / GUIDES * sum) {
+			rank++;
 		}
-		uint64_t key = 1000 + low;
+		guide[i] = rank;
+	}
+	for (size_t draw = 0; draw < DRAWS; draw++) {
+		const double drawn = wf_rng_f64(&rng);
+		size_t rank = guide[(size_t)(drawn * GUIDES)];
+		while (cumulative[rank] < drawn * sum) {
+			rank++;
+		}
+		uint64_t key = 1000 + rank;
 		wf_hot_add(hot, &key, 1);
 	}
 }
