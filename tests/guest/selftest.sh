@@ -38,10 +38,15 @@ guest() {
 	children="$children $!"
 }
 
+# What the job wrote to its standard error; on a busy machine, `run` reports a second boot there too.
+from_job() {
+	grep -v -e '^guest: ' -e '^   | ' "$1"
+}
+
 exit_status_output_and_files_come_back() {
 	same "exit status" "$(cat back.status)" 7 &&
 		same "standard output" "$(cat back.out)" "to stdout" &&
-		same "standard error" "$(cat back.err)" "to stderr" &&
+		same "standard error" "$(from_job back.err)" "to stderr" &&
 		same "the file" "$(cat back.d/kept/file)" "it's \"kept\"" &&
 		says back.d/console "guest: ready"
 }
