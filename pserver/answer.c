@@ -91,12 +91,14 @@ flush_messages(struct wf_lane *lane, struct wf_peer *peer)
 
 /* Inline, as part of the cost of a small step. */
 __attribute__((always_inline)) static inline void
-fill_put(const struct wf_lane *lane, uint32_t ordinal, struct wf_op *op)
+fill_put(const struct wf_lane *lane, uint32_t ordinal, bool *copied, struct wf_op *op)
 {
 	struct wf_dense *dense = lane->own;
 	const struct wf_stored *stored = &dense->store.stored[ordinal];
 	op->kind = WF_OP_PUT; /* fields of SENDs are not read; the key follows */
 	op->cookie = (uint64_t)ordinal + 1;
+	op->copied = copied;
+	*copied = false;
 	op->region = dense->store_region;
 	op->src = wf_store_values(&dense->store, stored);
 	op->bytes = wf_slice_is_piece(dense, ordinal)
@@ -116,8 +118,9 @@ mark_posted(struct wf_lane *lane, const struct wf_peer *peer, const struct wf_op
 	}
 }
 
-/* Records which of the operations the transport accepted; copies of the others are released. */
-static void
+/* Records which of the operations the transport accepted. Copies of the others are released, and so
+ * are those that the transport has copied once more: no DONE will release them. */
+static inline void
 count_posted(struct wf_lane *lane, struct wf_peer *peer, const struct wf_op *op, unsigned count,
 	     unsigned taken)
 {
@@ -128,14 +131,14 @@ count_posted(struct wf_lane *lane, struct wf_peer *peer, const struct wf_op *op,
 	for (unsigned i = count; i-- > 0;) {
 		if ((op[i].cookie & WF_COPY_COOKIE) != 0) {
 			wf_async_posted(lane, peer, &op[i], i < taken);
-		} else if (i < taken) {
+		} else if (i < taken && !*op[i].copied) {
 			dense->round[op[i].cookie - 1].lent++;
 		}
 	}
 }
 
 /* Posts `count` PUTs, out of the store and out of copies; true if all were accepted. */
-static bool
+__attribute__((always_inline)) static inline bool
 post_puts(struct wf_lane *lane, struct wf_peer *peer, const struct wf_op *op, unsigned count,
 	  unsigned *taken)
 {
@@ -151,14 +154,14 @@ post_puts(struct wf_lane *lane, struct wf_peer *peer, const struct wf_op *op, un
 /* The first of the `due` answers that can leave now. 0: none can; a DONE will change that. */
 static unsigned
 fill_answers(struct wf_lane *lane, struct wf_peer *peer, struct wf_op op[WF_OPS_PER_POST],
-	     uint32_t due)
+	     bool copied[WF_OPS_PER_POST], uint32_t due)
 {
 	struct wf_dense *dense = lane->own;
 	struct wf_dense_peer *own = peer->own;
 	unsigned count = 0;
 	for (; count < WF_OPS_PER_POST && count < due; count++) {
 		uint32_t ordinal = *wf_ordinal_ring_at(&own->answers, count);
-		fill_put(lane, ordinal, &op[count]);
+		fill_put(lane, ordinal, &copied[count], &op[count]);
 		op[count].key = peer->places.key[WF_PLACE_VALUES];
 		if (!wf_slice_is_async(dense, ordinal)) {
 			continue;
@@ -228,8 +231,9 @@ static inline bool
 flush_answers(struct wf_lane *lane, struct wf_peer *peer)
 {
 	struct wf_op op[WF_OPS_PER_POST];
+	bool copied[WF_OPS_PER_POST];
 	for (uint32_t left = due_answers(lane, peer); left > 0;) {
-		unsigned count = fill_answers(lane, peer, op, left);
+		unsigned count = fill_answers(lane, peer, op, copied, left);
 		if (count == 0) {
 			break;
 		}
@@ -276,7 +280,8 @@ flush_pull(struct wf_lane *lane, struct wf_peer *peer, struct wf_pull_range *ran
 	struct wf_dense *dense = lane->own;
 	while (range->next < range->end && is_applied(lane, range->next, range->step)) {
 		struct wf_op op;
-		fill_put(lane, range->next, &op);
+		bool is_copied;
+		fill_put(lane, range->next, &is_copied, &op);
 		op.key = peer->places.key[WF_PLACE_VALUES];
 		if (range->state) {
 			op.key = peer->places.key[WF_PLACE_STATE + range->state_idx];

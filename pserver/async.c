@@ -358,6 +358,9 @@ wf_async_posted(struct wf_lane *lane, struct wf_peer *peer, const struct wf_op *
 	if (memcmp(&op->key, values, sizeof(op->key)) == 0) {
 		wf_order_read(view, dense->async.slice[ordinal].version);
 	}
+	if (*op->copied) {
+		(void)release_copy(lane, op->cookie);
+	}
 }
 
 void

@@ -244,7 +244,8 @@ bool wf_async_answer(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordina
 bool wf_async_copy(struct wf_lane *lane, struct wf_peer *peer, uint32_t ordinal, struct wf_op *op);
 /* For the tag of the answer to a push: WF_TAG_DISCARDED or 0. */
 uint32_t wf_async_verdict(const struct wf_lane *lane, const struct wf_peer *peer, uint32_t ordinal);
-/* The transport has accepted the operation that was copied, or has not. */
+/* The transport has accepted the operation that was copied, or has not. Releases the copy unless a
+ * DONE will. */
 void wf_async_posted(struct wf_lane *lane, struct wf_peer *peer, const struct wf_op *op,
 		     bool taken);
 /* No answer to the peer is due any more. */

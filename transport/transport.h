@@ -176,7 +176,10 @@ struct wf_op {
 	const struct wf_head *head;
 	const void *body;  /* may be NULL when body_bytes is 0 */
 	size_t body_bytes; /* <= WF_MSG_BODY_MAX */
-	/* PUT: [src, src + bytes) lies in `region` and is lent until DONE. */
+	/* PUT: [src, src + bytes) lies in `region` and is lent until DONE. `copied`: where post may
+	 * report that it has copied the bytes: they are not lent then, and no DONE follows. The
+	 * caller sets it to false first. NULL: DONE follows in any case. */
+	bool *copied;
 	uint32_t region;
 	const void *src;
 	uint64_t bytes;

@@ -77,6 +77,99 @@ put_source_is_free_after_done(struct conf *t)
 	return true;
 }
 
+/* PUTs of many sizes, some of which may be copied; the sources of those that are copied are
+ * overwritten at once. All arrive, and there is a DONE of each of the others. */
+static bool
+put_source_is_free_where_it_was_copied(struct conf *t)
+{
+	enum { PUTS = 200, BYTES_MAX = 6000 };
+	struct pair p;
+	struct wf_grant_key key;
+	unsigned lent = 0;
+	CHECK(conf_pair(t, NULL, &p));
+	CHECK(conf_grant_place(p.server, p.sc, 0, PUTS * BYTES_MAX, &key));
+	uint64_t size[PUTS];
+	for (unsigned i = 0; i < PUTS; i++) {
+		size[i] = 1 + wf_rng_below(&t->rng, i % 2 == 0 ? 256 : BYTES_MAX);
+		conf_fill(p.client->memory + i * BYTES_MAX, size[i], i);
+		bool copied = false;
+		struct wf_op put = conf_put_op(p.client, &key, i * BYTES_MAX, size[i], i);
+		put.offset = i * BYTES_MAX;
+		put.copied = i % 5 == 0 ? NULL : &copied;
+		CHECK(conf_post_all(t, p.cc, &put));
+		lent += copied ? 0 : 1;
+		if (copied) {
+			memset(p.client->memory + i * BYTES_MAX, 0xee, size[i]);
+		}
+	}
+	CHECK(lent >= PUTS / 5);
+	CHECK(conf_await_count(t, p.server, p.sc, WF_EVENT_PUT, PUTS));
+	CHECK(conf_await_count(t, p.client, p.cc, WF_EVENT_DONE, lent));
+	conf_settle(t);
+	CHECK(conf_count(p.client, p.cc, WF_EVENT_DONE) == lent);
+	for (unsigned i = 0; i < PUTS; i++) {
+		CHECK(conf_is_filled(p.server->memory + i * BYTES_MAX, size[i], i));
+	}
+	return true;
+}
+
+/* Nor when the connection ends before they are on their way. */
+static bool
+copied_puts_get_no_done(struct conf *t)
+{
+	struct pair p;
+	struct wf_grant_key key;
+	unsigned lent = 0;
+	CHECK(conf_pair(t, NULL, &p));
+	CHECK(conf_grant_place(p.server, p.sc, 0, 16u << 20, &key));
+	for (unsigned i = 0; i < 20; i++) {
+		bool copied = false;
+		uint64_t bytes = i % 2 == 0 ? 64 : 16u << 20;
+		struct wf_op put = conf_put_op(p.client, &key, 0, bytes, lent);
+		put.copied = &copied;
+		CHECK(conf_post(p.cc, &put));
+		lent += copied ? 0 : 1;
+	}
+	conf_poll(t, p.client);
+	wf_transport_disconnect(p.cc, WF_DISCONNECT_NOW);
+	CHECK(conf_await(t, p.client, p.cc, WF_EVENT_DOWN) != NULL);
+	CHECK(conf_is_done_once(p.client, p.cc, lent));
+	CHECK(p.client->seen[p.client->seen_count - 1].kind == WF_EVENT_DOWN);
+	return true;
+}
+
+/* While nobody polls, the queue fills up with PUTs that may be copied. */
+static bool
+full_queue_of_copied_puts_recovers(struct conf *t)
+{
+	enum { PUTS_MAX = 400000, BYTES = 256, ROUNDS = 2 };
+	const struct wf_transport_opts opts = {.op_max = 8};
+	struct pair p;
+	struct wf_grant_key key;
+	unsigned posted = 0, lent = 0;
+	CHECK(conf_pair(t, &opts, &p));
+	CHECK(conf_grant_place(p.server, p.sc, 0, BYTES, &key));
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		enum weft_status st = WEFT_OK;
+		while (st == WEFT_OK && posted < PUTS_MAX) {
+			unsigned taken = 0;
+			bool copied = false;
+			struct wf_op put = conf_put_op(p.client, &key, 0, BYTES, lent);
+			put.copied = &copied;
+			st = wf_transport_post(p.cc, &put, 1, &taken);
+			posted += taken;
+			lent += taken > 0 && !copied ? 1 : 0;
+		}
+		CHECK(st == WEFT_AGAIN);
+		CHECK(conf_count(p.client, p.cc, WF_EVENT_DONE) < lent); /* one is to come */
+		CHECK(conf_await_count(t, p.client, p.cc, WF_EVENT_DONE, lent));
+	}
+	CHECK(conf_await_count(t, p.server, p.sc, WF_EVENT_PUT, posted));
+	conf_settle(t);
+	CHECK(conf_is_done_once(p.client, p.cc, lent));
+	return true;
+}
+
 static bool
 every_operation_taken_is_done_once(struct conf *t)
 {
@@ -257,6 +350,9 @@ const struct conf_case conf_op_cases[] = {
 	CASE(full_queue_says_again_and_recovers),
 	CASE(message_is_copied_when_taken),
 	CASE(put_source_is_free_after_done),
+	CASE(put_source_is_free_where_it_was_copied),
+	CASE(copied_puts_get_no_done),
+	CASE(full_queue_of_copied_puts_recovers),
 	CASE(every_operation_taken_is_done_once),
 	CASE(operations_cut_off_by_down_are_done_before_it),
 	CASE(operations_against_the_rules_are_invalid),

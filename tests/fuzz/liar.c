@@ -206,7 +206,8 @@ keep(struct said *said, struct wf_conn *conn, const struct wf_op *op)
 {
 	said->conn = conn;
 	said->op = *op;
-	said->truth = *op;
+	said->op.copied = NULL; /* the flag is gone when it is said later: DONE follows */
+	said->truth = said->op;
 	said->times = 1;
 	said->later = said->old = said->leave = false;
 	if (op->kind == WF_OP_SEND) {

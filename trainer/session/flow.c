@@ -376,8 +376,10 @@ send_out(struct wf_dense_link *dense)
 	dense->link.to_send.out = !wf_link_send(&dense->link, &wf_core_of(&dense->link)->end.msg);
 }
 
+/* A free `slot` is that of the push; `*copied` becomes true if it is not lent. */
 static void
-fill_put(const struct wf_dense_link *dense, uint32_t ordinal, uint32_t slot, struct wf_op *op)
+fill_put(const struct wf_dense_link *dense, uint32_t ordinal, uint32_t slot, bool *copied,
+	 struct wf_op *op)
 {
 	struct wf_core *core = wf_core_of(&dense->link);
 	struct wf_dense_slice *slice = &dense->slice[ordinal];
@@ -388,6 +390,8 @@ fill_put(const struct wf_dense_link *dense, uint32_t ordinal, uint32_t slot, str
 		of_section ? &core->memory.section[section] : &core->memory.grad;
 	op->kind = WF_OP_PUT; /* fields of SENDs are not read */
 	op->cookie = wf_link_cookie(&dense->link, ordinal);
+	op->copied = copied;
+	*copied = false;
 	op->region = of_section ? core->memory.section_region[section] : core->memory.grad_region;
 	op->src = (const char *)slab->base + slice->offset;
 	op->bytes = slice->bytes;
@@ -425,30 +429,35 @@ count_pushes(struct wf_dense_link *dense, unsigned taken)
 
 /* The first pushes of the queue, as many as there are free slots; they stay in it. */
 static unsigned
-fill_pushes(const struct wf_dense_link *dense, struct wf_op op[WF_CORE_OPS])
+fill_pushes(const struct wf_dense_link *dense, struct wf_op op[WF_CORE_OPS],
+	    bool copied[WF_CORE_OPS])
 {
 	unsigned count = 0;
 	unsigned most = dense->link.window.free_count;
 	while (count < WF_CORE_OPS && count < dense->queue.count && count < most) {
 		uint32_t ordinal = *wf_ordinal_ring_at(&dense->queue, count);
 		fill_put(dense, ordinal, wf_send_window_next(&dense->link.window, count),
-			 &op[count]);
+			 &copied[count], &op[count]);
 		count++;
 	}
 	return count;
 }
 
-/* The transport accepted the first `count` of the queue. */
+/* The transport accepted the first `count` of the queue. Of those that it copied no DONE follows:
+ * they are out already. */
 static void
-pushes_taken(struct wf_dense_link *dense, unsigned count)
+pushes_taken(struct wf_dense_link *dense, unsigned count, const bool copied[WF_CORE_OPS])
 {
 	for (unsigned i = 0; i < count; i++) {
 		uint32_t ordinal = wf_ordinal_ring_pop(&dense->queue);
 		struct wf_dense_slice *slice = &dense->slice[ordinal];
 		wf_send_window_claim(&dense->link.window, &slice->slot);
 		slice->state = WF_SLICE_SENT;
-		slice->in_flight = true;
+		slice->in_flight = !copied[i];
 		note(dense, WF_TRACE_POSTED, ordinal);
+		if (copied[i]) {
+			note(dense, WF_TRACE_SENT, ordinal);
+		}
 	}
 	count_pushes(dense, count);
 }
@@ -497,17 +506,18 @@ flush_pushes(struct wf_dense_link *dense)
 	while (dense->link.to_send.step ||
 	       (dense->queue.count > 0 && dense->link.window.free_count > 0)) {
 		struct wf_op op[1 + WF_CORE_OPS];
+		bool copied[WF_CORE_OPS];
 		unsigned steps = dense->link.to_send.step && !is_step_implied(dense) ? 1 : 0;
 		if (steps > 0) {
 			fill_step(dense, &op[0]);
 		}
-		unsigned count = steps + fill_pushes(dense, op + steps);
+		unsigned count = steps + fill_pushes(dense, op + steps, copied);
 		unsigned taken = 0;
 		enum weft_status st = wf_transport_post(dense->link.conn, op, count, &taken);
 		if (dense->link.to_send.step && taken > 0) {
 			step_taken(dense);
 		}
-		pushes_taken(dense, taken > steps ? taken - steps : 0);
+		pushes_taken(dense, taken > steps ? taken - steps : 0, copied);
 		if (st == WEFT_INVALID) {
 			wf_core_fail(wf_core_of(&dense->link), WEFT_PROTOCOL,
 				     "pserver %u lane %u: %s", dense->link.pserver_idx,

@@ -4,8 +4,8 @@
 #include "base/assert.h"
 #include "transport/fault/fault_internal.h"
 
-/* How many operations to accept at most; at least one while no DONE is outstanding, and never more
- * than op_max. */
+/* How many operations to accept; at least one while no DONE is outstanding, and never more than
+ * op_max. */
 static unsigned
 draw_limit(struct wf_fault_conn *c, unsigned op_count)
 {
@@ -35,7 +35,10 @@ post_part(struct wf_fault_conn *c, const struct wf_op *ops, unsigned part, unsig
 	unsigned got = 0;
 	enum weft_status st = wf_transport_post(c->inner, ops, part, &got);
 	WF_ASSERT(got <= part);
-	c->op_count += got;
+	for (unsigned i = 0; i < got; i++) {
+		const bool may_be_copied = ops[i].kind == WF_OP_PUT && ops[i].copied != NULL;
+		c->op_count += may_be_copied && *ops[i].copied ? 0 : 1;
+	}
 	f->seen[WF_FAULT_AT_OP] += got;
 	*taken += got;
 	if (cuts && got == part) {
@@ -79,6 +82,10 @@ wf_fault_post(struct wf_conn *base, const struct wf_op *ops, unsigned op_count, 
 	}
 	wf_fault_see(f, WF_FAULT_AT_POST);
 	st = post_parts(c, ops, draw_limit(c, op_count), taken);
+	while (st == WEFT_OK && *taken < op_count && c->op_count == 0 && !c->cut) {
+		/* All were copied: after the AGAIN of a short post no DONE would come. */
+		st = post_part(c, ops + *taken, 1, taken);
+	}
 	if (st == WEFT_CLOSED && *taken > 0) {
 		/* Operations accepted so far get their DONE before DOWN; CLOSED would mean that
 		 * none was accepted. */

@@ -184,6 +184,7 @@ struct wf_shm_slot {
 enum wf_shm_entry_state {
 	WF_SHM_ENTRY_FREE,
 	WF_SHM_ENTRY_QUEUED,    /* not, or not completely, in the way */
+	WF_SHM_ENTRY_COPIED,    /* PUT: completely in the way; it is DONE */
 	WF_SHM_ENTRY_PUBLISHED, /* REF: until its completion */
 	WF_SHM_ENTRY_DONE,      /* its event waits for room */
 };

@@ -254,10 +254,11 @@ publish_parts(struct wf_shm_conn *c, struct wf_shm_entry *entry)
 	}
 	c->t->medium.info.puts_sent++;
 	c->t->medium.info.bytes_sent += WF_HEAD_BYTES;
-	entry_done(c, entry, false);
+	entry->state = WF_SHM_ENTRY_COPIED;
 	return true;
 }
 
+/* Returns true if the way has all of it: it is copied, or published until its completion. */
 static bool
 publish_put(struct wf_shm_conn *c, struct wf_shm_entry *entry)
 {
@@ -301,7 +302,11 @@ static bool
 publish_queued(struct wf_shm_conn *c, struct wf_shm_entry *entry)
 {
 	if (entry->is_put) {
-		return publish_put(c, entry);
+		bool all = publish_put(c, entry);
+		if (entry->state == WF_SHM_ENTRY_COPIED) {
+			entry_done(c, entry, false);
+		}
+		return all;
 	}
 	struct wf_head head;
 	const uint8_t *from = ring_bytes(&c->tx, entry);
@@ -365,6 +370,9 @@ post_put(struct wf_shm_conn *c, const struct wf_op *op, struct wf_shm_entry *ent
 	entry->offset = op->offset;
 	wf_grant_key_read(&op->key, &entry->grant, &entry->nonce);
 	if (c->tx.queue.first == NULL && publish_put(c, entry)) {
+		if (entry->state == WF_SHM_ENTRY_COPIED && op->copied == NULL) {
+			entry_done(c, entry, false);
+		}
 		return true;
 	}
 	if (c->life.state >= WF_LIFE_DYING) {
@@ -386,12 +394,16 @@ post_op(struct wf_life *life, const struct wf_op *op)
 	struct wf_shm_entry *next = entry->next;
 	*entry = (struct wf_shm_entry){.cookie = op->cookie, .state = WF_SHM_ENTRY_QUEUED};
 	bool taken = op->kind == WF_OP_SEND ? post_send(c, op, entry) : post_put(c, op, entry);
-	if (!taken) {
-		*entry = (struct wf_shm_entry){.next = next};
-		return false;
+	if (taken && entry->state != WF_SHM_ENTRY_COPIED) {
+		tx->free = next;
+		return true;
 	}
-	tx->free = next;
-	return true;
+	if (taken) {
+		*op->copied = true; /* and needs no entry */
+	}
+	entry->state = WF_SHM_ENTRY_FREE;
+	entry->next = next;
+	return taken;
 }
 
 enum weft_status

@@ -230,7 +230,7 @@ tcp_open(const struct wf_transport_opts *opts, struct wf_transport **out)
 	for (uint64_t entries = 1; entries < opts->op_max; entries *= 2) {
 		t->entry_mask = entries * 2 - 1;
 	}
-	t->piece_mask = 2 * t->entry_mask + 1;
+	t->piece_mask = 4 * t->entry_mask + 3;
 	t->body_max = opts->put_bytes_max > WF_MSG_BODY_MAX ? opts->put_bytes_max : WF_MSG_BODY_MAX;
 	t->look_ns = WF_NEVER;
 	t->medium.loop.on_wake = on_wake;

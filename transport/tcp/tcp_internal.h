@@ -50,7 +50,7 @@ enum wf_tcp_frame {
 struct wf_tcp;
 struct wf_tcp_conn;
 
-/* An operation that was accepted. It is out once the kernel has its whole frame. */
+/* An operation that was accepted and gets a DONE. It is out once the kernel has its whole frame. */
 struct wf_tcp_entry {
 	uint64_t cookie;
 	uint64_t begin, end; /* positions of its frame in the stream that is sent */
@@ -126,8 +126,10 @@ struct wf_tcp {
 	struct wf_medium medium; /* first */
 	struct wf_congestion congestion;
 	uint64_t entry_mask; /* op_max, rounded up to a power of two, less 1 */
-	uint64_t piece_mask; /* the mask for twice as many: an operation has at most two pieces */
-	uint64_t body_max;   /* the longest body of any frame */
+	/* The mask for four times as many: an operation has at most two pieces, and what is copied
+	 * between two, or goes round the ring, is another one. */
+	uint64_t piece_mask;
+	uint64_t body_max; /* the longest body of any frame */
 	struct wf_doors doors;
 	struct wf_look_up *orphans; /* look-ups that were abandoned */
 

@@ -18,6 +18,9 @@
 #define FLUSH_BYTES (16u << 10)
 /* A payload up to this size is copied behind its head, which is cheaper than a piece of its own. */
 #define COPY_BYTES_MAX 256u
+/* While no more of the ring is in use, a PUT that is copied needs no entry: it gets no DONE. The
+ * entry of a later operation frees its space, and promises the DONE if the ring is full. */
+#define NO_ENTRY_BYTES (WF_TCP_RING_BYTES / 2)
 
 WF_STATIC_ASSERT((WF_TCP_RING_BYTES & (WF_TCP_RING_BYTES - 1)) == 0, "a power of two");
 WF_STATIC_ASSERT(WF_TCP_RING_BYTES >= 4 * (WF_HEAD_BYTES + WF_MSG_BODY_MAX), "a few messages");
@@ -59,8 +62,8 @@ static inline uint8_t *
 ring_alloc(struct wf_tcp_conn *c, uint32_t bytes)
 {
 	struct wf_tcp_tx *tx = &c->tx;
-	if (tx->done == tx->posted) {
-		tx->freed = tx->done;
+	if (wf_tcp_tx_idle(c)) {
+		tx->freed = tx->posted;
 		tx->ring_head = 0; /* reuse the part that is in cache */
 		tx->ring_tail = 0;
 	}
@@ -153,6 +156,11 @@ post_op(struct wf_life *life, const struct wf_op *op)
 	}
 	uint64_t begin = tx->taken_bytes;
 	tx->taken_bytes = begin + WF_HEAD_BYTES + bytes;
+	if (is_put && op->copied != NULL && bytes <= COPY_BYTES_MAX &&
+	    tx->ring_head - tx->ring_tail <= NO_ENTRY_BYTES) {
+		*op->copied = true;
+		return true;
+	}
 	*entry_at(c, tx->posted++) = (struct wf_tcp_entry){
 		.cookie = op->cookie,
 		.begin = begin,
@@ -217,8 +225,10 @@ wf_tcp_tx_cut(struct wf_tcp_conn *c)
 {
 	uint64_t cut = find_unsent(c);
 	c->tx.cut = cut;
+	/* Whether a PUT without an entry is partly out is not known. */
 	return c->tx.control_sent == c->tx.control_bytes &&
-	       (cut == c->tx.posted || entry_at(c, cut)->begin >= c->tx.sent_bytes);
+	       (wf_tcp_tx_idle(c) ||
+		(cut != c->tx.posted && entry_at(c, cut)->begin == c->tx.sent_bytes));
 }
 
 /* `bytes` of the pieces are out, which is less than the kernel was given. */

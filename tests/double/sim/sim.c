@@ -494,15 +494,16 @@ sim_post(struct wf_conn *base, const struct wf_op *ops, unsigned op_count, unsig
 	if (st != WEFT_OK) {
 		return st;
 	}
-	unsigned count = draw_take_count(conn, op_count);
-	for (unsigned i = 0; i < count; i++) {
-		st = wf_sim_conn_take(conn, &ops[i]);
+	unsigned drawn = draw_take_count(conn, op_count);
+	/* More than drawn while no DONE is to come, because all were copied. */
+	while (*taken < op_count && (*taken < drawn || conn->op_count == 0)) {
+		st = wf_sim_conn_take(conn, &ops[*taken]);
 		if (st != WEFT_OK) {
 			return st;
 		}
-		*taken = i + 1;
+		(*taken)++;
 	}
-	if (count < op_count) {
+	if (*taken < op_count) {
 		conn->transport->info.posts_again++;
 		return WEFT_AGAIN;
 	}

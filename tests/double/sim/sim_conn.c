@@ -175,11 +175,40 @@ is_in_region(const struct wf_sim_transport *t, const struct wf_op *op)
 	return src >= base && op->bytes <= region->bytes && src - base <= region->bytes - op->bytes;
 }
 
+/* Sends the frame of a PUT. NULL: nobody will see it. */
+static struct wf_sim_frame *
+send_put(struct wf_sim_conn *conn, const struct wf_op *op)
+{
+	struct wf_sim_conn *peer = conn->link->end[!conn->side];
+	if (peer == NULL) {
+		return NULL;
+	}
+	struct wf_sim_frame *frame =
+		wf_sim_frame_create(conn->link, !conn->side, WF_SIM_PUT, op->bytes);
+	frame->source = op->src;
+	frame->tag = op->tag;
+	wf_sim_grant_resolve(peer, op, frame);
+	wf_sim_frame_send(frame);
+	return frame;
+}
+
+/* Reads all of it now, and reports so: its source is not lent, and it is no operation whose DONE is
+ * to come. */
 static void
-take_put(struct wf_sim_conn *conn, const struct wf_op *op)
+take_copied_put(struct wf_sim_conn *conn, const struct wf_op *op)
+{
+	struct wf_sim_frame *frame = send_put(conn, op);
+	if (frame != NULL && frame->bad == NULL) {
+		wf_sim_frame_scatter(frame, conn->transport->world->now_ns);
+		wf_sim_frame_read(frame);
+	}
+	*op->copied = true;
+}
+
+static void
+take_lent_put(struct wf_sim_conn *conn, const struct wf_op *op)
 {
 	struct wf_world *world = conn->transport->world;
-	struct wf_sim_conn *peer = conn->link->end[!conn->side];
 	struct wf_sim_op *own = add_op(conn, op->cookie);
 	own->region = op->region;
 	own->source = op->src;
@@ -187,21 +216,23 @@ take_put(struct wf_sim_conn *conn, const struct wf_op *op)
 	own->source_crc = wf_crc32c(0, op->src, op->bytes);
 	uint64_t event_ns = world->now_ns + world->opts.delay_max_ns;
 	uint64_t done_ns = draw_done_ns(world, event_ns);
-	if (peer != NULL) {
-		struct wf_sim_frame *frame =
-			wf_sim_frame_create(conn->link, !conn->side, WF_SIM_PUT, op->bytes);
-		frame->source = op->src;
-		frame->tag = op->tag;
-		wf_sim_grant_resolve(peer, op, frame);
-		wf_sim_frame_send(frame);
+	struct wf_sim_frame *frame = send_put(conn, op);
+	if (frame != NULL) {
 		done_ns = draw_done_ns(world, frame->due.at_ns);
-		if (frame->bad == NULL) {
-			frame->op = own;
-			own->frame = frame;
-			wf_sim_frame_scatter(frame, done_ns);
-		}
+	}
+	if (frame != NULL && frame->bad == NULL) {
+		frame->op = own;
+		own->frame = frame;
+		wf_sim_frame_scatter(frame, done_ns);
 	}
 	wf_due_add(&world->heap, &own->due, done_ns);
+}
+
+static void
+take_put(struct wf_sim_conn *conn, const struct wf_op *op)
+{
+	bool copies = op->copied != NULL && wf_sim_chance(conn->transport->world, 1, 2);
+	(copies ? take_copied_put : take_lent_put)(conn, op);
 	conn->transport->info.puts_sent++;
 	conn->transport->info.bytes_sent += op->bytes;
 }
