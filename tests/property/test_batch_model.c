@@ -150,10 +150,13 @@ check_rows(void)
 	assert_int_equal(run.view.row_count, distinct);
 	assert_int_equal(run.view.key_count, run.count);
 	assert_memory_equal(run.view.key, sorted, distinct * sizeof(sorted[0]));
+	bool straight = distinct == run.count;
 	for (uint32_t i = 0; i < run.count; i++) {
 		assert_true(run.view.place[i] < distinct);
 		assert_true(sorted[run.view.place[i]] == run.key[i]);
+		straight = straight && run.view.place[i] == i;
 	}
+	assert_true(run.view.is_straight == straight);
 	assert_int_equal(run.view.lane_first[0], 0);
 	assert_int_equal(run.view.lane_first[run.opts.lane_count], distinct);
 	for (uint32_t lane = 0; lane < run.opts.lane_count; lane++) {
