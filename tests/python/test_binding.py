@@ -192,6 +192,10 @@ class Arrays(support.Case):
         fixed.flags.writeable = False
         self.refused("tensor w, out: it is read-only", self.session.pull, w, fixed)
         self.refused("tensor w, gradient: a NumPy array", self.session.push, w, [[1.0]])
+        masked = np.ma.masked_array(np.zeros((3, 5), np.float32), mask=True)
+        self.refused("tensor w, gradient: the array is masked; give array.filled", self.session.push, w, masked)
+        self.refused("reduce: the array is masked", self.session.reduce, masked)
+        self.refused("abort: 5 is not text", self.session.abort, 5)
 
     def test_what_is_no_whole_number_or_no_name_is_refused(self):
         self.refused("tensor w, shape: 2.5 is no whole", self.session.empty, (2.5, 3), name="w")

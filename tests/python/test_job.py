@@ -386,6 +386,7 @@ class Job(support.Case):
         self.refused("table words, key: 0.5 is no whole number", table.lookup, [0.5])
         self.refused("table words, key: None is no whole number", table.lookup, None)
         self.refused("table words, keys: ", table.lookup, [[1], [1, 2]])
+        self.refused("table words, keys: the array is masked", table.lookup, np.ma.masked_array([1, 2], mask=[0, 1]))
         vast = np.broadcast_to(np.uint64(1), (1 << 32) + 1)  # of 8 bytes
         self.refused("table words: 4294967297 keys, which is 2.32 or more", table.lookup, vast)
         self.refused("table words, gradient: rows of lookup or prefetch", table.update, keys, before)
@@ -827,6 +828,44 @@ class Signals(support.Case):
         self.assertTrue(free.wait(support.LIMIT))
         thread.join()
         self.assertIn("SIGUSR1", caught[-1])
+
+    def test_a_second_thread_cannot_free_rows_beside_a_call_and_lose_them(self):
+        """The library ignores that, and the table would be left with one batch."""
+        with weft.Session(pservers=self.pserver(sparse=1), ports_num_for_sparse=1) as session:
+            table = session.table("words", 2)
+            session.start()
+            rows, other, found = table.lookup([1, 2]), table.lookup([3]), []
+
+            def free():
+                try:
+                    other.free()
+                except weft.InvalidError as error:
+                    found.append(str(error))
+
+            class Beside:
+                """The library, with another thread in each call."""
+
+                def __getattr__(self, name, call=session._call):
+                    def beside(*arguments):
+                        if threading.current_thread() is threading.main_thread():
+                            thread = threading.Thread(target=free)
+                            thread.start()
+                            thread.join()
+                        return getattr(call, name)(*arguments)
+
+                    return beside
+
+            session.step(1)
+            for call in (rows.gather, lambda: table._push(rows, rows.gather().ctypes.data), lambda: table.prefetch([4])):
+                with mock.patch.object(session, "_call", Beside()):
+                    try:
+                        call()
+                    except weft.AgainError:
+                        found.append("another thread is in a call of two batches")
+                self.assertIn("another thread is in a call", " ".join(found))
+                found.clear()
+            session.wait()
+            other.free()
 
     def test_asyncio_trains_on_whichever_threads_its_executors_have(self):
         session = weft.Session(pservers=self.pserver(), learning_rate=1)

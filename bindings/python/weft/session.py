@@ -138,6 +138,7 @@ def _refuse_vast(what: str, array: Array) -> None:
 
 def _as_array(what: str, values: Any) -> Array:
     """What NumPy makes of an array or nested lists, or InvalidError."""
+    _refuse_masked(values, what)
     try:
         return np.asarray(values)
     except (TypeError, ValueError) as error:
@@ -177,10 +178,18 @@ def _library_name(name: str) -> bytes:
     return re.sub(rb"[^!-~]|%(?=[0-9A-F]{2})", escaped, name.encode("utf-8", "surrogateescape"))
 
 
+def _refuse_masked(array: Any, what: str) -> None:
+    """Its mask would be left out without a word."""
+    if isinstance(array, np.ma.MaskedArray):
+        raise InvalidError("%s: the array is masked; give array.filled(0), whose elements all count" % what)
+
+
 def _check(array: Any, what: str, shape: Tuple[int, ...], written: bool) -> Array:
     """An array of f32 that can be read (or written) as it stands, or InvalidError with its name."""
     if not isinstance(array, np.ndarray):
         raise InvalidError("%s: a NumPy array is needed, not %s" % (what, type(array).__name__))
+    if type(array) is not np.ndarray:
+        _refuse_masked(array, what)
     if array.dtype != np.float32:
         raise InvalidError("%s: its dtype is %s, float32 is needed" % (what, array.dtype))
     if array.shape != shape:
@@ -403,7 +412,7 @@ class Rows:
         """The same into memory of that shape. Waits and raises as `wait`."""
         self.wait()
         session = self.table.session
-        session._done(session._call.weft_rows_gather(self._handle, address))
+        session._done(session._waiting(session._call.weft_rows_gather, self._handle, address))
 
     def wait(self) -> None:
         """Wait until the rows are here; returns at once if they are. InvalidError: with sparse_mode "sync"
@@ -420,8 +429,8 @@ class Rows:
         batch that has ended stays as it is."""
         if self._handle is not None:
             session = self.table.session._enter()
-            if self._life == session._life:
-                session._call.weft_rows_free(self._handle)
+            if self._life == session._life:  # the library would ignore a call beside another one
+                session._waiting(session._call.weft_rows_free, self._handle)
             self._handle = None
 
 
@@ -502,7 +511,8 @@ class Table:
         session = self.session
         handle = ctypes.c_void_p()
         count = keys.size
-        status = session._call.weft_rows_pull(self._handle, keys.ctypes.data, count, flags, _byref(handle))
+        address = keys.ctypes.data
+        status = session._waiting(session._call.weft_rows_pull, self._handle, address, count, flags, _byref(handle))
         if status == _AGAIN and session._ends_later:
             session.wait()
             return self._pull(keys, flags)
@@ -566,7 +576,7 @@ class Table:
     def _push(self, rows: Rows, grad: int, show: Optional[int] = None, click: Optional[int] = None) -> None:
         """What `update` does with the addresses of arrays that it has checked."""
         session = self.session
-        status = session._call.weft_rows_push(rows._own(), grad, show, click)
+        status = session._waiting(session._call.weft_rows_push, rows._own(), grad, show, click)
         if status != _OK:
             session._fail(status)
         session._pushed_rows.append(rows)
@@ -738,8 +748,8 @@ class Session:
             self._stopped(status, tensor)
 
     def _waiting(self, function: Any, *arguments: Any) -> int:
-        """The call, and no other of this session in the handlers of signals meanwhile. Of two threads
-        that come here at once the library refuses one."""
+        """The call, and no other of this session in the handlers of signals and in other threads
+        meanwhile. Of two threads that come here at once the library refuses one."""
         mine = self._waiter = (get_ident(),)
         try:
             status: int = function(*arguments)
@@ -1207,6 +1217,8 @@ class Session:
     def abort(self, reason: str) -> None:
         """End the job for all members, which show the text `reason` as the first cause, and close the
         session. After close it does nothing. InvalidError: another thread is in a call."""
+        if not isinstance(reason, str):
+            raise InvalidError("abort: %.60r is not text" % (reason,))
         text = reason.encode("utf-8", "replace")
         abort = self._call.weft_session_abort
         self._end("the session was aborted: " + reason, abort, AbortedError.status, text)
