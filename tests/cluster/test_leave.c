@@ -627,7 +627,7 @@ main(int argc, char **argv)
 		}
 	}
 	(void)printf("%" PRIu64 " seeds, %" PRIu64 " failed\n", sweep.count, failed);
-	bool enough = is_enough(&sweep, "trainers dropped", sums.dropped, 400);
+	bool enough = is_enough(&sweep, "trainers dropped", sums.dropped, 300);
 	enough = is_enough(&sweep, "jobs with a step counted in half", sums.halves, 50) && enough;
 	enough = is_enough(&sweep, "jobs that dropped several", sums.two, 50) && enough;
 	enough = is_enough(&sweep, "jobs ended below min_trainers", sums.below, 20) && enough;
