@@ -679,6 +679,20 @@ put_narrow(const struct wf_batch *b, const struct wf_row_sums *part, uint8_t *ou
 	}
 }
 
+/* Gradients that the caller has as they are sent are copied at once. */
+static void
+put_wide(const struct wf_batch *b, const struct wf_batch_part *part, const struct wf_row_sums *sums,
+	 float *out)
+{
+	const float *from = sums->grad + part->first * sums->dim;
+
+	if (b->by_row.place == b->identity) {
+		b->opts.kernels->sum(out, &from, 1, sums->count * sums->dim);
+	} else {
+		b->opts.kernels->rows->sum(out, sums);
+	}
+}
+
 static void
 put_part(const struct wf_batch *b, const struct wf_batch_grads *grads,
 	 const struct wf_batch_part *part, uint8_t *send)
@@ -695,7 +709,7 @@ put_part(const struct wf_batch *b, const struct wf_batch_grads *grads,
 	if (is_narrow(b)) {
 		put_narrow(b, &sums, out);
 	} else {
-		b->opts.kernels->rows->sum((float *)(void *)out, &sums);
+		put_wide(b, part, &sums, (float *)(void *)out);
 	}
 	if (b->opts.has_scores) {
 		put_scores(b, grads, part, out + part->row_count * b->plan.row_bytes);
