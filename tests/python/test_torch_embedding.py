@@ -7,6 +7,7 @@ import pickle
 import re
 import sys
 import tempfile
+import threading
 from unittest import mock
 
 import support
@@ -346,6 +347,37 @@ class Here(support.Case):
             self.assertFalse(module.eval()(torch.tensor([3])).requires_grad)
         self.assertEqual(created, [True, False, False])
 
+    def test_a_forward_pass_beside_another_one_is_refused_and_loses_no_batch(self):
+        module = weft.torch.Embedding(self.table)
+        optimizer = self.start(module)
+        found, as_keys = [], type(self.table)._as_keys
+
+        def beside():
+            for trains in (True, False):
+                try:
+                    with torch.set_grad_enabled(trains):
+                        module(torch.tensor([5]))
+                except weft.InvalidError as error:
+                    found.append(str(error))
+
+        def noted(table, keys):
+            with mock.patch.object(type(table), "_as_keys", as_keys):
+                thread = threading.Thread(target=beside)
+                thread.start()
+                thread.join()
+            return as_keys(table, keys)
+
+        with mock.patch.object(type(self.table), "_as_keys", noted):
+            out = module(torch.tensor([1, 2]))
+        self.assertEqual(len(found), 2)
+        self.assertRegex(found[0], "table words: another forward pass of this session has not returned: one thread")
+        out.sum().backward()
+        optimizer.step()
+        self.assertEqual(self.table.stats()["keys_pulled"], 2)
+        self.weight()
+        for rows in (self.table.lookup([1]), self.table.lookup([2])):  # there is room for both
+            rows.free()
+
     def test_passes_without_a_step_keep_nothing(self):
         module = weft.torch.Embedding(self.table)
         self.start(module)
@@ -469,6 +501,7 @@ class Here(support.Case):
             ("table words: indices are torch.sparse_coo", lambda: module(torch.tensor([[3]]).to_sparse())),
             ("table words: indices: .*NoneType", lambda: module(None)),
             ("table words: indices: ", lambda: bags([[1, 2], [3]])),
+            ("table words: offsets are torch.float32; int64", lambda: bags(torch.tensor([1]), torch.tensor([0.0]))),
             ("table words: indices: ", lambda: bags(np.array([1], np.uint64))),
         ):
             with self.refused(weft.InvalidError, text):
@@ -559,6 +592,53 @@ class Here(support.Case):
         module(torch.tensor([5])).sum().backward()
         optimizer.step()
         wanted[5] -= 0.5
+        self.assertTrue(torch.equal(self.weight(), wanted))
+        weft.close()
+        self.jobs_end_well()
+
+    def test_keys_that_are_wrong_are_refused_when_their_batch_is_asked_for(self):
+        """And not in the step before, which would then have begun and could not end."""
+        few = self.declare("few", vocabulary=KEYS, batch_keys_max=KEYS)
+        module = weft.torch.Embedding(few)
+        optimizer = self.start(module)
+        for bad, text in (([-1], "key -1 is below 0"), ([3, KEYS], "few.*%d" % KEYS), ([1] * (KEYS + 1), "few.*%d" % KEYS)):
+            steps = []
+            with self.refused(weft.InvalidError, text):
+                for batch in weft.torch.lookahead(map(torch.tensor, ([1, 2], [2], bad)), {module: lambda batch: batch}):
+                    module(batch).sum().backward()
+                    optimizer.step()
+                    steps.append(batch)
+            self.assertEqual(len(steps), 2)
+            self.one_step(optimizer, module)
+        own = few.lookup([1])  # leaves no room to look ahead
+        for batch in weft.torch.lookahead([torch.tensor([1]), torch.tensor([2])], {module: lambda batch: batch}):
+            module(batch).sum().backward()
+            optimizer.step()
+        own.free()
+        weft.close()
+        self.jobs_end_well()
+
+    def test_a_step_of_a_loop_that_was_left_can_be_given_up(self):
+        module = weft.torch.Embedding(self.table)
+        optimizer = self.start(module)
+        wanted = self.weight()
+        for batch in weft.torch.lookahead([torch.tensor([1]), torch.tensor([2])], {module: lambda batch: batch}):
+            out = module(batch)
+            optimizer.zero_grad()  # in the loop it gives up nothing
+            out.sum().backward()
+            break
+        optimizer.step()
+        wanted[1] -= 0.5
+        self.assertTrue(torch.equal(self.weight(), wanted))
+        for batch in weft.torch.lookahead([torch.tensor([1]), torch.tensor([2])], {module: lambda batch: batch}):
+            module(batch).sum().backward()
+            break
+        with torch.no_grad(), self.refused(weft.InvalidError, "the step has begun.*or zero_grad to give the step up"):
+            module(torch.tensor([1]))
+        optimizer.zero_grad()
+        self.assertTrue(torch.equal(self.weight(), wanted))
+        self.one_step(optimizer, module)
+        wanted[[3, 9]] -= 0.5
         self.assertTrue(torch.equal(self.weight(), wanted))
         weft.close()
         self.jobs_end_well()

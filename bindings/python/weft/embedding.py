@@ -14,13 +14,14 @@ from __future__ import annotations
 import ctypes
 import itertools
 import weakref
+from threading import Lock
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NoReturn, Optional, Tuple, Union
 
 import numpy as np
 import torch
 
 from weft import _tensors
-from weft.errors import ClosedError, InvalidError, UnsupportedError
+from weft.errors import AgainError, ClosedError, InvalidError, UnsupportedError
 from weft.session import Array, Rows, Session, Table
 
 __all__ = ["Embedding", "EmbeddingBag", "lookahead"]
@@ -238,8 +239,12 @@ class _TableRows:
 
     def pull_following(self) -> None:
         """The step has begun: what is asked for now arrives when it has been applied."""
-        if self.then is not None:
-            self.following, self.then = _Batch(self.table, self.then, create=True), None
+        then, self.then = self.then, None
+        if then is not None:
+            try:
+                self.following = _Batch(self.table, then, create=True)
+            except (AgainError, InvalidError):
+                return  # on_batch asks again: what is wrong with keys is no matter of the step before theirs
             self.steps = self.table.session.steps
 
     def end_ahead(self) -> None:
@@ -258,6 +263,7 @@ class Embeddings:
         self.session = session
         self.tables: Dict[Table, _TableRows] = {}
         self.steps = 0  # when rows were pushed last
+        self.one_at_a_time = Lock()
 
     def of(self, table: Table) -> _TableRows:
         if table not in self.tables:
@@ -279,6 +285,19 @@ class Embeddings:
 
     def rows(self, rows: _TableRows, flat: Array, trains: bool, shape: Tuple[int, ...]) -> torch.Tensor:
         """The row of each key, in a shape of as many."""
+        self.session._enter()
+        if not self.one_at_a_time.acquire(blocking=False):
+            raise InvalidError(
+                "table %s: another forward pass of this session has not returned: one thread at a time, so put a lock "
+                "around them" % rows.table.name
+            )
+        try:
+            return self.rows_alone(rows, flat, trains, shape)
+        finally:
+            self.one_at_a_time.release()
+
+    def rows_alone(self, rows: _TableRows, flat: Array, trains: bool, shape: Tuple[int, ...]) -> torch.Tensor:
+        """The same, with nobody beside it: a batch that another thread replaced would never be given back."""
         if not trains:
             return rows.look_up(flat, _is_begun(self.session), shape)
         exchange = self.trainer(rows.table)
@@ -298,6 +317,10 @@ class Embeddings:
     def zero(self) -> None:
         for rows in self.tables.values():
             rows.zero()
+
+    def is_ahead(self) -> bool:
+        """Whether a loop of lookahead is going on."""
+        return any(rows.is_ahead for rows in self.tables.values())
 
 
 def _exchange_of(session: Session) -> Any:
@@ -473,6 +496,8 @@ class EmbeddingBag(_Module):
         Raises as Embedding.forward; ValueError and others of torch.nn.functional.embedding_bag for
         shapes that do not fit."""
         given = self._given(indices)
+        if offsets is not None and offsets.dtype not in (torch.int64, torch.int32):
+            raise InvalidError("table %s: offsets are %s; int64 is needed" % (self.table.name, offsets.dtype))
         values, place = self._rows(given, (given.numel(), self.embedding_dim))
         padding = None if place is None else len(values) - 1
         place = torch.arange(len(values)) if place is None else place

@@ -141,9 +141,10 @@ class _Distributed:
         that no step has used are dropped; all trainers do so, or none. InvalidError: a gradient is pushed
         and not answered; call synchronize first."""
         exchange = self._weft
-        if exchange.ready:
-            exchange.forget()
         embeddings = embeddings_of(exchange.session)
+        is_left = not exchange.pushes_tensors and embeddings is not None and not embeddings.is_ahead()
+        if exchange.ready or is_left:  # a step of lookahead, whose loop was left in the middle of it
+            exchange.forget()
         if embeddings is not None:
             embeddings.zero()
         if not exchange.pushes_tensors:
