@@ -18,7 +18,7 @@
 #define MANY 1024u              /* keys that are worth long digits */
 #define SHORT_DIGIT_BITS 8u     /* of fewer keys than that */
 #define BUCKET_BITS 12u         /* at most */
-#define BUCKETS_MOST (1u << 14) /* keys that are worth dealing to so many buckets */
+#define SHORT_MOST (1u << 14)   /* keys of a short list, which is dealt to buckets */
 #define DIGITS_AFTER_CROWDS 31u /* lists */
 
 WF_STATIC_ASSERT((WF_SORT_PASS_BITS / SHORT_DIGIT_BITS) << SHORT_DIGIT_BITS <=
@@ -218,13 +218,15 @@ sort_few(const uint64_t *key, uint32_t count, uint64_t *key_out, uint32_t *place
 	(void)insert_keys(key_out, place_out, count, (uint64_t)FEW * FEW);
 }
 
-/* By the 32 highest bits that differ. */
+/* By the highest bits that differ: by 32, or by two digits of a short list, in which few keys agree
+ * in so many. */
 static void
 sort_by_high_bits(struct wf_sort *sort, const uint64_t *key, uint32_t count, unsigned bits)
 {
-	const unsigned high = bits < WF_SORT_PASS_BITS ? bits : WF_SORT_PASS_BITS;
+	const unsigned some = count <= SHORT_MOST ? 2 * WF_SORT_DIGIT_BITS : WF_SORT_PASS_BITS;
+	const unsigned high = bits < some ? bits : some;
 
-	if (count <= BUCKETS_MOST && sort->by_digits == 0) {
+	if (count <= SHORT_MOST && sort->by_digits == 0) {
 		if (sort_in_buckets(sort, key, count, bits)) {
 			return;
 		}
