@@ -34,8 +34,8 @@ ROWS = {
     "thread": Row(1, "tcp", "thread", "tensors", 1, 5100, 6.1, None),
     "shm": Row(1, "shm", "caller", "tensors", 1, 4790, 4.4, None),
     "crew": Row(2, "tcp", "caller", "tensors", 4, 19560, 12.2, None),
-    "recorded": Row(1, "tcp", "caller", "recorded", 1, 5560, 6.5, None),  # as tcp, but recorded
-    "rows": Row(1, "tcp", "caller", "rows", 16, 23300, 12.6, None),
+    "recorded": Row(1, "tcp", "caller", "recorded", 1, 5490, 6.5, None),  # as tcp, but recorded
+    "rows": Row(1, "tcp", "caller", "rows", 16, 23050, 12.6, None),
 }
 SHORT, LONG = 500, 2500  # exchanges
 RECORDED = 900  # the most that one recording may be asked for is 1,000 steps
