@@ -768,6 +768,32 @@ class Signals(support.Case):
         gc.collect()
         self.assertFalse(Job.mapped(where))
 
+    def test_ctrl_c_while_close_waits_for_a_step_closes_all_the_same(self):
+        """A step that weft.torch has left to be waited for."""
+        where = self.pserver(trainers=2, sparse=1)
+        sessions = [
+            weft.Session(pservers=where, num_gradient_servers=2, trainer_id=number, ports_num_for_sparse=1)
+            for number in range(2)
+        ]
+        tables = [session.table("t", 3) for session in sessions]
+        other = threading.Thread(target=sessions[1].start)
+        other.start()
+        sessions[0].start()
+        other.join()
+        session, table = sessions[0], tables[0]
+        rows = table.lookup([1])
+        session.step(1)
+        table.update(rows, rows.gather())
+        session._end_later()
+        self.assertTrue(session._ends_later)
+        interrupted(session.close, lambda: session._waiter is not None)
+        self.assertIsNone(session._handle)
+        with self.assertRaisesRegex(weft.ClosedError, "closed"):
+            session.barrier()
+        with self.assertRaisesRegex(weft.AbortedError, "closed its session in the middle of a step"):
+            sessions[1].barrier()
+        sessions[1].abort("the test is over")
+
     def test_a_handler_that_returns_does_not_end_a_wait(self):
         calls = []
         where = self.pserver(trainers=1)
