@@ -10,22 +10,10 @@ static const char *const kinds[] = {
 	[WF_PEER_LAT] = "lat", [WF_PEER_BW] = "bw", [WF_PEER_RATE] = "rate"};
 
 static void
-format_bytes(uint64_t bytes, char *out, size_t room)
-{
-	if (bytes >= 1024 && bytes % 1024 == 0) {
-		bool mebi = bytes % (1u << 20) == 0;
-		(void)snprintf(out, room, "%" PRIu64 " %s", mebi ? bytes >> 20 : bytes >> 10,
-			       mebi ? "MiB" : "KiB");
-	} else {
-		(void)snprintf(out, room, "%" PRIu64 " B", bytes);
-	}
-}
-
-static void
 print_figure(const struct wf_peer_figure *f, FILE *out)
 {
 	char bytes[32], spread[32];
-	format_bytes(f->bytes, bytes, sizeof(bytes));
+	wf_report_bytes(f->bytes, bytes, sizeof(bytes));
 	(void)snprintf(spread, sizeof(spread), "%.2f-%.2f", f->fraction_min, f->fraction_max);
 	fprintf(out, "%-14s %-10s %8s %9.4g %9.4g %-4s %8.2f %11s  %-17s", f->name, f->mode, bytes,
 		f->value, f->limit, f->unit, f->fraction, spread, f->limited_by);

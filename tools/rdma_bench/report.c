@@ -24,13 +24,15 @@ kept(const struct wf_result *r)
 	return r->pairs[r->placement];
 }
 
-static void
-format_bytes(uint64_t bytes, char *out, size_t room)
+void
+wf_report_bytes(uint64_t bytes, char *out, size_t room)
 {
-	if (bytes >= 1ull << 20) {
-		snprintf(out, room, "%" PRIu64 " MiB", bytes >> 20);
+	if (bytes >= 1024 && bytes % 1024 == 0) {
+		bool mebi = bytes % (1u << 20) == 0;
+		(void)snprintf(out, room, "%" PRIu64 " %s", mebi ? bytes >> 20 : bytes >> 10,
+			       mebi ? "MiB" : "KiB");
 	} else {
-		snprintf(out, room, "%" PRIu64 " B", bytes);
+		(void)snprintf(out, room, "%" PRIu64 " B", bytes);
 	}
 }
 
@@ -87,7 +89,7 @@ wf_report_table(const struct wf_bench *bench, FILE *out)
 	for (unsigned i = 0; i < bench->result_count; i++) {
 		const struct wf_result *r = &bench->result[i];
 		char bytes[32], pairs[48], interval[48];
-		format_bytes(r->bytes, bytes, sizeof(bytes));
+		wf_report_bytes(r->bytes, bytes, sizeof(bytes));
 		format_pairs(r, pairs, sizeof(pairs));
 		format_interval(r, interval, sizeof(interval));
 		fprintf(out,

@@ -12,6 +12,9 @@ void wf_report_table(const struct wf_bench *bench, FILE *out);
 /* One JSON object (RFC 8259); its keys: docs/benchmark.md. */
 void wf_report_json(const struct wf_bench *bench, FILE *out);
 
+/* "64 KiB", "4 MiB"; "65 B" where neither fits. */
+void wf_report_bytes(uint64_t bytes, char *out, size_t room);
+
 /* Parts of such an object. */
 /* "key": "text", */
 void wf_report_key(FILE *out, const char *key, const char *text);

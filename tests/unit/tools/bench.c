@@ -13,6 +13,7 @@
 #include "base/pin.h"
 #include "tools/rdma_bench/meter.h"
 #include "tools/rdma_bench/pairs.h"
+#include "tools/rdma_bench/report.h"
 
 #define TIMEOUT_NS (60 * WF_NS_PER_S)
 
@@ -267,10 +268,28 @@ a_worker_that_is_gone_is_lost(void **state)
 	wf_worker_end(&worker, TIMEOUT_NS); /* twice is once */
 }
 
+static void
+sizes_have_the_largest_unit_that_loses_nothing(void **state)
+{
+	static const struct {
+		uint64_t bytes;
+		const char *text;
+	} sizes[] = {{0, "0 B"},           {64, "64 B"},       {1025, "1025 B"},
+		     {64 << 10, "64 KiB"}, {1 << 20, "1 MiB"}, {3 << 19, "1536 KiB"},
+		     {64 << 20, "64 MiB"}, {1023, "1023 B"}};
+	(void)state;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		char text[32];
+		wf_report_bytes(sizes[i].bytes, text, sizeof(text));
+		assert_string_equal(text, sizes[i].text);
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sizes_have_the_largest_unit_that_loses_nothing),
 		cmocka_unit_test(a_meter_gives_median_and_tail_of_single_operations),
 		cmocka_unit_test(a_slowed_operation_takes_twice_its_time),
 		cmocka_unit_test(probes_that_disagree_are_mixed),
