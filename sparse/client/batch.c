@@ -328,19 +328,6 @@ ascends(const uint64_t *key, uint32_t count)
 	return true;
 }
 
-/* Turns counts into places of first entries. */
-static void
-counts_to_firsts(uint32_t *count, uint32_t length)
-{
-	uint32_t before = 0;
-
-	for (uint32_t i = 0; i < length; i++) {
-		uint32_t here = count[i];
-		count[i] = before;
-		before += here;
-	}
-}
-
 /* Sorts the caller's keys, after which repetitions lie side by side, in the caller's order, and
  * keeps each once. On a single lane that is the order of rows. */
 static void
@@ -383,7 +370,7 @@ deal_to_lanes(struct wf_batch *b)
 		b->work.rank[r] = lane_of_key(b, b->key[r]);
 		b->lane_first[b->work.rank[r]]++;
 	}
-	counts_to_firsts(b->lane_first, lanes + 1);
+	wf_sort_counts_to_firsts(b->lane_first, lanes + 1);
 	memcpy(next, b->lane_first, lanes * sizeof(next[0]));
 	for (uint32_t r = 0; r < b->row_count; r++) {
 		uint32_t to = next[b->work.rank[r]]++;
@@ -443,7 +430,7 @@ list_by_rank(struct wf_batch *b)
 	for (uint32_t i = 0; i < b->key_count; i++) {
 		next[b->work.rank[b->place[i]]]++;
 	}
-	counts_to_firsts(next, b->row_count);
+	wf_sort_counts_to_firsts(next, b->row_count);
 	memcpy(out->first, next, b->row_count * sizeof(next[0]));
 	out->first[b->row_count] = b->key_count;
 	for (uint32_t i = 0; i < b->key_count; i++) {

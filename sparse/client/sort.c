@@ -37,19 +37,6 @@ end_of_bits(const uint64_t *key, uint32_t count)
 	return differ == 0 ? 0 : 64u - (unsigned)__builtin_clzll(differ);
 }
 
-/* Turns counts into places of first entries. */
-static void
-counts_to_firsts(uint32_t *count, uint32_t length)
-{
-	uint32_t before = 0;
-
-	for (uint32_t i = 0; i < length; i++) {
-		uint32_t here = count[i];
-		count[i] = before;
-		before += here;
-	}
-}
-
 static void
 swap_pairs(struct wf_sort *sort)
 {
@@ -99,7 +86,7 @@ sort_in_buckets(struct wf_sort *sort, const uint64_t *key, uint32_t count, unsig
 	for (uint32_t i = 0; i < count; i++) {
 		next[(key[i] >> from & mask) >> shift]++;
 	}
-	counts_to_firsts(next, 1u << bucket_bits);
+	wf_sort_counts_to_firsts(next, 1u << bucket_bits);
 	for (uint32_t i = 0; i < count; i++) {
 		const uint64_t part = key[i] >> from & mask;
 		out[next[part >> shift]++] = part << 32 | i;
@@ -120,7 +107,7 @@ sort_by_digit(struct wf_sort *sort, uint32_t count, unsigned from, unsigned bits
 	if (next[pair[0] >> from & mask] == count) {
 		return; /* all pairs have the same digit */
 	}
-	counts_to_firsts(next, (uint32_t)mask + 1);
+	wf_sort_counts_to_firsts(next, (uint32_t)mask + 1);
 	for (uint32_t i = 0; i < count; i++) {
 		out[next[pair[i] >> from & mask]++] = pair[i];
 	}

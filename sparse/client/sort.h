@@ -21,3 +21,16 @@ struct wf_sort {
  * cost four times as much. What was sorted before changes the cost, but no result. */
 void wf_sort_keys(struct wf_sort *sort, const uint64_t *key, uint32_t count, uint64_t *key_out,
 		  uint32_t *place_out);
+
+/* For sorting by counting: turns counts into places of first entries. */
+static inline void
+wf_sort_counts_to_firsts(uint32_t *count, uint32_t length)
+{
+	uint32_t before = 0;
+
+	for (uint32_t i = 0; i < length; i++) {
+		uint32_t here = count[i];
+		count[i] = before;
+		before += here;
+	}
+}
