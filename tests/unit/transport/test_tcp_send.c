@@ -262,6 +262,42 @@ messages_behind_what_is_done_wait_until_a_full_socket_has_room(void **state)
 	rig_close(rig);
 }
 
+/* A CLOSE in the middle of a PUT would be taken for its bytes. A PUT that was copied has no entry
+ * that says where it begins, so only what is all out, or ends where the next operation begins, is
+ * between two frames. */
+static void
+only_what_is_between_two_frames_is_closed(void **state)
+{
+	(void)state;
+	const struct wf_transport_opts opts = {0};
+	struct rig *rig = rig_open(&opts);
+	struct wf_conn *conn = NULL;
+	int fd = raw_join(rig, &conn);
+	struct wf_tcp_conn *c = wf_tcp_conn_of(conn);
+	bool copied = false;
+	unsigned taken = 0;
+	const struct wf_op put = {.kind = WF_OP_PUT,
+				  .region = rig->region,
+				  .src = rig->memory,
+				  .bytes = 64,
+				  .copied = &copied};
+	const uint64_t begin = c->tx.sent_bytes;
+	assert_true(wf_tcp_tx_cut(c));
+	assert_int_equal(wf_transport_post(conn, &put, 1, &taken), WEFT_OK);
+	assert_true(copied);
+	assert_int_equal(post_all(conn, 0, 1), 1);
+	const uint64_t end = begin + WF_HEAD_BYTES + put.bytes;
+	for (uint64_t sent = begin; sent < end; sent++) {
+		c->tx.sent_bytes = sent;
+		assert_false(wf_tcp_tx_cut(c));
+	}
+	c->tx.sent_bytes = end;
+	assert_true(wf_tcp_tx_cut(c));
+	c->tx.sent_bytes = begin;
+	close(fd);
+	rig_close(rig);
+}
+
 int
 main(void)
 {
@@ -271,6 +307,7 @@ main(void)
 		cmocka_unit_test(messages_that_are_out_are_done_after_a_disconnect),
 		cmocka_unit_test(messages_behind_a_full_socket_are_lost_by_a_disconnect),
 		cmocka_unit_test(messages_behind_what_is_done_wait_until_a_full_socket_has_room),
+		cmocka_unit_test(only_what_is_between_two_frames_is_closed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
