@@ -15,7 +15,7 @@ rows   a step of --keys distinct keys, rows of 64 values: pull, push, wait, from
        weft.torch.Embedding with autograd; each with and without looking ahead, where the pull of the next
        batch travels while the step is computed and pushed. They take turns of 10 x --steps steps in an
        order that is drawn for each round. Medians over the rounds, and within a round the speed beside
-       that of C, with the interval that has the median with 95 %.
+       that of C, with the interval that has the median with 95 % (?: it needs six rounds).
          with a copy    the rows are copied to the caller's memory, in the order of its keys, as the
                         module has to: what it returns lasts longer than the step
          PyTorch alone  zero_grad, backward and step of PyTorch for a function that does nothing
