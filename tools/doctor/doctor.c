@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -87,68 +86,6 @@ wf_doctor_level_name(enum wf_doctor_level level)
 	static const char *const names[WF_DOCTOR_LEVELS] = {"ok", "note", "finding", "fails"};
 	return level < WF_DOCTOR_LEVELS ? names[level] : "?";
 }
-
-/* ---- for the checks ---- */
-
-/* What files say may hold anything; a terminal must not obey it. */
-static void
-copy_printable(char *out, size_t bytes, const char *text)
-{
-	(void)snprintf(out, bytes, "%s", text);
-	for (char *at = out; *at != '\0'; at++) {
-		unsigned char c = (unsigned char)*at;
-		*at = (char)(c < 0x20 || c >= 0x7f ? '?' : c);
-	}
-}
-
-void
-wf_doctor_add(const struct wf_doctor *doctor, const struct wf_doctor_about *about,
-	      const char *format, ...)
-{
-	struct wf_doctor_finding finding;
-	char text[WF_DOCTOR_TEXT_BYTES];
-	va_list args;
-	memset(&finding, 0, sizeof(finding)); /* it is written to a pipe, padding included */
-	va_start(args, format);
-	(void)vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	finding.level = about->level;
-	copy_printable(finding.check, sizeof(finding.check), doctor->check->name);
-	copy_printable(finding.text, sizeof(finding.text), text);
-	if (about->subject != NULL) {
-		copy_printable(finding.subject, sizeof(finding.subject), about->subject);
-	}
-	if (about->remedy != NULL) {
-		copy_printable(finding.remedy, sizeof(finding.remedy), about->remedy);
-	}
-	doctor->sink(doctor->arg, &finding);
-}
-
-bool
-wf_doctor_is_here(const struct wf_doctor *doctor)
-{
-	return doctor->ask->root[0] == '\0';
-}
-
-bool
-wf_doctor_wants(const struct wf_doctor *doctor, const char *transport)
-{
-	return strcmp(doctor->ask->transport, transport) == 0;
-}
-
-bool
-wf_doctor_may_use(const struct wf_doctor *doctor, const char *transport)
-{
-	return wf_doctor_wants(doctor, transport) || wf_doctor_wants(doctor, "auto");
-}
-
-enum wf_doctor_level
-wf_doctor_grade(const struct wf_doctor *doctor, const char *transport, enum wf_doctor_level less)
-{
-	return wf_doctor_wants(doctor, transport) ? WF_DOCTOR_FAILS : less;
-}
-
-/* ---- running ---- */
 
 static void
 run_one(const struct wf_doctor_ask *ask, unsigned idx, wf_doctor_sink *sink, void *arg)

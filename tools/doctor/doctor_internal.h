@@ -20,7 +20,7 @@ struct wf_doctor_check {
 	bool at_start; /* it also runs when a pserver or trainer starts */
 };
 
-/* doctor.c */
+/* finding.c */
 /* What a finding is about, beside its text. */
 struct wf_doctor_about {
 	enum wf_doctor_level level;
