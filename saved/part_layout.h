@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* part_layout: the places of fields in a part of a snapshot, for its writer and its reader. Private
- * to this folder. Thread: any. */
+/* part_layout: the places of fields in a part of a snapshot, and which heads and blocks there can
+ * be, for its writer and its reader. Private to this folder. Thread: any. */
 #pragma once
 
 #include "saved/part.h"

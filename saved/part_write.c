@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing a part of a snapshot; and what writer and reader agree on. Thread: the caller's. */
+/* Writing a part of a snapshot. Thread: the caller's. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -7,7 +7,6 @@
 #include "base/crc32c.h"
 #include "saved/chunk.h"
 #include "saved/part_layout.h"
-#include "wire/head.h"
 #include "wire/little.h"
 
 struct wf_part_writer {
@@ -20,30 +19,6 @@ struct wf_part_writer {
 	size_t used;       /* bytes of chunk */
 	uint8_t chunk[WF_CHUNK_BYTES];
 };
-
-const char *
-wf_part_head_objection(const struct wf_part_head *head)
-{
-	if (head->service != WF_SERVICE_DENSE && head->service != WF_SERVICE_SPARSE) {
-		return "its service is neither dense nor sparse";
-	}
-	return head->lane < head->lane_count ? NULL : "its lane is not one of the lanes";
-}
-
-const char *
-wf_part_block_objection(const struct wf_part_block *block)
-{
-	if (block->kind < WF_PART_SLICE || block->kind > WF_PART_VERSIONS) {
-		return "its kind is unknown";
-	}
-	if (block->bytes > WF_PART_BLOCK_BYTES_MAX) {
-		return "its payload is too long";
-	}
-	if (block->count > INT64_MAX || block->first > INT64_MAX - block->count) {
-		return "it reaches beyond what can be counted";
-	}
-	return NULL;
-}
 
 /* Writes the chunk to the file. */
 static enum weft_status

@@ -203,3 +203,23 @@ wf_rows_open(struct wf_env *env, const struct wf_saved_calls *calls, const char 
 	*out = reader;
 	return WEFT_OK;
 }
+
+enum weft_status
+wf_rows_check(struct wf_env *env, const struct wf_saved_calls *calls, const char *path,
+	      struct wf_rows_head *head, struct wf_rows_sum *out)
+{
+	struct wf_rows_reader *reader = NULL;
+	enum weft_status st = wf_rows_open(env, calls, path, &reader);
+
+	if (st == WEFT_OK) {
+		st = wf_rows_read_all(reader);
+	}
+	if (st == WEFT_OK) {
+		*out = wf_rows_read_sum(reader);
+		if (head != NULL) {
+			*head = *wf_rows_head(reader);
+		}
+	}
+	wf_rows_close(reader);
+	return st;
+}
