@@ -46,6 +46,17 @@ expect 0 "$WEFT" status "127.0.0.1:$((port + 8))" --secret_file=secret --timeout
 says last.out 'no job: it waits for trainers'
 expect 69 "$WEFT" status "127.0.0.1:$((port + 9))"
 says last.err 'weft status:' 'refused' 'give HOST:PORT, the first port of one that runs'
+[ "$(grep -o "127.0.0.1:$((port + 9))" last.err | wc -l)" = 1 ] || fail "it names the port not once"
+
+# Another program's port, which closes each connection.
+start closer python3 -c 'import socket, sys
+listener = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+print("listens", file=sys.stderr, flush=True)
+while True:
+    listener.accept()[0].close()' "$((port + 9))"
+wait_for closer.err listens
+expect 69 "$WEFT" status "127.0.0.1:$((port + 9))"
+[ "$(grep -o "127.0.0.1:$((port + 9))" last.err | wc -l)" = 1 ] || fail "it names the port not once"
 
 # A pserver that demands another path than TCP.
 start over_shm "$WEFT" pserver --port="$((port + 10))" --transport=shm

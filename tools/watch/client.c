@@ -29,13 +29,22 @@ struct wf_watch_client {
 	struct wf_msg msg;             /* scratch */
 };
 
+/* With a text that names the pserver. */
+static void
+fail_as(struct wf_watch_client *client, enum weft_status status, const char *text)
+{
+	if (client->status == WEFT_OK) {
+		client->status = wf_fail(status, "%s", text);
+		client->error = *wf_error_record();
+	}
+}
+
 static void
 fail(struct wf_watch_client *client, enum weft_status status, const char *text)
 {
-	if (client->status == WEFT_OK) {
-		client->status = wf_fail(status, "%.90s: %.300s", client->name, text);
-		client->error = *wf_error_record();
-	}
+	char named[400];
+	(void)snprintf(named, sizeof(named), "%.90s: %.300s", client->name, text);
+	fail_as(client, status, named);
 }
 
 /* The lane's reason, if it has given one. */
@@ -54,12 +63,12 @@ on_down(struct wf_watch_client *client, const struct wf_event *event)
 		char text[WF_WHY_BYTES + 96];
 		(void)snprintf(
 			text, sizeof(text),
-			"no pserver answers (%s); give HOST:PORT, the first port of one that "
-			"runs",
+			"%s; no pserver answers there: give HOST:PORT, the first port of one "
+			"that runs",
 			event->down.why);
-		fail(client, event->down.status, text);
+		fail_as(client, event->down.status, text);
 	} else {
-		fail(client, event->down.status, event->down.why);
+		fail_as(client, event->down.status, event->down.why);
 	}
 }
 
