@@ -70,8 +70,8 @@ trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
 # test_stage STAGE MULTIPLIER [SUITE...]: runs suites (all if none is named; -SUITE leaves one out),
-# and collects the log. It runs one more at a time than there are cores, because many tests wait for
-# their own processes; the next build uses the time that they leave.
+# and collects the log. It runs twice as many at a time as there are cores, and one more, because
+# tests wait for their own processes; the next build uses the time that they leave.
 test_stage() {
 	[ -z "$next_build" ] || "$next_build" begin_build
 	stage=$1
@@ -88,7 +88,7 @@ test_stage() {
 	done
 	# shellcheck disable=SC2086 # suites and $wrapper are words
 	$wrapper meson test -C "$check/$stage" --no-rebuild --timeout-multiplier "$multiplier" \
-		--num-processes $(($(nproc) + 1)) $suites >"$check/$stage/test.log" 2>&1 </dev/null || true
+		--num-processes $((2 * $(nproc) + 1)) $suites >"$check/$stage/test.log" 2>&1 </dev/null || true
 	if [ -s "$logs/testlog.json" ]; then
 		cat "$logs/testlog.json" >>"$results/$stage.json"
 	else
