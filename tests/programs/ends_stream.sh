@@ -3,7 +3,9 @@
 # Saves in the middle of a pass of data that is read in windows, and of data of each trainer's own.
 # A run of two passes is stopped after every batch, so at the borders of windows and passes, too,
 # and continued there, by a job and by one process in turn. It ends with the bits of a run that was
-# never stopped. Trainers have different numbers of batches.
+# never stopped. Trainers have different numbers of batches. The check has rows in windows and data
+# of each trainer's own, "more" the other splits and a window that holds all.
+more=${1-}
 . "${0%/*}/lib.sh"
 needs_training
 
@@ -81,10 +83,14 @@ chain() {
 # batches.
 # shellcheck disable=SC2086
 {
+	if [ -n "$more" ]; then
+		chain files 12 $mlp --data="$work/many" --data_split=files $tests
+		chain mine 5 $mlp --data="$work/few/own-{trainer}" --data_split=mine $tests
+		chain whole 5 $mlp --data="$work/few/own-{trainer}" --data_split=mine $tests \
+			--data_window=1MiB
+		exit 0
+	fi
 	chain rows 12 $mlp --data="$work/all.csv"
-	chain files 12 $mlp --data="$work/many" --data_split=files $tests
-	chain mine 5 $mlp --data="$work/few/own-{trainer}" --data_split=mine $tests
-	chain whole 5 $mlp --data="$work/few/own-{trainer}" --data_split=mine $tests --data_window=1MiB
 	chain tables 9 $ctr --data="$work/strikes/own-{trainer}" --data_split=mine --data_window=4KiB
 }
 

@@ -85,11 +85,14 @@ done
 cat >name.sh <<'END'
 #!/bin/sh
 echo "name is $WEFT_JOB_NAME"
+exec "$@"
 END
 chmod +x name.sh
-expect 0 "$WEFT" launch --local --port="$port" --job_name=exp7 -- ./name.sh
+expect 0 "$WEFT" launch --local --port="$port" --job_name=exp7 -- ./name.sh \
+	"$WEFT" train linear --num_passes=1
 says last.out "name is exp7"
-expect 0 env WEFT_JOB_NAME=exp8 "$WEFT" launch --local --port="$port" -- ./name.sh
+expect 0 env WEFT_JOB_NAME=exp8 "$WEFT" launch --local --port="$port" -- ./name.sh \
+	"$WEFT" train linear --num_passes=1
 says last.out "name is exp8"
 expect 0 env -i WEFT_JOB_NAME=x "$WEFT" env
 says last.out "WEFT_JOB_NAME"

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Models with tables end with the same bits for any number of sparse and dense lanes and pservers,
 # and over any transport, as in one process: parameters and rows. Trainers run out of data at
-# different steps.
+# different steps. "more": with more numbers of lanes and pservers, paths and optimizers.
+more=${1-}
 . "${0%/*}/lib.sh"
 needs_training
 
@@ -34,14 +35,16 @@ in_one_process() {
 
 in_one_process ngram 3 "$words"
 says last.out "perplexity" "unigram" "bigram" "nearest he:"
-job ngram 3 1 1 1 tcp "$words"
 job ngram 3 3 2 3 tcp "$words"
 job ngram 3 2 1 1 shm "$words"
-job ngram 3 2 1 2 auto "$words --trainer_count=1"
+if [ -n "$more" ]; then
+	job ngram 3 1 1 1 tcp "$words"
+	job ngram 3 2 1 2 auto "$words --trainer_count=1"
+fi
 
 in_one_process ctr 2 "$strikes"
 says last.out "auc" "logistic regression"
-job ctr 2 1 1 1 tcp "$strikes"
+[ -z "$more" ] || job ctr 2 1 1 1 tcp "$strikes"
 job ctr 2 2 1 3 auto "$strikes"
 in_one_process ctr 2 "$strikes --admit_count=2 --evict_age=2 --sparse_optimizer=ftrl"
 job ctr 2 2 1 2 auto "$strikes --admit_count=2 --evict_age=2 --sparse_optimizer=ftrl"
@@ -74,7 +77,8 @@ faults="seed=${WEFT_SEED:-1},delay=5%:2ms,split=30%,short=20%,stall=1%:5ms,refus
 settings="--num_passes=1 --batch_size=300 --slice_bytes=64 --no-baseline --sparse_rest=bf16"
 in_one_process ctr 2 "$settings"
 job ctr 2 2 1 2 "fault($faults,cut=0.2%)+auto" "$settings --transport=fault($faults)+auto"
-job ctr 2 2 1 2 "fault($faults,cut=0.2%)+tcp" "$settings --transport=fault($faults)+tcp"
+[ -z "$more" ] ||
+	job ctr 2 2 1 2 "fault($faults,cut=0.2%)+tcp" "$settings --transport=fault($faults)+tcp"
 
 # A saved run goes on as if it had not stopped, and is exported, rows and all.
 in_one_process ctr 2 "--num_passes=2 --no-baseline"
@@ -88,7 +92,7 @@ says rows.safetensors deep.keys deep.values wide.keys fc1_w
 # It goes on as if it had not stopped, also with other lanes and pservers than have saved, and if
 # one process goes on with what a job has saved. Rows of the same kind are in the same files.
 goes_on="--num_passes=2 --no-baseline --batch_size=900 --admit_count=2 --evict_age=9"
-for variant in adagrad adam scored; do
+for variant in ${more:+adagrad adam} scored; do
 	case $variant in
 	scored) options="$goes_on --evict_score=1.5 --evict_fade=0.9 --evict_fade_steps=5" ;;
 	*) options="$goes_on --sparse_optimizer=$variant" ;;
