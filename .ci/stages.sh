@@ -96,6 +96,17 @@ test_stage() {
 	fi
 }
 
+# guest_selftest STAGE: does tests/guest/run what it says; with WEFT_LONG guests boot for it
+guest_selftest() {
+	status=0
+	said=$("$top/tests/guest/selftest.sh" 2>&1 </dev/null) || status=$?
+	case $status in
+	0) record "$1" "tests/guest/run" OK "$said" ;;
+	77) record "$1" "tests/guest/run" SKIP "$said" ;;
+	*) record "$1" "tests/guest/run" FAIL "$said" ;;
+	esac
+}
+
 # guest_stage STAGE DIR SECONDS SUITE...: runs suites of the build in DIR that need the guest, in
 # one boot
 guest_stage() {

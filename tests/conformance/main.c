@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* main: runs every case of the contract (transport/contract.md) on the backend that argv[1] names.
- * WEFT_SEED chooses the chances; argv[2], if given, is the one case to run. Thread: the main one.
+ * WEFT_SEED chooses the chances; the arguments after that, if any, are the cases to run.
+ * Thread: the main one.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,12 +33,24 @@ run_case(void **state)
 	assert_true(passed);
 }
 
+/* `only`: a list of names that ends with NULL; an empty one stands for all cases. */
+static bool
+is_asked_for(const char *name, char *const *only)
+{
+	bool is_asked = *only == NULL;
+
+	for (; *only != NULL && !is_asked; only++) {
+		is_asked = strcmp(*only, name) == 0;
+	}
+	return is_asked;
+}
+
 static size_t
-add_cases(const struct conf_case *cases, const char *only, const struct run *common,
+add_cases(const struct conf_case *cases, char *const *only, const struct run *common,
 	  struct run *runs, size_t count)
 {
 	for (; cases->name != NULL; cases++) {
-		if (only == NULL || strcmp(only, cases->name) == 0) {
+		if (is_asked_for(cases->name, only)) {
 			assert_true(count < CASE_MAX);
 			runs[count] = *common;
 			runs[count++].which = cases;
@@ -53,7 +66,8 @@ main(int argc, char **argv)
 		fprintf(stderr,
 			"usage: conformance "
 			"[secret+][fault+]tcp|tcp6|shm|shm-copy|sim|paths[-LIST] "
-			"[CASE]; conformance_fake fake-KIND [CASE]; conformance_toy toy [CASE]\n");
+			"[CASE...]; conformance_fake fake-KIND [CASE...]; conformance_toy toy "
+			"[CASE...]\n");
 		return 64;
 	}
 	if (!conf_can_run(argv[1])) {
@@ -72,7 +86,7 @@ main(int argc, char **argv)
 	static struct CMUnitTest tests[CASE_MAX];
 	size_t count = 0;
 	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
-		count = add_cases(groups[i], argc > 2 ? argv[2] : NULL, &common, runs, count);
+		count = add_cases(groups[i], argv + 2, &common, runs, count);
 	}
 	for (size_t i = 0; i < count; i++) {
 		tests[i] = (struct CMUnitTest){
@@ -81,5 +95,7 @@ main(int argc, char **argv)
 			.initial_state = &runs[i],
 		};
 	}
-	return count == 0 ? 64 : _cmocka_run_group_tests(common.url, tests, count, NULL, NULL);
+	/* A case that is asked for and is not there. */
+	const bool is_wrong = argc > 2 && count != (size_t)argc - 2;
+	return is_wrong ? 64 : _cmocka_run_group_tests(common.url, tests, count, NULL, NULL);
 }
