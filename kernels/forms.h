@@ -51,6 +51,17 @@ wf_calm_bits(const struct wf_apply *apply)
 	return calm ? WF_CALM_BITS : -1;
 }
 
+/* Whether decay is 0, and not -0. Then a step of SGD without it has the same bits: for a finite
+ * parameter w, g + 0 w is g, or a zero of another sign if g is -0 and w is not below 0, and
+ * w - rate (+-0) is w for all of these. */
+static inline bool
+wf_is_undecayed(const struct wf_apply *apply)
+{
+	uint32_t bits;
+	memcpy(&bits, &apply->decay, sizeof(bits));
+	return bits == 0;
+}
+
 /* The reciprocal of a divisor that is a power of two up to 2^126: to multiply by it gives the bits
  * of the division in a fifth of its time. 0: of any other divisor, which has no exact one. */
 static inline float

@@ -38,7 +38,9 @@
 #define MANY 0          /* a number of inputs that is not a constant */
 #define LINE_FLOATS 16u /* of a cache line: one look and one branch for each decides on the check */
 #define LINE_BYTES (LINE_FLOATS * sizeof(float))
-#define AHEAD_FLOATS 512u /* how far ahead lines are prefetched */
+#define AHEAD_FLOATS 512u         /* how far ahead lines are prefetched */
+#define BLOCK_FLOATS (8u * WIDTH) /* that a method without state looks at as one */
+#define LARGEST_BITS 0x7f7fffff   /* of FLT_MAX */
 
 /* Several arrays that are added in order. The first four have names, so that they stay in
  * registers. */
@@ -93,6 +95,8 @@ struct pass {
 	bool copies;     /* with a copy; with MANY inputs wf_apply says so, while it runs */
 	bool plain;      /* the divisor is 1, and nothing is clipped */
 	bool divides;    /* the divisor has no exact reciprocal */
+	bool undecayed;  /* decay is 0, which is looked at for methods without state */
+	bool is_far;     /* of a pass over blocks: wf_apply's */
 };
 
 /* The summed gradients of the elements from i on, divided but not clipped. */
@@ -117,6 +121,16 @@ store_copy(const struct wf_apply *apply, size_t i, vec w)
 	}
 }
 
+/* Stores the new parameters from i on. */
+INLINE void
+store_param(const struct pass *pass, const struct wf_apply *apply, size_t i, vec w)
+{
+	vec_store(apply->param + i, w);
+	if (pass->fixed == MANY ? apply->copy != NULL : pass->copies) {
+		store_copy(apply, i, w);
+	}
+}
+
 /* Updates the elements from i on, whose parameters are w, with their gradients g. */
 INLINE void
 update(const struct pass *pass, const struct scalars *k, const struct wf_apply *apply, size_t i,
@@ -129,10 +143,7 @@ update(const struct pass *pass, const struct scalars *k, const struct wf_apply *
 	g = pass->plain ? g : vec_min(vec_max(g, k->low), k->high);
 	e = next_of_kind(pass->kind, k, e, g);
 	e.w = k->drops ? vec_soft(e.w, k->drop) : e.w;
-	vec_store(apply->param + i, e.w);
-	if (pass->fixed == MANY ? apply->copy != NULL : pass->copies) {
-		store_copy(apply, i, e.w);
-	}
+	store_param(pass, apply, i, e.w);
 	if (pass->states > 0) {
 		vec_store(apply->state[0] + i, e.s);
 	}
@@ -193,6 +204,83 @@ step(const struct pass *pass, const struct scalars *k, const struct wf_apply *ap
 	return true;
 }
 
+/* Half a block of parameters. */
+struct half_block {
+	vec a, b, c, d;
+};
+
+/* What becomes of the parameters from i on by a method without state. */
+INLINE vec
+next_param(const struct pass *pass, const struct scalars *k, const struct wf_apply *apply,
+	   const struct inputs *in, size_t i)
+{
+	const struct element e = {.w = vec_load(apply->param + i)};
+	return next_of_kind(pass->kind, k, e, gradients(pass, k, in, i)).w;
+}
+
+INLINE struct half_block
+next_half(const struct pass *pass, const struct scalars *k, const struct wf_apply *apply,
+	  const struct inputs *in, size_t i)
+{
+	struct half_block half;
+	half.a = next_param(pass, k, apply, in, i);
+	half.b = next_param(pass, k, apply, in, i + WIDTH);
+	half.c = next_param(pass, k, apply, in, i + 2 * WIDTH);
+	half.d = next_param(pass, k, apply, in, i + 3 * WIDTH);
+	return half;
+}
+
+INLINE vec
+sum_half(struct half_block half)
+{
+	return vec_add(vec_add(half.a, half.b), vec_add(half.c, half.d));
+}
+
+INLINE void
+store_half(const struct pass *pass, const struct wf_apply *apply, size_t i, struct half_block half)
+{
+	store_param(pass, apply, i, half.a);
+	store_param(pass, apply, i + WIDTH, half.b);
+	store_param(pass, apply, i + 2 * WIDTH, half.c);
+	store_param(pass, apply, i + 3 * WIDTH, half.d);
+}
+
+/* Updates a block of elements from i on, if all that becomes of it is finite. A method without
+ * state, whose gradients are not clipped, makes nothing finite out of what was not; and a sum is
+ * not finite if one of its terms is not, so there is one look for a block. */
+INLINE bool
+step_block(const struct pass *pass, const struct scalars *k, const struct wf_apply *apply,
+	   const struct inputs *in, size_t i)
+{
+	const struct half_block first = next_half(pass, k, apply, in, i);
+	const struct half_block second = next_half(pass, k, apply, in, i + BLOCK_FLOATS / 2);
+	const vec sum = vec_add(sum_half(first), sum_half(second));
+	if (ivec_has_above(ivec_magnitude(sum), LARGEST_BITS)) {
+		return false;
+	}
+	store_half(pass, apply, i, first);
+	store_half(pass, apply, i + BLOCK_FLOATS / 2, second);
+	return true;
+}
+
+/* As many blocks of [first, whole) as are finite. Returns where they end. */
+INLINE size_t
+run_blocks(const struct pass *pass, const struct scalars *k, const struct wf_apply *apply,
+	   size_t first, size_t whole)
+{
+	const struct inputs in = open_inputs(apply->grad, apply->grad_count);
+	size_t i = first;
+	for (; i + BLOCK_FLOATS <= whole; i += BLOCK_FLOATS) {
+		for (size_t at = i; pass->is_far && at < i + BLOCK_FLOATS; at += LINE_FLOATS) {
+			prefetch(pass, apply, &in, at);
+		}
+		if (!step_block(pass, k, apply, &in, i)) {
+			break;
+		}
+	}
+	return i;
+}
+
 /* One pass over [first, whole) of every array, both multiples of WIDTH, which ends before the first
  * line that is not calm, or not whole. Returns where it ended. With `fixed` MANY the scalars decide
  * whether L1 is on; otherwise it is off. */
@@ -200,13 +288,19 @@ INLINE size_t
 run(const struct wf_apply *apply, struct pass pass, size_t first, size_t whole)
 {
 	const struct inputs in = open_inputs(apply->grad, apply->grad_count);
-	const struct scalars k =
-		open_scalars(apply, pass.fixed == MANY && apply->plain_rate * apply->l1 > 0.0f);
+	const bool drops = pass.fixed == MANY && apply->plain_rate * apply->l1 > 0.0f;
+	const struct scalars k = open_scalars(apply, drops, pass.undecayed);
 	/* A copy that no store can reach: the pointers stay in registers. */
 	struct wf_apply arrays = *apply;
 	arrays.copy_past = arrays.copy_past && (uintptr_t)arrays.copy % LINE_BYTES == 0;
 	size_t i = first;
 
+	if (pass.states == 0 && pass.plain && pass.fixed != MANY) {
+		struct pass far = pass;
+		far.is_far = true;
+		i = arrays.is_far ? run_blocks(&far, &k, &arrays, first, whole)
+				  : run_blocks(&pass, &k, &arrays, first, whole);
+	}
 	for (; i + LINE_FLOATS <= whole; i += LINE_FLOATS) {
 		if (arrays.is_far) {
 			prefetch(&pass, &arrays, &in, i);
@@ -236,6 +330,17 @@ inputs_of_pass(const struct wf_apply *apply)
 	return any ? MANY : apply->grad_count;
 }
 
+/* Without L1, and of a number of inputs that is a constant. */
+INLINE size_t
+run_fixed(const struct wf_apply *apply, struct pass pass, size_t first, size_t whole)
+{
+	if (pass.states == 0 && wf_is_undecayed(apply)) {
+		pass.undecayed = true;
+		return run(apply, pass, first, whole);
+	}
+	return run(apply, pass, first, whole);
+}
+
 /* The divisor is 1, and nothing is clipped. */
 INLINE size_t
 run_plain(const struct wf_apply *apply, struct pass pass, size_t first, size_t whole)
@@ -246,15 +351,15 @@ run_plain(const struct wf_apply *apply, struct pass pass, size_t first, size_t w
 		pass.fixed = 1;
 		if (apply->copy != NULL) {
 			pass.copies = true;
-			return run(apply, pass, first, whole);
+			return run_fixed(apply, pass, first, whole);
 		}
-		return run(apply, pass, first, whole);
+		return run_fixed(apply, pass, first, whole);
 	case 2:
 		pass.fixed = 2;
-		return run(apply, pass, first, whole);
+		return run_fixed(apply, pass, first, whole);
 	case 4:
 		pass.fixed = 4;
-		return run(apply, pass, first, whole);
+		return run_fixed(apply, pass, first, whole);
 	default:
 		return run(apply, pass, first, whole);
 	}

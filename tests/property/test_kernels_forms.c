@@ -347,6 +347,58 @@ compare_maps(const struct wf_kernels *form, const struct setup *setup)
 	expect_same("log", setup, ref_side.out, form_side.out);
 }
 
+/* Mostly zeros of either sign and numbers around one; one of 256 is special or huge. */
+static void
+draw_signs(struct wf_rng *rng, float *array)
+{
+	const float common[] = {0.0f, -0.0f, 0.0f, -0.0f, 1.0f, -1.0f, 0x1p-149f, -0x1p-149f};
+	for (size_t i = 0; i < ROOM; i++) {
+		array[i] = common[wf_rng_below(rng, WF_ARRAY_COUNT(common))];
+		if (wf_rng_below(rng, 256) == 0) {
+			array[i] = draw(rng, wf_rng_below(rng, 2) == 0 ? SPECIAL : HUGE_ONES);
+		}
+	}
+}
+
+/* For a step of SGD that neither clips nor divides, which wide forms make of whole blocks. */
+static void
+make_plain(struct wf_rng *rng, struct setup *setup)
+{
+	struct wf_apply *apply = &setup->apply;
+	setup->kind = WF_SGD;
+	setup->grad_count = 1u << wf_rng_below(rng, 3);
+	apply->divisor = 1.0f;
+	apply->clip = 0.0f;
+	apply->l1 = 0.0f;
+	switch (wf_rng_below(rng, 4)) {
+	case 0:
+		apply->decay = -0.0f;
+		break;
+	case 1:
+		apply->decay = 0.01f;
+		break;
+	default:
+		apply->decay = 0.0f;
+	}
+	if (wf_rng_below(rng, 2) == 0) {
+		for (unsigned n = 0; n < MAX_GRADS; n++) {
+			draw_signs(rng, grad[n]);
+		}
+		draw_signs(rng, ref_side.param);
+		form_side = ref_side;
+	}
+}
+
+static void
+compare_plain(const struct wf_kernels *form, const struct setup *drawn)
+{
+	struct setup setup = *drawn;
+	struct wf_rng rng;
+	wf_rng_init(&rng, seed + 1, current_case);
+	make_plain(&rng, &setup);
+	compare_apply(form, &setup);
+}
+
 static void
 compare_all(void (*compare)(const struct wf_kernels *form, const struct setup *setup))
 {
@@ -373,6 +425,12 @@ static void
 every_form_applies_as_ref_does(void **state)
 {
 	compare_all(compare_apply);
+}
+
+static void
+every_form_makes_a_plain_step_of_sgd_as_ref_does(void **state)
+{
+	compare_all(compare_plain);
 }
 
 static void
@@ -507,6 +565,7 @@ main(int argc, char **argv)
 
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_form_applies_as_ref_does),
+		cmocka_unit_test(every_form_makes_a_plain_step_of_sgd_as_ref_does),
 		cmocka_unit_test(every_form_sums_as_ref_does),
 		cmocka_unit_test(every_form_takes_means_as_ref_does),
 		cmocka_unit_test(every_form_counts_and_takes_exp_and_log_as_ref_does),
