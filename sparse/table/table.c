@@ -443,8 +443,7 @@ wf_table_lookup(struct wf_table *t, const struct wf_table_lookup *lookup)
 		size_t left = lookup->count - first;
 		const uint64_t *key = lookup->key + first;
 		if (is_plain && missing == 0) {
-			count = wf_table_gather_known(t, key, left, lines,
-						      lookup->out + first * dim);
+			count = wf_table_gather_known(t, lookup, first, lines);
 			missing = 1;
 			continue;
 		}
@@ -496,7 +495,7 @@ wf_table_look_ahead(struct wf_table *t, const struct wf_table_lookup *lookup)
 	}
 	size_t found = wf_table_is_fixed(t)
 			       ? gather_fixed(t, lookup->key, count, lines, lookup->out)
-			       : wf_table_gather_known(t, lookup->key, count, lines, lookup->out);
+			       : wf_table_gather_known(t, lookup, 0, lines);
 	if (found < count) {
 		return false;
 	}

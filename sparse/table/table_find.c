@@ -233,9 +233,12 @@ find_step(const struct wf_table *t, const uint64_t *key, size_t at, size_t count
 }
 
 size_t
-wf_table_gather_known(const struct wf_table *t, const uint64_t *key, size_t count, unsigned lines,
-		      float *out)
+wf_table_gather_known(const struct wf_table *t, const struct wf_table_lookup *lookup, size_t first,
+		      unsigned lines)
 {
+	const uint64_t *key = lookup->key + first;
+	const size_t count = lookup->count - first;
+	float *out = lookup->out + first * t->opts.dim;
 	struct ring ring; /* filled step by step */
 	const float *row[STEP_KEYS];
 

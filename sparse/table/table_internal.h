@@ -55,11 +55,11 @@ struct wf_table {
  * row, or WF_NOT_OURS: a key is not this lane's. */
 int wf_table_locate(const struct wf_table *t, const uint64_t *key, size_t count, unsigned lines,
 		    struct wf_row_head **out);
-/* Copy the values of keys to `out`, from the first one up to one that has no row, or is not this
- * lane's. Returns how many; it may stop a few keys early. Only where rows neither expire nor
- * move, and not of a fixed vocabulary. */
-size_t wf_table_gather_known(const struct wf_table *t, const uint64_t *key, size_t count,
-			     unsigned lines, float *out);
+/* Copy the values of a lookup's keys to its `out`, from key number `first` up to one that has no
+ * row, or is not this lane's. Returns how many; it may stop a few keys early. Only where rows
+ * neither expire nor move, and not of a fixed vocabulary. */
+size_t wf_table_gather_known(const struct wf_table *t, const struct wf_table_lookup *lookup,
+			     size_t first, unsigned lines);
 /* The row of one key, expired or not. WF_ROW_NONE: none. The key is this lane's. */
 uint32_t wf_table_find(const struct wf_table *t, uint64_t key);
 /* Which key is not this lane's: one is not. Records and returns WEFT_INVALID. */
