@@ -82,23 +82,6 @@ crc32c_sse42(uint32_t crc, const void *bytes, size_t count)
 	return ~rest;
 }
 
-/* Seven words of eight bytes and one of four, without a loop. */
-SSE42 static uint32_t
-crc32c_head_sse42(const void *bytes)
-{
-	const unsigned char *at = bytes;
-	uint64_t sum = UINT32_MAX;
-	uint64_t word = 0;
-	uint32_t last = 0;
-	WF_STATIC_ASSERT(WF_CRC32C_HEAD_BYTES == 7 * sizeof(word) + sizeof(last), "all of it");
-	for (size_t i = 0; i < 7; i++) {
-		memcpy(&word, at + i * sizeof(word), sizeof(word));
-		sum = __builtin_ia32_crc32di(sum, word);
-	}
-	memcpy(&last, at + 7 * sizeof(word), sizeof(last));
-	return ~__builtin_ia32_crc32si((uint32_t)sum, last);
-}
-
 uint32_t
 wf_crc32c(uint32_t crc, const void *bytes, size_t count)
 {
@@ -106,15 +89,6 @@ wf_crc32c(uint32_t crc, const void *bytes, size_t count)
 		return crc32c_sse42(crc, bytes, count);
 	}
 	return wf_crc32c_table(crc, bytes, count);
-}
-
-uint32_t
-wf_crc32c_head(const void *bytes)
-{
-	if (__builtin_cpu_supports("sse4.2")) {
-		return crc32c_head_sse42(bytes);
-	}
-	return wf_crc32c_table(0, bytes, WF_CRC32C_HEAD_BYTES);
 }
 
 WF_CRC_FOLDED static uint32_t
@@ -150,12 +124,6 @@ uint32_t
 wf_crc32c(uint32_t crc, const void *bytes, size_t count)
 {
 	return wf_crc32c_table(crc, bytes, count);
-}
-
-uint32_t
-wf_crc32c_head(const void *bytes)
-{
-	return wf_crc32c_table(0, bytes, WF_CRC32C_HEAD_BYTES);
 }
 
 #endif

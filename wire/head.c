@@ -38,7 +38,7 @@ check_integrity(const uint8_t *in)
 }
 
 static enum weft_status
-check_fields(const uint8_t *in, uint64_t body_max)
+refuse_fields(const uint8_t *in, uint64_t body_max)
 {
 	uint64_t body_bytes = wf_load_u64(in + 8);
 	uint8_t service = in[5];
@@ -57,19 +57,16 @@ check_fields(const uint8_t *in, uint64_t body_max)
 		return wf_fail(WEFT_PROTOCOL, "head: flags is 0x%02x, known are 0x%02x", flags,
 			       WF_HEAD_FLAGS_KNOWN);
 	}
-	if ((flags & WF_HEAD_PAYLOAD_CRC) == 0 && payload_crc != 0) {
-		return wf_fail(WEFT_PROTOCOL,
-			       "head: payload_crc is 0x%08" PRIx32 " without its flag, must be 0",
-			       payload_crc);
-	}
-	return WEFT_OK;
+	return wf_fail(WEFT_PROTOCOL,
+		       "head: payload_crc is 0x%08" PRIx32 " without its flag, must be 0",
+		       payload_crc);
 }
 
 enum weft_status
-wf_head_check(const uint8_t in[WF_HEAD_BYTES], uint64_t body_max)
+wf_head_refuse(const uint8_t in[WF_HEAD_BYTES], uint64_t body_max)
 {
 	enum weft_status st = check_integrity(in);
-	return st == WEFT_OK ? check_fields(in, body_max) : st;
+	return st == WEFT_OK ? refuse_fields(in, body_max) : st;
 }
 
 enum weft_status
