@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops: what a backend implements. All slots are mandatory; none has an optional meaning: what a
- * medium lacks, its backend makes up for. transport.c checks arguments before it calls a slot. */
+/* ops: what backends share: their list, and what the slots of struct wf_transport_ops
+ * (transport.h) have in common. */
 #pragma once
 
 #include "transport/transport.h"
@@ -8,41 +8,6 @@
 /* The largest hello or verdict within a backend: paths/ puts its own head before its user's. A
  * backend checks those of a peer against opts.blob_max, and has room for this. */
 #define WF_BLOB_ROOM (WF_BLOB_MAX + 256u)
-
-struct wf_transport_ops {
-	const char *name;
-	void (*close)(struct wf_transport *transport);
-	/* A medium leaves path_count 0: transport.c fills in the paths. */
-	void (*query)(struct wf_transport *transport, struct wf_transport_info *out);
-	enum weft_status (*region_add)(struct wf_transport *transport,
-				       const struct wf_region *region, uint32_t *out);
-	void (*region_remove)(struct wf_transport *transport, uint32_t region);
-	enum weft_status (*grant)(struct wf_conn *conn, const struct wf_grant *grant,
-				  struct wf_grant_key *out);
-	void (*release)(struct wf_conn *conn, uint32_t slot);
-	enum weft_status (*listen)(struct wf_transport *transport, const struct wf_host *at,
-				   uint16_t *port);
-	enum weft_status (*answer)(struct wf_conn *conn, bool accept, const void *verdict,
-				   size_t verdict_bytes);
-	enum weft_status (*connect)(struct wf_transport *transport, const struct wf_host *to,
-				    const void *hello, size_t hello_bytes, void *user,
-				    struct wf_conn **out);
-	void (*disconnect)(struct wf_conn *conn, enum wf_disconnect how);
-	/* A backend that is a single path uses wf_path_alone. */
-	void (*path)(struct wf_conn *conn, struct wf_path_info *out);
-	enum weft_status (*post)(struct wf_conn *conn, const struct wf_op *ops, unsigned op_count,
-				 unsigned *taken);
-	enum weft_status (*poll)(struct wf_transport *transport, struct wf_event *events,
-				 unsigned max, unsigned *event_count);
-	int (*wait_fd)(struct wf_transport *transport);
-	bool (*arm)(struct wf_transport *transport, uint64_t *deadline_ns);
-	/* wf_wait_on_fd, or a cheaper wait that also collects what ended it. */
-	void (*wait)(struct wf_transport *transport, uint64_t deadline_ns);
-	/* Ends the caller's wait, or its next one, at once. Any thread may call it, through
-	 * wf_transport_kick. A wrapper calls it too, because it may have consumed everything that
-	 * an armed poll brought, or have set a deadline of its own since. */
-	void (*wake)(struct wf_transport *transport);
-};
 
 /* A new connection carries itself. `user` stays. */
 static inline void

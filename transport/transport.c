@@ -103,12 +103,6 @@ wf_transport_grant(struct wf_conn *conn, const struct wf_grant *grant, struct wf
 	return conn->ops->grant(conn->carrier, grant, out);
 }
 
-void
-wf_transport_release(struct wf_conn *conn, uint32_t slot)
-{
-	conn->ops->release(conn->carrier, slot);
-}
-
 enum weft_status
 wf_transport_listen(struct wf_transport *transport, const struct wf_host *at, uint16_t *port)
 {
@@ -174,25 +168,17 @@ wf_path_alone(struct wf_conn *conn, struct wf_path_info *out)
 	*out = (struct wf_path_info){.name = conn->transport->ops->name, .why = "the only one"};
 }
 
-static bool
-send_is_valid(const struct wf_op *op)
+bool
+wf_send_is_valid(const struct wf_op *op)
 {
-	return op->head != NULL && op->head->service != WF_SERVICE_TRANSPORT &&
+	return op->kind == WF_OP_SEND && op->head != NULL &&
+	       op->head->service != WF_SERVICE_TRANSPORT &&
 	       (op->head->flags & ~(unsigned)WF_HEAD_FLAGS_KNOWN) == 0 &&
 	       op->body_bytes <= WF_MSG_BODY_MAX && (op->body != NULL || op->body_bytes == 0);
 }
 
-static bool
-op_is_valid(const struct wf_op *op)
-{
-	if (op->kind == WF_OP_SEND) {
-		return send_is_valid(op);
-	}
-	return op->kind == WF_OP_PUT && op->src != NULL && op->bytes > 0;
-}
-
-static enum weft_status
-fail_op(const struct wf_op *op)
+enum weft_status
+wf_op_refuse(const struct wf_op *op)
 {
 	if (op->kind == WF_OP_SEND) {
 		return wf_fail(WEFT_INVALID,
@@ -205,58 +191,10 @@ fail_op(const struct wf_op *op)
 		       (int)op->kind, (unsigned long long)op->bytes, op->src);
 }
 
-enum weft_status
-wf_transport_post(struct wf_conn *conn, const struct wf_op *ops, unsigned op_count, unsigned *taken)
-{
-	unsigned valid = 0;
-	while (valid < op_count && op_is_valid(&ops[valid])) {
-		valid++;
-	}
-	*taken = 0;
-	/* Called also if no operation is valid: CLOSED takes precedence over INVALID. */
-	enum weft_status st = conn->ops->post(conn->carrier, ops, valid, taken);
-	WF_ASSERT(*taken <= valid);
-	if (st != WEFT_OK || valid == op_count) {
-		return st;
-	}
-	return fail_op(&ops[valid]);
-}
-
-enum weft_status
-wf_transport_poll(struct wf_transport *transport, struct wf_event *events, unsigned max,
-		  unsigned *event_count)
-{
-	WF_ASSERT(max > 0);
-	struct wf_transport *active = transport->active;
-	enum weft_status st = active->ops->poll(active, events, max, event_count);
-	if (active != transport && (active->told || --transport->passes_left == 0)) {
-		*event_count = transport->sift(transport, events, *event_count);
-	}
-	return st;
-}
-
 int
 wf_transport_wait_fd(struct wf_transport *transport)
 {
 	return transport->ops->wait_fd(transport);
-}
-
-bool
-wf_transport_arm(struct wf_transport *transport, uint64_t *deadline_ns)
-{
-	struct wf_transport *active = transport->active;
-	if (transport->rest_ns == WF_NEVER) {
-		return active->ops->arm(active, deadline_ns);
-	}
-	bool quiet = active->ops->arm(active, deadline_ns);
-	*deadline_ns = *deadline_ns < transport->rest_ns ? *deadline_ns : transport->rest_ns;
-	return quiet;
-}
-
-void
-wf_transport_wait(struct wf_transport *transport, uint64_t deadline_ns)
-{
-	transport->active->ops->wait(transport->active, deadline_ns);
 }
 
 void

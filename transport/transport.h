@@ -10,7 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/assert.h"
 #include "base/env.h"
+#include "base/status.h"
 #include "base/url.h"
 #include "wire/head.h"
 
@@ -253,6 +255,44 @@ enum wf_disconnect {
 	WF_DISCONNECT_NOW,
 };
 
+/* What a backend implements. All slots are mandatory; none has an optional meaning: what a medium
+ * lacks, its backend makes up for. Only the functions below call a slot: they check the arguments,
+ * once for all backends. */
+struct wf_transport_ops {
+	const char *name;
+	void (*close)(struct wf_transport *transport);
+	/* A medium leaves path_count 0: transport.c fills in the paths. */
+	void (*query)(struct wf_transport *transport, struct wf_transport_info *out);
+	enum weft_status (*region_add)(struct wf_transport *transport,
+				       const struct wf_region *region, uint32_t *out);
+	void (*region_remove)(struct wf_transport *transport, uint32_t region);
+	enum weft_status (*grant)(struct wf_conn *conn, const struct wf_grant *grant,
+				  struct wf_grant_key *out);
+	void (*release)(struct wf_conn *conn, uint32_t slot);
+	enum weft_status (*listen)(struct wf_transport *transport, const struct wf_host *at,
+				   uint16_t *port);
+	enum weft_status (*answer)(struct wf_conn *conn, bool accept, const void *verdict,
+				   size_t verdict_bytes);
+	enum weft_status (*connect)(struct wf_transport *transport, const struct wf_host *to,
+				    const void *hello, size_t hello_bytes, void *user,
+				    struct wf_conn **out);
+	void (*disconnect)(struct wf_conn *conn, enum wf_disconnect how);
+	/* A backend that is a single path uses wf_path_alone. */
+	void (*path)(struct wf_conn *conn, struct wf_path_info *out);
+	enum weft_status (*post)(struct wf_conn *conn, const struct wf_op *ops, unsigned op_count,
+				 unsigned *taken);
+	enum weft_status (*poll)(struct wf_transport *transport, struct wf_event *events,
+				 unsigned max, unsigned *event_count);
+	int (*wait_fd)(struct wf_transport *transport);
+	bool (*arm)(struct wf_transport *transport, uint64_t *deadline_ns);
+	/* wf_wait_on_fd, or a cheaper wait that also collects what ended it. */
+	void (*wait)(struct wf_transport *transport, uint64_t deadline_ns);
+	/* Ends the caller's wait, or its next one, at once. Any thread may call it, through
+	 * wf_transport_kick. A wrapper calls it too, because it may have consumed everything that
+	 * an armed poll brought, or have set a deadline of its own since. */
+	void (*wake)(struct wf_transport *transport);
+};
+
 /* Opens the backend called `name` ("tcp", "paths"). WEFT_UNSUPPORTED: the text lists the backends.
  * "fault(SPEC)+NAME" wraps any of them in faults, for tests: transport/fault/README.md. */
 enum weft_status wf_transport_open(const char *name, const struct wf_transport_opts *opts,
@@ -283,7 +323,11 @@ enum weft_status wf_transport_grant(struct wf_conn *conn, const struct wf_grant 
 				    struct wf_grant_key *out) WEFT_MUST_CHECK;
 /* SLOTS: the receiver does not need the buffer `slot % slot_count` any more; the peer may PUT there
  * again, which the caller reports to it. */
-void wf_transport_release(struct wf_conn *conn, uint32_t slot);
+static inline void
+wf_transport_release(struct wf_conn *conn, uint32_t slot)
+{
+	conn->ops->release(conn->carrier, slot);
+}
 
 /* Listens on host:port; port 0 picks one. WEFT_UNAVAILABLE: the address is in use; the text has
  * address and remedy. */
@@ -302,24 +346,69 @@ void wf_transport_disconnect(struct wf_conn *conn, enum wf_disconnect how);
 /* What carries the bytes of `conn`, and why: for a log line when it comes UP. */
 void wf_transport_path(struct wf_conn *conn, struct wf_path_info *out);
 
+/* Whether a SEND keeps to the rules of struct wf_op. */
+bool wf_send_is_valid(const struct wf_op *op);
+/* Fails with WEFT_INVALID; the text says what is wrong. */
+enum weft_status wf_op_refuse(const struct wf_op *op) __attribute__((cold)) WEFT_MUST_CHECK;
+
+static inline bool
+wf_op_is_valid(const struct wf_op *op)
+{
+	return op->kind == WF_OP_PUT ? op->src != NULL && op->bytes > 0 : wf_send_is_valid(op);
+}
+
+/* What follows is inlined where each exchange needs it. */
+
 /* Posts operations in order; `*taken` is the number accepted. OK: all. AGAIN: fewer; post the rest
  * after a DONE of this connection. CLOSED: none, the connection is going down. INVALID: it is not
  * UP, or an operation breaks the rules of struct wf_op; `*taken` were accepted before it. */
-enum weft_status wf_transport_post(struct wf_conn *conn, const struct wf_op *ops, unsigned op_count,
-				   unsigned *taken) WEFT_MUST_CHECK;
+WEFT_MUST_CHECK static inline enum weft_status
+wf_transport_post(struct wf_conn *conn, const struct wf_op *ops, unsigned op_count, unsigned *taken)
+{
+	unsigned valid = 0;
+	while (valid < op_count && wf_op_is_valid(&ops[valid])) {
+		valid++;
+	}
+	*taken = 0;
+	/* Called also if no operation is valid: CLOSED takes precedence over INVALID. */
+	enum weft_status st = conn->ops->post(conn->carrier, ops, valid, taken);
+	WF_ASSERT(*taken <= valid);
+	return st != WEFT_OK || valid == op_count ? st : wf_op_refuse(&ops[valid]);
+}
 /* Makes progress and writes up to `max` events. Never blocks. OK also if there are none. */
-enum weft_status wf_transport_poll(struct wf_transport *transport, struct wf_event *events,
-				   unsigned max, unsigned *event_count) WEFT_MUST_CHECK;
+WEFT_MUST_CHECK static inline enum weft_status
+wf_transport_poll(struct wf_transport *transport, struct wf_event *events, unsigned max,
+		  unsigned *event_count)
+{
+	WF_ASSERT(max > 0);
+	struct wf_transport *active = transport->active;
+	enum weft_status st = active->ops->poll(active, events, max, event_count);
+	if (active != transport && (active->told || --transport->passes_left == 0)) {
+		*event_count = transport->sift(transport, events, *event_count);
+	}
+	return st;
+}
 /* The one descriptor that becomes readable when an armed transport has something to poll; -1 if
  * only the env can wait, as in the simulated network. Constant from open to close. */
 int wf_transport_wait_fd(struct wf_transport *transport);
 /* Before sleeping: arm, poll once more, and sleep if that was empty. Returns true if everything
  * posted is on its way and a poll would bring nothing but DONEs; a caller that needs none of them
  * sleeps at once. `*deadline_ns`: when to poll even if the fd stays quiet; WF_NEVER: never. */
-bool wf_transport_arm(struct wf_transport *transport, uint64_t *deadline_ns);
+static inline bool
+wf_transport_arm(struct wf_transport *transport, uint64_t *deadline_ns)
+{
+	struct wf_transport *active = transport->active;
+	bool quiet = active->ops->arm(active, deadline_ns);
+	*deadline_ns = *deadline_ns < transport->rest_ns ? *deadline_ns : transport->rest_ns;
+	return quiet;
+}
 /* Sleeps after arm, on wait_fd, until the deadline that arm returned. A caller that waits for other
  * descriptors too waits on wait_fd and those itself. */
-void wf_transport_wait(struct wf_transport *transport, uint64_t deadline_ns);
+static inline void
+wf_transport_wait(struct wf_transport *transport, uint64_t deadline_ns)
+{
+	transport->active->ops->wait(transport->active, deadline_ns);
+}
 /* Ends the owner's wait, or its next one, at once. Any thread may call this while the transport is
  * open. */
 void wf_transport_kick(struct wf_transport *transport);

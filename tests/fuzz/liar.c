@@ -6,17 +6,16 @@
 
 #include "base/assert.h"
 #include "base/rng.h"
+#include "tests/double/sim/sim.h"
 #include "transport/ops.h"
 #include "transport/transport.h"
 #include "wire/little.h"
 
 #define SAID_MAX 32u
 
-/* The linker calls these instead of the transport's, and the transport's __real_. */
-enum weft_status __wrap_wf_transport_post(struct wf_conn *conn, const struct wf_op *ops,
-					  unsigned op_count, unsigned *taken);
-enum weft_status __real_wf_transport_post(struct wf_conn *conn, const struct wf_op *ops,
-					  unsigned op_count, unsigned *taken);
+/* The linker calls these in place of those of the transport, which are __real_ here. */
+enum weft_status __wrap_wf_sim_conn_take(struct wf_sim_conn *conn, const struct wf_op *op);
+enum weft_status __real_wf_sim_conn_take(struct wf_sim_conn *conn, const struct wf_op *op);
 enum weft_status __wrap_wf_transport_connect(struct wf_transport *transport,
 					     const struct wf_host *to, const void *hello,
 					     size_t hello_bytes, void *user, struct wf_conn **out);
@@ -36,7 +35,7 @@ struct lie {
 
 /* An operation with what it points to, but for the payload of a PUT. */
 struct said {
-	struct wf_conn *conn; /* NULL: nothing */
+	struct wf_sim_conn *conn; /* NULL: nothing */
 	struct wf_op op;
 	struct wf_op truth; /* PUT */
 	struct wf_head head;
@@ -202,7 +201,7 @@ change_order(const struct lie *lie, struct said *said)
 }
 
 static void
-keep(struct said *said, struct wf_conn *conn, const struct wf_op *op)
+keep(struct said *said, struct wf_sim_conn *conn, const struct wf_op *op)
 {
 	said->conn = conn;
 	said->op = *op;
@@ -218,27 +217,36 @@ keep(struct said *said, struct wf_conn *conn, const struct wf_op *op)
 	}
 }
 
+/* With the checks of a post: a lie may have taken the connection down. */
+static enum weft_status
+post_one(struct wf_sim_conn *conn, const struct wf_op *op)
+{
+	if (conn->state != WF_SIM_UP) {
+		return WEFT_CLOSED;
+	}
+	return wf_op_is_valid(op) ? __real_wf_sim_conn_take(conn, op) : WEFT_INVALID;
+}
+
 /* The liar hears of the end of one operation, if that: of the others it knows nothing. It waits for
  * the end of each PUT, so where no transport carries what it became it is made as it was. */
 static enum weft_status
 say(struct said *said, bool hears)
 {
-	unsigned taken = 0;
 	struct wf_op op = said->op;
 	op.cookie = hears ? op.cookie : 0;
 	if (op.kind == WF_OP_SEND) {
 		op.head = &said->head;
 		op.body = said->body;
 	}
-	enum weft_status st = __real_wf_transport_post(said->conn, &op, 1, &taken);
+	enum weft_status st = post_one(said->conn, &op);
 	if (st == WEFT_INVALID && hears && op.kind == WF_OP_PUT) {
-		st = __real_wf_transport_post(said->conn, &said->truth, 1, &taken);
+		st = post_one(said->conn, &said->truth);
 	}
 	return st == WEFT_INVALID ? WEFT_OK : st;
 }
 
 static void
-say_held(struct wf_conn *conn)
+say_held(struct wf_sim_conn *conn)
 {
 	if (liar.held.conn == conn) {
 		(void)say(&liar.held, false);
@@ -248,7 +256,7 @@ say_held(struct wf_conn *conn)
 
 /* One of those before. */
 static void
-say_old(struct wf_conn *conn, uint64_t which)
+say_old(struct wf_sim_conn *conn, uint64_t which)
 {
 	struct said *said = &liar.said[which % SAID_MAX];
 	if (said->conn == conn) {
@@ -257,7 +265,7 @@ say_old(struct wf_conn *conn, uint64_t which)
 }
 
 static enum weft_status
-lie_about(struct wf_conn *conn, const struct wf_op *op)
+lie_about(struct wf_sim_conn *conn, const struct wf_op *op)
 {
 	struct said *now = &liar.now;
 	uint64_t which = 0;
@@ -294,25 +302,16 @@ lie_about(struct wf_conn *conn, const struct wf_op *op)
 	}
 	liar.said[liar.said_next++ % SAID_MAX] = *now;
 	if (now->leave) {
-		wf_transport_disconnect(conn, WF_DISCONNECT_NOW);
+		wf_transport_disconnect(&conn->base, WF_DISCONNECT_NOW);
 	}
 	return WEFT_OK;
 }
 
 enum weft_status
-__wrap_wf_transport_post(struct wf_conn *conn, const struct wf_op *ops, unsigned op_count,
-			 unsigned *taken)
+__wrap_wf_sim_conn_take(struct wf_sim_conn *conn, const struct wf_op *op)
 {
-	if (liar.env == NULL || conn->transport->env != liar.env) {
-		return __real_wf_transport_post(conn, ops, op_count, taken);
-	}
-	*taken = 0;
-	enum weft_status st = WEFT_OK;
-	while (*taken < op_count && st == WEFT_OK) {
-		st = lie_about(conn, &ops[*taken]);
-		*taken += st == WEFT_OK ? 1 : 0;
-	}
-	return st;
+	const bool lies = liar.env != NULL && conn->base.transport->env == liar.env;
+	return lies ? lie_about(conn, op) : __real_wf_sim_conn_take(conn, op);
 }
 
 static const void *

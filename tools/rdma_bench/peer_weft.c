@@ -84,7 +84,7 @@ weft_send(struct wf_peer_path *path, uint64_t first, uint64_t count, uint64_t *t
 	struct weft_path *w = weft_of(path);
 	struct wf_op ops[WF_PEER_TOGETHER];
 	unsigned got = 0;
-	WF_ASSERT(count <= WF_PEER_TOGETHER);
+	WF_ASSERT(count > 0 && count <= WF_PEER_TOGETHER);
 	for (uint64_t i = 0; i < count; i++) {
 		fill_op(w, first + i, &ops[i]);
 	}

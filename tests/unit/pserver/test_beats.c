@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Trainers that take no turns: they get BEAT while the lane waits for them, are named, and are
- * waited for until stall_timeout. Puppets answer BEAT as long as they are not `asleep`. The linker
- * replaces functions of the transport, so that the lane's posts can be held up. Thread: one. */
+ * waited for until stall_timeout. Puppets answer BEAT as long as they are not `asleep`. The lane's
+ * posts can be held up. Thread: one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,44 +17,50 @@ static const struct stage_opts two = {.seed = 1, .trainers = 2};
 static const struct stage_opts hasty = {
 	.seed = 1, .trainers = 2, .stall_timeout_ns = 20 * WF_NS_PER_S};
 
-enum weft_status __real_wf_transport_post(struct wf_conn *conn, const struct wf_op *ops,
-					  unsigned op_count, unsigned *taken);
-enum weft_status __wrap_wf_transport_post(struct wf_conn *conn, const struct wf_op *ops,
-					  unsigned op_count, unsigned *taken);
-enum weft_status __real_wf_transport_poll(struct wf_transport *transport, struct wf_event *events,
-					  unsigned max, unsigned *event_count);
-enum weft_status __wrap_wf_transport_poll(struct wf_transport *transport, struct wf_event *events,
-					  unsigned max, unsigned *event_count);
-
-/* A path of the lane that takes no operation; and one that it took before is DONE now. */
+/* A path of the lane that takes no operation; and one that it took before is DONE now. Slots of
+ * what carries it and of what is polled are replaced, and do as before while nothing is jammed. */
 static struct {
 	struct wf_conn *conn; /* NULL: all paths are free */
 	bool done;
+	const struct wf_transport_ops *carries, *is_polled;
+	struct wf_transport_ops carries_now, is_polled_now;
 } jam;
 
-enum weft_status
-__wrap_wf_transport_post(struct wf_conn *conn, const struct wf_op *ops, unsigned op_count,
-			 unsigned *taken)
+static enum weft_status
+post_jammed(struct wf_conn *carrier, const struct wf_op *ops, unsigned op_count, unsigned *taken)
 {
-	if (conn == jam.conn) {
-		*taken = 0;
-		return WEFT_AGAIN;
-	}
-	return __real_wf_transport_post(conn, ops, op_count, taken);
+	*taken = 0;
+	return jam.conn != NULL && carrier == jam.conn->carrier
+		       ? WEFT_AGAIN
+		       : jam.carries->post(carrier, ops, op_count, taken);
 }
 
-enum weft_status
-__wrap_wf_transport_poll(struct wf_transport *transport, struct wf_event *events, unsigned max,
-			 unsigned *event_count)
+static enum weft_status
+poll_jammed(struct wf_transport *transport, struct wf_event *events, unsigned max,
+	    unsigned *event_count)
 {
-	enum weft_status st = __real_wf_transport_poll(transport, events, max, event_count);
-	if (jam.done && jam.conn != NULL && jam.conn->transport == transport &&
-	    *event_count < max) {
+	enum weft_status st = jam.is_polled->poll(transport, events, max, event_count);
+	if (jam.done && jam.conn != NULL && *event_count < max) {
 		jam.done = false;
 		events[(*event_count)++] =
 			(struct wf_event){.kind = WF_EVENT_DONE, .conn = jam.conn};
 	}
 	return st;
+}
+
+static void
+jam_path(struct wf_conn *conn)
+{
+	struct wf_transport *active = conn->transport->active;
+	jam.conn = conn;
+	jam.carries = conn->ops;
+	jam.carries_now = *conn->ops;
+	jam.carries_now.post = post_jammed;
+	conn->ops = &jam.carries_now;
+	jam.is_polled = active->ops;
+	jam.is_polled_now = *active->ops;
+	jam.is_polled_now.poll = poll_jammed;
+	active->ops = &jam.is_polled_now;
 }
 
 /* Two trainers that take turns by themselves, or whose callers do; the first has pushed step 1. */
@@ -341,7 +347,7 @@ jam_script(struct stage *stage)
 {
 	begin(stage, true);
 	stage_run(stage, WF_NS_PER_S / 4);
-	jam.conn = stage->lane[0]->peers.all[1].conn;
+	jam_path(stage->lane[0]->peers.all[1].conn);
 	for (unsigned i = 0; i < 5; i++) {
 		run_s(stage, 15);
 		check_silent(stage, WF_LANE_AWAITS_STEP, "has taken nothing in for 1");
@@ -374,7 +380,7 @@ full_script(struct stage *stage)
 {
 	begin(stage, true);
 	stage_run(stage, WF_NS_PER_S / 4);
-	jam.conn = stage->lane[0]->peers.all[1].conn;
+	jam_path(stage->lane[0]->peers.all[1].conn);
 	run_s(stage, 22);
 	jam.conn = NULL;
 	run_s(stage, 1);
