@@ -402,6 +402,10 @@ wf_turn_round(struct wf_turn *turn, const struct wf_turn_ops *ops, uint64_t *dea
 		turn->wait_ns = turn->wait_ns == 0 ? turn->now_ns : turn->wait_ns;
 		return false;
 	}
+	if (turn->state == WF_TURN_ASLEEP) { /* woken for a reason: arming is refused */
+		(void)wf_turn_run(turn, ops);
+		return false;
+	}
 	turn->ticked = false;
 	enum wf_rest rest = wf_turn_arm(turn, ops, deadline_ns);
 	return (rest == WF_REST_NOW || !wf_turn_run(turn, ops)) && rest != WF_REST_NOT;

@@ -95,9 +95,14 @@ static bool
 find_work(struct wf_tcp *t, bool due)
 {
 	const struct wf_loop *loop = &t->medium.loop;
+	const uint64_t turns = loop->turn - loop->look_turn;
+	if (!due && turns < TURNS_WITHOUT_EPOLL_MAX && loop->state == WF_LOOP_AWAKE &&
+	    loop->ready_count > 0) {
+		return true; /* a wait has just brought it: the most frequent case */
+	}
 	struct wf_tcp_conn *only = find_only(t);
 	unsigned turns_max = only != NULL ? TURNS_OF_ONE_MAX : TURNS_WITHOUT_EPOLL_MAX;
-	if (due || loop->turn - loop->look_turn >= turns_max) {
+	if (due || turns >= turns_max) {
 		look_around(t, due);
 		return true;
 	}
