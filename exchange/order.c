@@ -123,11 +123,10 @@ go_out(struct wf_order *order, struct wf_member *member, const struct wf_step_sa
 
 /* Counts a step that the member has announced. */
 static inline void
-count_step(struct wf_order *order, struct wf_member *member, const struct wf_step_said *said)
+count_step(struct wf_order *order, struct wf_member *member, uint64_t step, uint64_t samples,
+	   uint32_t pass)
 {
 	struct wf_step_sum *sum = &order->sum;
-	const uint64_t step = said->step;
-	const uint32_t pass = said->pass;
 	if (order->own_steps) {
 		order->highest = step > order->highest ? step : order->highest;
 		sum->step = order->highest; /* for texts and messages */
@@ -137,13 +136,13 @@ count_step(struct wf_order *order, struct wf_member *member, const struct wf_ste
 			begin_step(order, pass);
 		}
 		sum->heard++;
-		sum->samples += said->samples;
+		sum->samples += samples;
 	}
 	if (member->pass != pass) {
 		member->pass = pass;
 		member->base = step - 1;
 	}
-	member->samples = said->samples;
+	member->samples = samples;
 	member->step_next = step + 1;
 	member->made++;
 	member->summed = 0;
@@ -170,12 +169,13 @@ wf_order_on_step(struct wf_order *order, struct wf_member *member, const struct 
 		member->out = false;
 		order->out_count--;
 	}
-	count_step(order, member, said);
+	count_step(order, member, said->step, said->samples, said->pass);
 	return WEFT_OK;
 }
 
-enum weft_status
-wf_order_on_next(struct wf_order *order, struct wf_member *member)
+/* The next step as STEP would announce it. */
+static __attribute__((noinline)) enum weft_status
+on_next_as_said(struct wf_order *order, struct wf_member *member)
 {
 	const struct wf_step_said said = {
 		.message = "STEP",
@@ -183,14 +183,20 @@ wf_order_on_next(struct wf_order *order, struct wf_member *member)
 		.samples = member->samples,
 		.pass = member->pass,
 	};
+	enum wf_step_news news;
+	return wf_order_on_step(order, member, &said, &news);
+}
+
+enum weft_status
+wf_order_on_next(struct wf_order *order, struct wf_member *member)
+{
 	const struct wf_step_sum *sum = &order->sum;
-	bool in_turn = order->own_steps ||
-		       (said.step == sum->step && (sum->heard == 0 || said.pass == sum->pass));
+	bool in_turn = order->own_steps || (member->step_next == sum->step &&
+					    (sum->heard == 0 || member->pass == sum->pass));
 	if (!in_turn || member->out || !wf_order_is_whole(order, member)) {
-		enum wf_step_news news;
-		return wf_order_on_step(order, member, &said, &news);
+		return on_next_as_said(order, member);
 	}
-	count_step(order, member, &said);
+	count_step(order, member, member->step_next, member->samples, member->pass);
 	return WEFT_OK;
 }
 

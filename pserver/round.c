@@ -187,11 +187,20 @@ note_said(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_step *
 	}
 }
 
+/* The same of a step that a PUT has announced, for which there is no message. */
+__attribute__((cold, noinline)) static void
+note_implied(struct wf_lane *lane, struct wf_peer *peer)
+{
+	wf_features_step_said(lane, peer,
+			      &(struct wf_msg_step){.step = peer->member.step_next - 1,
+						    .samples = peer->member.samples,
+						    .pass = peer->member.pass});
+}
+
 /* The trainer has begun a step. */
 static inline void
-step_is_said(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_step *msg)
+step_begins(struct wf_lane *lane, struct wf_peer *peer)
 {
-	note_said(lane, peer, msg);
 	if (lane->turn.times.on && lane->order.own_steps) {
 		((struct wf_dense_peer *)peer->own)->since_ns = wf_now_ns(lane->env);
 	}
@@ -227,7 +236,8 @@ wf_round_step(struct wf_lane *lane, struct wf_peer *peer, const struct wf_msg_st
 		}
 		return WEFT_OK;
 	}
-	step_is_said(lane, peer, msg);
+	note_said(lane, peer, msg);
+	step_begins(lane, peer);
 	if (news == WF_STEP_BACK) {
 		come_back(lane, peer, msg->step);
 	}
@@ -409,10 +419,10 @@ begin_implied_step(struct wf_lane *lane, struct wf_peer *peer)
 		return st;
 	}
 	wf_step_begins(lane, peer->member.step_next - 1);
-	step_is_said(lane, peer,
-		     &(struct wf_msg_step){.step = peer->member.step_next - 1,
-					   .samples = peer->member.samples,
-					   .pass = peer->member.pass});
+	if (wf_dense_has_hook((const struct wf_dense *)lane->own, WF_AT_STEP_SAID)) {
+		note_implied(lane, peer);
+	}
+	step_begins(lane, peer);
 	return WEFT_OK;
 }
 
