@@ -143,7 +143,8 @@ begin_locally(struct weft_session *session, uint64_t samples, double cost)
 	}
 }
 
-static enum weft_status
+/* Inline, as part of the cost of a small step. */
+__attribute__((always_inline)) static inline enum weft_status
 next_step(struct weft_session *session, uint64_t samples, double cost)
 {
 	enum weft_status st = wf_exchange_check_running(session);
@@ -318,7 +319,7 @@ weft_wait(struct weft_tensor *tensor)
 	return st != WEFT_OK ? st : wait_for(tensor);
 }
 
-static enum weft_status
+static inline enum weft_status
 wait_tensors(struct weft_session *session)
 {
 	enum weft_status st = WEFT_OK;
@@ -329,7 +330,8 @@ wait_tensors(struct weft_session *session)
 	return st;
 }
 
-static enum weft_status
+/* Inline, as part of the cost of a small step. */
+__attribute__((always_inline)) static inline enum weft_status
 wait_all(struct weft_session *session)
 {
 	const struct wf_service_ops *service = session->core.service.ops;

@@ -44,8 +44,8 @@ note(const struct wf_dense_link *dense, enum wf_trace_what what, uint32_t ordina
 	}
 }
 
-/* One slice less to wait for. */
-static void
+/* One slice less to wait for. Inline, as part of the cost of a small step. */
+__attribute__((always_inline)) static inline void
 finish_slice(struct wf_core *core, uint32_t tensor)
 {
 	struct wf_core_tensor *t = &core->flow.tensor[tensor];
@@ -73,7 +73,9 @@ begin_push(struct wf_dense_link *dense, uint32_t ordinal)
 	}
 }
 
-static void
+/* Begins what is `wanted` of each slice of the tensor: a push or a pull. Inline, as part of the
+ * cost of a small step. */
+__attribute__((always_inline)) static inline void
 begin_slices(struct wf_core *core, uint32_t tensor, const struct wf_dense_slice *wanted)
 {
 	struct wf_core_tensor *t = &core->flow.tensor[tensor];
