@@ -326,12 +326,17 @@ wf_turn_run(struct wf_turn *turn, const struct wf_turn_ops *ops)
 {
 	wf_turn_begin(turn);
 	turn->ticked = false;
-	wf_turn_flush(turn, ops);
-	unsigned count = wf_turn_handle_events(turn, ops);
+	unsigned count = 0;
+	bool again = false;
+	do { /* one place from which events are handled, so that the handler is inlined */
+		wf_turn_flush(turn, ops);
+		unsigned news = wf_turn_handle_events(turn, ops);
+		count += news;
+		/* Without another turn at once arm comes next, which polls, too. */
+		again = news > 0 && turn->due != NULL && turn->spins && !again;
+	} while (again);
 	if (count > 0 && turn->due != NULL) {
 		wf_turn_flush(turn, ops); /* what the events made due leaves in this turn */
-		/* otherwise arm comes next */
-		count += turn->spins ? wf_turn_handle_events(turn, ops) : 0;
 	}
 	if (ops->work != NULL && turn->works) {
 		turn->works = ops->work(turn->end);
