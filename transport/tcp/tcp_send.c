@@ -124,50 +124,75 @@ encode_put(const struct wf_op *op, uint8_t *out)
 	wf_head_encode(&head, out);
 }
 
-static inline bool
-post_op(struct wf_life *life, const struct wf_op *op)
+/* Keeps what becomes of an operation of `bytes` after its head, until it is out. */
+static inline void
+add_entry(struct wf_tcp_conn *c, const struct wf_op *op, uint64_t bytes)
 {
-	struct wf_tcp_conn *c = wf_tcp_conn_of(&life->conn);
 	struct wf_tcp_tx *tx = &c->tx;
-	bool is_put = op->kind == WF_OP_PUT;
-	const void *payload = is_put ? op->src : op->body;
-	uint64_t bytes = is_put ? op->bytes : op->body_bytes;
-	uint32_t copied = is_put && bytes > COPY_BYTES_MAX ? 0 : (uint32_t)bytes;
-	if (tx->posted - tx->done == c->t->medium.opts.op_max) {
+	*entry_at(c, tx->posted++) = (struct wf_tcp_entry){
+		.cookie = op->cookie,
+		.begin = tx->taken_bytes - WF_HEAD_BYTES - bytes,
+		.end = tx->taken_bytes,
+		.ring_end = tx->ring_head,
+	};
+}
+
+/* Not inlined: most operations are PUTs. */
+static __attribute__((noinline)) bool
+post_send(struct wf_tcp_conn *c, const struct wf_op *op)
+{
+	const uint32_t bytes = (uint32_t)op->body_bytes;
+	uint8_t *out = ring_alloc(c, WF_HEAD_BYTES + bytes);
+	if (out == NULL) {
 		return false;
 	}
+	encode_send(op, out);
+	if (bytes > 0) {
+		memcpy(out + WF_HEAD_BYTES, op->body, bytes);
+	}
+	add_piece(c, out, WF_HEAD_BYTES + bytes);
+	c->tx.taken_bytes += WF_HEAD_BYTES + bytes;
+	c->t->medium.info.msgs_sent++;
+	add_entry(c, op, bytes);
+	return true;
+}
+
+static inline bool
+post_put(struct wf_tcp_conn *c, const struct wf_op *op)
+{
+	struct wf_tcp_tx *tx = &c->tx;
+	const uint64_t bytes = op->bytes;
+	const bool is_short = bytes <= COPY_BYTES_MAX;
+	const uint32_t copied = is_short ? (uint32_t)bytes : 0;
 	uint8_t *out = ring_alloc(c, WF_HEAD_BYTES + copied);
 	if (out == NULL) {
 		return false;
 	}
-	if (is_put) {
-		encode_put(op, out);
-		c->t->medium.info.puts_sent++;
-	} else {
-		encode_send(op, out);
-		c->t->medium.info.msgs_sent++;
-	}
-	if (copied > 0) {
-		memcpy(out + WF_HEAD_BYTES, payload, copied);
-	}
+	encode_put(op, out);
 	add_piece(c, out, WF_HEAD_BYTES + copied);
-	if (bytes > copied) {
-		add_piece(c, payload, bytes);
+	tx->taken_bytes += WF_HEAD_BYTES + bytes;
+	c->t->medium.info.puts_sent++;
+	if (is_short) {
+		memcpy(out + WF_HEAD_BYTES, op->src, bytes);
+		if (op->copied != NULL && tx->ring_head - tx->ring_tail <= NO_ENTRY_BYTES) {
+			*op->copied = true;
+			return true;
+		}
+	} else {
+		add_piece(c, op->src, bytes);
 	}
-	uint64_t begin = tx->taken_bytes;
-	tx->taken_bytes = begin + WF_HEAD_BYTES + bytes;
-	if (is_put && op->copied != NULL && bytes <= COPY_BYTES_MAX &&
-	    tx->ring_head - tx->ring_tail <= NO_ENTRY_BYTES) {
-		*op->copied = true;
-		return true;
-	}
-	*entry_at(c, tx->posted++) = (struct wf_tcp_entry){
-		.cookie = op->cookie,
-		.begin = begin,
-		.end = tx->taken_bytes,
-		.ring_end = tx->ring_head,
-	};
+	add_entry(c, op, bytes);
 	return true;
+}
+
+static inline bool
+post_op(struct wf_life *life, const struct wf_op *op)
+{
+	struct wf_tcp_conn *c = wf_tcp_conn_of(&life->conn);
+	if (c->tx.posted - c->tx.done == c->t->medium.opts.op_max) {
+		return false;
+	}
+	return op->kind == WF_OP_PUT ? post_put(c, op) : post_send(c, op);
 }
 
 enum weft_status
