@@ -36,6 +36,16 @@ enum weft_status wf_schedule_check(const struct wf_optimizer_opts *opts) WEFT_MU
 enum weft_status wf_segments_parse(const char *text, struct wf_segment *out,
 				   uint32_t *out_count) WEFT_MUST_CHECK;
 
+/* The number of updates as far as the rates of wf_apply_rates depend on it: other methods than
+ * these correct no bias, and only their first update may differ. */
+static inline uint64_t
+wf_updates_that_count(const struct wf_optimizer_opts *opts, uint64_t updates)
+{
+	const unsigned correcting = 1u << WF_ADAM | 1u << WF_ADAMW | 1u << WF_ADAMAX |
+				    1u << WF_TORCH_ADAM | 1u << WF_TORCH_ADAMW;
+	return (correcting >> opts->method.kind & 1) != 0 || updates < 2 ? updates : 2;
+}
+
 /* wf_learning_rate of a schedule under which it changes. */
 double wf_scheduled_rate(const struct wf_optimizer_opts *opts, uint64_t samples_before,
 			 uint64_t samples, uint64_t pass);

@@ -7,6 +7,13 @@
 #include "pserver/codec.h"
 
 void
+wf_apply_rate_anew(struct wf_store *store, double rate, uint64_t updates)
+{
+	store->rated = (struct wf_rated){store->constants, rate, updates};
+	wf_apply_rates(&store->optimizer, rate, updates, &store->rated.apply);
+}
+
+void
 wf_apply_fill_changed(const struct wf_store *store, const struct wf_stored *stored,
 		      const struct wf_apply_scale *scale, struct wf_apply *apply)
 {

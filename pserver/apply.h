@@ -3,6 +3,8 @@
  * becomes of values that are not finite. Thread: the lane's. */
 #pragma once
 
+#include <string.h>
+
 #include "kernels/kernels.h"
 #include "pserver/dense.h"
 
@@ -39,17 +41,31 @@ wf_apply_assigned(const struct wf_store *store, const struct wf_stored *stored, 
 			  : wf_store_state(store, stored, array - 1);
 }
 
+void wf_apply_rate_anew(struct wf_store *store, double rate, uint64_t updates);
+
+/* The constants with the rates of an apply. Rates are compared as bits, for the sign of 0. */
+static inline const struct wf_apply *
+wf_apply_rated(struct wf_store *store, double rate, uint64_t updates)
+{
+	const struct wf_rated *rated = &store->rated;
+	const uint64_t counted = wf_updates_that_count(&store->optimizer, updates);
+	if (counted != rated->updates || memcmp(&rate, &rated->rate, sizeof(rate)) != 0) {
+		wf_apply_rate_anew(store, rate, counted);
+	}
+	return &rated->apply;
+}
+
 /* All of `apply` but the gradients. Inline, as part of the cost of a small step. */
 __attribute__((always_inline)) static inline void
 wf_apply_fill(struct wf_lane *lane, uint32_t ordinal, const struct wf_apply_scale *scale,
 	      struct wf_apply *apply)
 {
 	struct wf_dense *dense = lane->own;
-	const struct wf_store *store = &dense->store;
+	struct wf_store *store = &dense->store;
 	const struct wf_stored *stored = &store->stored[ordinal];
 	double rate = wf_learning_rate(&store->optimizer, scale->samples_before, scale->samples,
 				       scale->pass > 0 ? scale->pass - 1 : 0);
-	*apply = store->constants;
+	*apply = *wf_apply_rated(store, rate * stored->rate_multiplier, scale->updates);
 	apply->param = wf_store_param(store, stored);
 	apply->grad = dense->gradient;
 	apply->count = stored->count;
@@ -60,7 +76,6 @@ wf_apply_fill(struct wf_lane *lane, uint32_t ordinal, const struct wf_apply_scal
 	for (unsigned i = 0; i < store->state_count && stored->has_state; i++) {
 		apply->state[i] = wf_store_state(store, stored, i);
 	}
-	wf_apply_rates(&store->optimizer, rate * stored->rate_multiplier, scale->updates, apply);
 	if (store->numbers != NULL && store->numbers[stored->tensor_idx].given != 0) {
 		wf_apply_fill_changed(store, stored, scale, apply);
 	}
