@@ -7,6 +7,7 @@
  *
  *     if (wf_turn_round(turn, ops, &deadline_ns)) {
  *             wf_transport_wait(turn->transport, deadline_ns);
+ *             wf_turn_run(turn, ops); // may be left out: the next round does it
  *     }
  *
  * or the parts of a round if it sleeps on more than the transport. Sleep is one state:
@@ -405,10 +406,6 @@ wf_turn_round(struct wf_turn *turn, const struct wf_turn_ops *ops, uint64_t *dea
 		turn->spins = true;
 		(void)wf_turn_run(turn, ops);
 		turn->wait_ns = turn->wait_ns == 0 ? turn->now_ns : turn->wait_ns;
-		return false;
-	}
-	if (turn->state == WF_TURN_ASLEEP) { /* woken for a reason: arming is refused */
-		(void)wf_turn_run(turn, ops);
 		return false;
 	}
 	turn->ticked = false;

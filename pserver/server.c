@@ -642,6 +642,7 @@ run_lane(struct lane_thread *self)
 		}
 		if (idle && !self->over) {
 			wf_lane_wait(self->lane, deadline_ns);
+			(void)turn(self); /* what ended the sleep */
 		}
 	}
 }

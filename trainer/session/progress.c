@@ -320,7 +320,7 @@ wf_progress_send(struct weft_session *session, uint64_t bytes)
 	} /* else the thread is about to */
 }
 
-/* One round, and a sleep if there is nothing to do. */
+/* One round, and a sleep if there is nothing to do, with the turn that follows it. */
 static void
 drive(struct weft_session *session)
 {
@@ -334,6 +334,7 @@ drive(struct weft_session *session)
 	}
 	wf_transport_wait(core->turn.transport, deadline_ns);
 	wf_driver_look_for_stop(session);
+	(void)wf_core_poll(core); /* what ended the sleep */
 }
 
 /* The caller wants its thread back. `interrupted` is called between sleeps, and not after each
