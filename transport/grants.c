@@ -106,17 +106,3 @@ wf_put_claim_refuse(struct wf_put_claim claim, const char *what)
 		       (unsigned long long)claim.bytes, (unsigned long long)claim.offset,
 		       claim.grant, claim.tag, what);
 }
-
-bool
-wf_grants_release(struct wf_grants *grants, uint32_t slot, uint32_t *buffer)
-{
-	if (grants->count == 0) {
-		return false;
-	}
-	WF_ASSERT(grants->granted[0].slot_count > 0);
-	uint32_t number = slot & (grants->granted[0].slot_count - 1);
-	WF_ASSERT(grants->slot_state[number] == WF_SLOT_HELD);
-	grants->slot_state[number] = WF_SLOT_FREE;
-	*buffer = number;
-	return true;
-}

@@ -117,7 +117,19 @@ wf_grants_landed(struct wf_grants *grants, const struct wf_landing *landing, str
 
 /* Releases a slot, as in wf_transport_release; `*buffer` is the index of the buffer that is free
  * again. Returns false if the grants have been dropped. */
-bool wf_grants_release(struct wf_grants *grants, uint32_t slot, uint32_t *buffer);
+static inline bool
+wf_grants_release(struct wf_grants *grants, uint32_t slot, uint32_t *buffer)
+{
+	if (grants->count == 0) {
+		return false;
+	}
+	WF_ASSERT(grants->granted[0].slot_count > 0);
+	uint32_t number = slot & (grants->granted[0].slot_count - 1);
+	WF_ASSERT(grants->slot_state[number] == WF_SLOT_HELD);
+	grants->slot_state[number] = WF_SLOT_FREE;
+	*buffer = number;
+	return true;
+}
 
 /* Reads number and nonce of a key made by either end. */
 static inline void

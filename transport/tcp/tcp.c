@@ -47,13 +47,37 @@ run_timers(struct wf_tcp *t)
 	wf_doors_expire(&t->doors, now_ns);
 }
 
+static inline bool
+has_work(const struct wf_tcp_conn *c)
+{
+	if (c->life.state == WF_LIFE_CONNECTING || c->life.state >= WF_LIFE_DYING) {
+		return false;
+	}
+	return c->rx.readable || c->rx.stalled || wf_tcp_has_done(c) ||
+	       (c->tx.writable && !wf_tcp_tx_idle(c));
+}
+
+static inline void
+visit(struct wf_tcp_conn *c, struct wf_events *events)
+{
+	if (c->life.state == WF_LIFE_UP) { /* the most frequent case */
+		wf_tcp_visit_up(c, events);
+	}
+	if (c->life.state != WF_LIFE_UP && !wf_events_full(events)) {
+		wf_life_visit(&c->life, events);
+	}
+	if (has_work(c)) {
+		wf_tcp_conn_ready(c);
+	}
+}
+
 static inline void
 visit_ready(struct wf_tcp *t, struct wf_events *events)
 {
 	struct wf_loop *loop = &t->medium.loop;
 	for (unsigned left = loop->ready_count; left > 0 && !wf_events_full(events); left--) {
 		struct wf_loop_ready *ready = wf_loop_pop(loop);
-		wf_tcp_conn_visit(WF_LOOP_OWNER(ready, struct wf_tcp_conn, life.ready), events);
+		visit(WF_LOOP_OWNER(ready, struct wf_tcp_conn, life.ready), events);
 	}
 }
 

@@ -158,8 +158,6 @@ wf_tcp_conn_of(struct wf_conn *conn)
 
 /* tcp_life.c: what a connection does in each state, and how it ends. */
 extern const struct wf_life_ops wf_tcp_life_ops;
-/* UP: sends what is posted, and delivers what has arrived. */
-void wf_tcp_conn_visit(struct wf_tcp_conn *c, struct wf_events *events);
 
 /* tcp_conn.c */
 /* Sets what is not zero in a new connection. */
@@ -265,3 +263,16 @@ void wf_tcp_receive(struct wf_tcp_conn *c, struct wf_events *events);
 void wf_tcp_discard(struct wf_tcp_conn *c);
 /* Whether a frame has begun and not ended. */
 bool wf_tcp_rx_partial(const struct wf_tcp_conn *c);
+
+/* UP: sends what is posted, and delivers what has arrived. */
+static inline void
+wf_tcp_visit_up(struct wf_tcp_conn *c, struct wf_events *events)
+{
+	wf_tcp_flush(c);
+	if (c->tx.done != c->tx.posted) {
+		wf_tcp_emit_done(c, events);
+	}
+	if (c->rx.readable || c->rx.stalled) {
+		wf_tcp_receive(c, events);
+	}
+}

@@ -97,18 +97,6 @@ tcp_finish(struct wf_life *life, struct wf_events *events)
 }
 
 static void
-visit_up(struct wf_tcp_conn *c, struct wf_events *events)
-{
-	wf_tcp_flush(c);
-	if (c->tx.done != c->tx.posted) {
-		wf_tcp_emit_done(c, events);
-	}
-	if (c->rx.readable || c->rx.stalled) {
-		wf_tcp_receive(c, events);
-	}
-}
-
-static void
 tcp_visit(struct wf_life *life, struct wf_events *events)
 {
 	struct wf_tcp_conn *c = wf_tcp_conn_of(&life->conn);
@@ -124,7 +112,7 @@ tcp_visit(struct wf_life *life, struct wf_events *events)
 		wf_tcp_waiting_read(c);
 		break;
 	case WF_LIFE_UP:
-		visit_up(c, events);
+		wf_tcp_visit_up(c, events);
 		break;
 	case WF_LIFE_DRAINING:
 	case WF_LIFE_LINGERING:
@@ -138,30 +126,6 @@ tcp_visit(struct wf_life *life, struct wf_events *events)
 	case WF_LIFE_DYING:
 	case WF_LIFE_DEAD:
 		break;
-	}
-}
-
-static bool
-has_work(const struct wf_tcp_conn *c)
-{
-	if (c->life.state == WF_LIFE_CONNECTING || c->life.state >= WF_LIFE_DYING) {
-		return false;
-	}
-	return c->rx.readable || c->rx.stalled || wf_tcp_has_done(c) ||
-	       (c->tx.writable && !wf_tcp_tx_idle(c));
-}
-
-void
-wf_tcp_conn_visit(struct wf_tcp_conn *c, struct wf_events *events)
-{
-	if (c->life.state == WF_LIFE_UP) { /* the most frequent case */
-		visit_up(c, events);
-	}
-	if (c->life.state != WF_LIFE_UP && !wf_events_full(events)) {
-		wf_life_visit(&c->life, events);
-	}
-	if (has_work(c)) {
-		wf_tcp_conn_ready(c);
 	}
 }
 
