@@ -112,7 +112,9 @@ apply_round(struct wf_lane *lane, uint32_t ordinal, double divisor)
 	}
 }
 
-static void
+/* Applies the slice if all its pushes are here and its last answers are out. Inline, as part of the
+ * cost of a small step. */
+__attribute__((always_inline)) static inline void
 try_apply(struct wf_lane *lane, uint32_t ordinal)
 {
 	struct wf_dense *dense = lane->own;

@@ -233,12 +233,6 @@ wf_store_fini(struct wf_store *store)
 }
 
 float *
-wf_store_param(const struct wf_store *store, const struct wf_stored *stored)
-{
-	return (float *)store->slab.base + stored->first;
-}
-
-float *
 wf_store_state(const struct wf_store *store, const struct wf_stored *stored, unsigned idx)
 {
 	WF_ASSERT(idx < store->state_count && stored->has_state);

@@ -84,7 +84,11 @@ enum weft_status wf_store_init(struct wf_env *env, const struct wf_job *job,
 			       struct wf_store *out) WEFT_MUST_CHECK;
 void wf_store_fini(struct wf_store *store); /* accepts zeroed */
 
-float *wf_store_param(const struct wf_store *store, const struct wf_stored *stored);
+static inline float *
+wf_store_param(const struct wf_store *store, const struct wf_stored *stored)
+{
+	return (float *)store->slab.base + stored->first;
+}
 /* Of a slice whose tensor has state. */
 float *wf_store_state(const struct wf_store *store, const struct wf_stored *stored, unsigned idx);
 
