@@ -153,12 +153,14 @@ update(const struct pass *pass, const struct scalars *k, const struct wf_apply *
 }
 
 /* Prefetches what a line of elements needs, a way ahead of i: from memory a pass is faster by a
- * tenth and more then, while from near caches it is slower by as much. */
+ * tenth and more then, while from near caches it is slower by as much. Parameters are prefetched to
+ * be written: the core that has read the last answer shares their lines, and each store would wait
+ * until it has given them up. */
 INLINE void
 prefetch(const struct pass *pass, const struct wf_apply *apply, const struct inputs *in, size_t i)
 {
 	const size_t at = i + AHEAD_FLOATS;
-	__builtin_prefetch(apply->param + at);
+	__builtin_prefetch(apply->param + at, 1);
 	if (pass->states > 0) {
 		__builtin_prefetch(apply->state[0] + at);
 	}
