@@ -26,12 +26,11 @@ struct scalars {
 	vec beta1, rest1, beta2, rest2, epsilon, rho, rest_rho, square_share, drop;
 	struct torch_scalars torch;
 	int calm_bits;
-	bool drops;     /* of plain_rate * l1; a constant but for MANY inputs */
-	bool undecayed; /* a constant: wf_is_undecayed, where a form makes use of it */
+	bool drops; /* of plain_rate * l1; a constant but for MANY inputs */
 };
 
 INLINE struct scalars
-open_scalars(const struct wf_apply *apply, bool drops, bool undecayed)
+open_scalars(const struct wf_apply *apply, bool drops)
 {
 	/* Clipping to infinity leaves a finite number unchanged. */
 	float clip = apply->clip > 0.0f ? apply->clip : __builtin_inff();
@@ -63,7 +62,6 @@ open_scalars(const struct wf_apply *apply, bool drops, bool undecayed)
 		.torch.onward = vec_set(apply->torch.onward),
 		.calm_bits = wf_calm_bits(apply),
 		.drops = drops,
-		.undecayed = undecayed,
 	};
 }
 
@@ -86,11 +84,16 @@ struct element {
  * clipped. Sums and products are taken in the order in which they stand here. */
 
 INLINE struct element
-next_sgd(const struct scalars *k, struct element e, vec g)
+move_by(const struct scalars *k, struct element e, vec d)
 {
-	vec d = k->undecayed ? g : vec_add(g, vec_mul(k->decay, e.w));
 	e.w = vec_sub(e.w, vec_mul(k->rate, d));
 	return e;
+}
+
+INLINE struct element
+next_sgd(const struct scalars *k, struct element e, vec g)
+{
+	return move_by(k, e, vec_add(g, vec_mul(k->decay, e.w)));
 }
 
 INLINE struct element

@@ -117,7 +117,7 @@ step(enum wf_optimizer kind, unsigned states, const struct scalars *k, const str
 __attribute__((always_inline)) static inline size_t
 run(enum wf_optimizer kind, unsigned states, const struct wf_apply *apply, size_t first)
 {
-	const struct scalars k = open_scalars(apply, apply->plain_rate * apply->l1 > 0.0f, false);
+	const struct scalars k = open_scalars(apply, apply->plain_rate * apply->l1 > 0.0f);
 	size_t skipped = 0;
 
 	WF_ASSERT(apply->grad_count >= 1);

@@ -39,7 +39,7 @@
 #define LINE_FLOATS 16u /* of a cache line: one look and one branch for each decides on the check */
 #define LINE_BYTES (LINE_FLOATS * sizeof(float))
 #define AHEAD_FLOATS 512u         /* how far ahead lines are prefetched */
-#define BLOCK_FLOATS (8u * WIDTH) /* that a method without state looks at as one */
+#define BLOCK_FLOATS (8u * WIDTH) /* that plain SGD looks at as one */
 #define LARGEST_BITS 0x7f7fffff   /* of FLT_MAX */
 
 /* Several arrays that are added in order. The first four have names, so that they stay in
@@ -95,8 +95,8 @@ struct pass {
 	bool copies;     /* with a copy; with MANY inputs wf_apply says so, while it runs */
 	bool plain;      /* the divisor is 1, and nothing is clipped */
 	bool divides;    /* the divisor has no exact reciprocal */
-	bool undecayed;  /* decay is 0, which is looked at for methods without state */
-	bool is_far;     /* of a pass over blocks: wf_apply's */
+	bool undecayed;  /* of blocks: decay is 0 */
+	bool is_far;     /* of blocks: wf_apply's */
 };
 
 /* The summed gradients of the elements from i on, divided but not clipped. */
@@ -206,81 +206,13 @@ step(const struct pass *pass, const struct scalars *k, const struct wf_apply *ap
 	return true;
 }
 
-/* Half a block of parameters. */
-struct half_block {
-	vec a, b, c, d;
-};
-
-/* What becomes of the parameters from i on by a method without state. */
-INLINE vec
-next_param(const struct pass *pass, const struct scalars *k, const struct wf_apply *apply,
-	   const struct inputs *in, size_t i)
+/* A copy that no store can reach: the pointers stay in registers. */
+INLINE struct wf_apply
+open_arrays(const struct wf_apply *apply)
 {
-	const struct element e = {.w = vec_load(apply->param + i)};
-	return next_of_kind(pass->kind, k, e, gradients(pass, k, in, i)).w;
-}
-
-INLINE struct half_block
-next_half(const struct pass *pass, const struct scalars *k, const struct wf_apply *apply,
-	  const struct inputs *in, size_t i)
-{
-	struct half_block half;
-	half.a = next_param(pass, k, apply, in, i);
-	half.b = next_param(pass, k, apply, in, i + WIDTH);
-	half.c = next_param(pass, k, apply, in, i + 2 * WIDTH);
-	half.d = next_param(pass, k, apply, in, i + 3 * WIDTH);
-	return half;
-}
-
-INLINE vec
-sum_half(struct half_block half)
-{
-	return vec_add(vec_add(half.a, half.b), vec_add(half.c, half.d));
-}
-
-INLINE void
-store_half(const struct pass *pass, const struct wf_apply *apply, size_t i, struct half_block half)
-{
-	store_param(pass, apply, i, half.a);
-	store_param(pass, apply, i + WIDTH, half.b);
-	store_param(pass, apply, i + 2 * WIDTH, half.c);
-	store_param(pass, apply, i + 3 * WIDTH, half.d);
-}
-
-/* Updates a block of elements from i on, if all that becomes of it is finite. A method without
- * state, whose gradients are not clipped, makes nothing finite out of what was not; and a sum is
- * not finite if one of its terms is not, so there is one look for a block. */
-INLINE bool
-step_block(const struct pass *pass, const struct scalars *k, const struct wf_apply *apply,
-	   const struct inputs *in, size_t i)
-{
-	const struct half_block first = next_half(pass, k, apply, in, i);
-	const struct half_block second = next_half(pass, k, apply, in, i + BLOCK_FLOATS / 2);
-	const vec sum = vec_add(sum_half(first), sum_half(second));
-	if (ivec_has_above(ivec_magnitude(sum), LARGEST_BITS)) {
-		return false;
-	}
-	store_half(pass, apply, i, first);
-	store_half(pass, apply, i + BLOCK_FLOATS / 2, second);
-	return true;
-}
-
-/* As many blocks of [first, whole) as are finite. Returns where they end. */
-INLINE size_t
-run_blocks(const struct pass *pass, const struct scalars *k, const struct wf_apply *apply,
-	   size_t first, size_t whole)
-{
-	const struct inputs in = open_inputs(apply->grad, apply->grad_count);
-	size_t i = first;
-	for (; i + BLOCK_FLOATS <= whole; i += BLOCK_FLOATS) {
-		for (size_t at = i; pass->is_far && at < i + BLOCK_FLOATS; at += LINE_FLOATS) {
-			prefetch(pass, apply, &in, at);
-		}
-		if (!step_block(pass, k, apply, &in, i)) {
-			break;
-		}
-	}
-	return i;
+	struct wf_apply arrays = *apply;
+	arrays.copy_past = arrays.copy_past && (uintptr_t)arrays.copy % LINE_BYTES == 0;
+	return arrays;
 }
 
 /* One pass over [first, whole) of every array, both multiples of WIDTH, which ends before the first
@@ -290,19 +222,11 @@ INLINE size_t
 run(const struct wf_apply *apply, struct pass pass, size_t first, size_t whole)
 {
 	const struct inputs in = open_inputs(apply->grad, apply->grad_count);
-	const bool drops = pass.fixed == MANY && apply->plain_rate * apply->l1 > 0.0f;
-	const struct scalars k = open_scalars(apply, drops, pass.undecayed);
-	/* A copy that no store can reach: the pointers stay in registers. */
-	struct wf_apply arrays = *apply;
-	arrays.copy_past = arrays.copy_past && (uintptr_t)arrays.copy % LINE_BYTES == 0;
+	const struct scalars k =
+		open_scalars(apply, pass.fixed == MANY && apply->plain_rate * apply->l1 > 0.0f);
+	const struct wf_apply arrays = open_arrays(apply);
 	size_t i = first;
 
-	if (pass.states == 0 && pass.plain && pass.fixed != MANY) {
-		struct pass far = pass;
-		far.is_far = true;
-		i = arrays.is_far ? run_blocks(&far, &k, &arrays, first, whole)
-				  : run_blocks(&pass, &k, &arrays, first, whole);
-	}
 	for (; i + LINE_FLOATS <= whole; i += LINE_FLOATS) {
 		if (arrays.is_far) {
 			prefetch(&pass, &arrays, &in, i);
@@ -332,15 +256,133 @@ inputs_of_pass(const struct wf_apply *apply)
 	return any ? MANY : apply->grad_count;
 }
 
-/* Without L1, and of a number of inputs that is a constant. */
-INLINE size_t
-run_fixed(const struct wf_apply *apply, struct pass pass, size_t first, size_t whole)
+/* ---- plain SGD, in blocks ----
+ *
+ * It has no state, clips nothing, and makes nothing finite out of what was not. So it looks at the
+ * sum of what becomes of a block: that is finite only if each term is. */
+
+/* Half a block of parameters. */
+struct half_block {
+	vec a, b, c, d;
+};
+
+/* What becomes of the parameters from i on. */
+INLINE vec
+next_param(const struct pass *pass, const struct scalars *k, const struct wf_apply *apply,
+	   const struct inputs *in, size_t i)
 {
-	if (pass.states == 0 && wf_is_undecayed(apply)) {
-		pass.undecayed = true;
-		return run(apply, pass, first, whole);
+	const struct element e = {.w = vec_load(apply->param + i)};
+	const vec g = sum_at(in, pass->fixed, i);
+	return (pass->undecayed ? move_by(k, e, g) : next_sgd(k, e, g)).w;
+}
+
+INLINE struct half_block
+next_half(const struct pass *pass, const struct scalars *k, const struct wf_apply *apply,
+	  const struct inputs *in, size_t i)
+{
+	struct half_block half;
+	half.a = next_param(pass, k, apply, in, i);
+	half.b = next_param(pass, k, apply, in, i + WIDTH);
+	half.c = next_param(pass, k, apply, in, i + 2 * WIDTH);
+	half.d = next_param(pass, k, apply, in, i + 3 * WIDTH);
+	return half;
+}
+
+INLINE vec
+sum_half(struct half_block half)
+{
+	return vec_add(vec_add(half.a, half.b), vec_add(half.c, half.d));
+}
+
+INLINE void
+store_half(const struct pass *pass, const struct wf_apply *apply, size_t i, struct half_block half)
+{
+	store_param(pass, apply, i, half.a);
+	store_param(pass, apply, i + WIDTH, half.b);
+	store_param(pass, apply, i + 2 * WIDTH, half.c);
+	store_param(pass, apply, i + 3 * WIDTH, half.d);
+}
+
+/* Updates a block of elements from i on, if all that becomes of it is finite. */
+INLINE bool
+step_block(const struct pass *pass, const struct scalars *k, const struct wf_apply *apply,
+	   const struct inputs *in, size_t i)
+{
+	const struct half_block first = next_half(pass, k, apply, in, i);
+	const struct half_block second = next_half(pass, k, apply, in, i + BLOCK_FLOATS / 2);
+	const vec sum = vec_add(sum_half(first), sum_half(second));
+	if (ivec_has_above(ivec_magnitude(sum), LARGEST_BITS)) {
+		return false;
 	}
-	return run(apply, pass, first, whole);
+	store_half(pass, apply, i, first);
+	store_half(pass, apply, i + BLOCK_FLOATS / 2, second);
+	return true;
+}
+
+/* As many blocks of [first, whole) as become finite. Returns where they end. */
+INLINE size_t
+run_blocks(const struct wf_apply *apply, struct pass pass, size_t first, size_t whole)
+{
+	const struct inputs in = open_inputs(apply->grad, apply->grad_count);
+	const struct scalars k = open_scalars(apply, false);
+	const struct wf_apply arrays = open_arrays(apply);
+	size_t i = first;
+
+	for (; i + BLOCK_FLOATS <= whole; i += BLOCK_FLOATS) {
+		for (size_t at = i; pass.is_far && at < i + BLOCK_FLOATS; at += LINE_FLOATS) {
+			prefetch(&pass, &arrays, &in, at);
+		}
+		if (!step_block(&pass, &k, &arrays, &in, i)) {
+			break;
+		}
+	}
+	return i;
+}
+
+INLINE size_t
+run_far_or_near(const struct wf_apply *apply, struct pass pass, size_t first, size_t whole)
+{
+	if (apply->is_far) {
+		pass.is_far = true;
+		return run_blocks(apply, pass, first, whole);
+	}
+	return run_blocks(apply, pass, first, whole);
+}
+
+INLINE size_t
+run_by_decay(const struct wf_apply *apply, struct pass pass, size_t first, size_t whole)
+{
+	if (wf_is_undecayed(apply)) {
+		pass.undecayed = true;
+		return run_far_or_near(apply, pass, first, whole);
+	}
+	return run_far_or_near(apply, pass, first, whole);
+}
+
+/* The blocks of a pass with divisor 1, without L1, and with a number of inputs that is a constant;
+ * of others none. Not inlined: the passes of all methods would get it, and gcc needs twice the time
+ * to find out that they do not use it. */
+static __attribute__((noinline)) size_t
+run_sgd(const struct wf_apply *apply, size_t first, size_t whole)
+{
+	struct pass pass = {.kind = WF_SGD, .plain = true};
+	switch (inputs_of_pass(apply)) {
+	case 1:
+		pass.fixed = 1;
+		if (apply->copy != NULL) {
+			pass.copies = true;
+			return run_by_decay(apply, pass, first, whole);
+		}
+		return run_by_decay(apply, pass, first, whole);
+	case 2:
+		pass.fixed = 2;
+		return run_by_decay(apply, pass, first, whole);
+	case 4:
+		pass.fixed = 4;
+		return run_by_decay(apply, pass, first, whole);
+	default:
+		return first;
+	}
 }
 
 /* The divisor is 1, and nothing is clipped. */
@@ -348,20 +390,23 @@ INLINE size_t
 run_plain(const struct wf_apply *apply, struct pass pass, size_t first, size_t whole)
 {
 	pass.plain = true;
+	if (pass.kind == WF_SGD && whole - first >= BLOCK_FLOATS) {
+		first = run_sgd(apply, first, whole);
+	}
 	switch (inputs_of_pass(apply)) {
 	case 1:
 		pass.fixed = 1;
 		if (apply->copy != NULL) {
 			pass.copies = true;
-			return run_fixed(apply, pass, first, whole);
+			return run(apply, pass, first, whole);
 		}
-		return run_fixed(apply, pass, first, whole);
+		return run(apply, pass, first, whole);
 	case 2:
 		pass.fixed = 2;
-		return run_fixed(apply, pass, first, whole);
+		return run(apply, pass, first, whole);
 	case 4:
 		pass.fixed = 4;
-		return run_fixed(apply, pass, first, whole);
+		return run(apply, pass, first, whole);
 	default:
 		return run(apply, pass, first, whole);
 	}
