@@ -99,6 +99,10 @@ struct wf_row_kernels {
 						const struct wf_row_batch *batch);
 	/* out[i * dim ...] = the first dim f32 at row[i]. */
 	void (*gather)(float *out, const float *const *row, size_t count, size_t dim);
+	/* The same bits, for what this core does not read soon: written past the caches where rows
+	 * are whole lines and out begins on one. Visible before anything that this thread writes
+	 * later. */
+	void (*gather_past)(float *out, const float *const *row, size_t count, size_t dim);
 	/* out[i * dim ...] = the first gradient of row i, bit for bit, and the others added to it
 	 * one after the other. out overlaps no gradient. */
 	void (*sum)(float *out, const struct wf_row_sums *sums);

@@ -316,6 +316,7 @@ const struct wf_row_kernels wf_row_kernels_ref = {
 			[WF_ROW_FTRL_GROUP] = apply_ftrl_group,
 		},
 	.gather = gather,
+	.gather_past = gather,
 	.sum = sum,
 	.uniform = uniform,
 	.half =

@@ -361,6 +361,21 @@ rows_gather(float *out, const float *const *row, size_t count, size_t dim)
 	}
 }
 
+static void
+rows_gather_past(float *out, const float *const *row, size_t count, size_t dim)
+{
+	if ((uintptr_t)out % LINE_BYTES != 0 || dim % LINE_FLOATS != 0) {
+		rows_gather(out, row, count, dim);
+		return;
+	}
+	for (size_t n = 0; n < count; n++, out += dim) {
+		for (size_t i = 0; i < dim; i += WIDTH) {
+			vec_stream(out + i, vec_load(row[n] + i));
+		}
+	}
+	stream_end();
+}
+
 #define GRADS_AHEAD 8u
 
 /* Columns i to i + 4 WIDTH of a row whose gradients are at `place`. Four sums at once: an addition
@@ -572,6 +587,7 @@ static const struct wf_row_kernels wide_rows = {
 			[WF_ROW_FTRL_GROUP] = rows_ftrl_group,
 		},
 	.gather = rows_gather,
+	.gather_past = rows_gather_past,
 	.sum = rows_sum,
 	.uniform = rows_uniform,
 	.half =

@@ -208,6 +208,16 @@ on_put(struct wf_lane *lane, struct wf_peer *peer, const struct wf_put *put)
 /* The service. */
 
 static void
+path_begins(struct wf_lane *lane, struct wf_peer *peer)
+{
+	struct wf_sparse_peer *own = peer->own;
+	struct wf_path_info path;
+	(void)lane;
+	wf_transport_path(peer->conn, &path);
+	own->in_place = path.in_place;
+}
+
+static void
 path_ends(struct wf_lane *lane, struct wf_peer *peer)
 {
 	struct wf_sparse_peer *own = peer->own;
@@ -254,6 +264,7 @@ const struct wf_lane_service wf_sparse_service = {
 	.own_bytes = sizeof(struct wf_sparse),
 	.peer_bytes = sizeof(struct wf_sparse_peer),
 	.release = wf_sparse_release,
+	.path_begins = path_begins,
 	.path_ends = path_ends,
 	.message = on_message,
 	.put = on_put,

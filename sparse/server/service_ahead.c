@@ -74,6 +74,7 @@ wf_pull_ahead_send(struct wf_lane *lane, struct wf_peer *peer)
 		.table = part->table,
 		.row_count = part->row_count,
 		.ahead = true,
+		.past = wf_pull_goes_past(sparse, own, part),
 	};
 	uint32_t buffer = wf_staging_claim(&sparse->answers, peer->trainer);
 	uint64_t entered = wf_turn_enter(&lane->turn);

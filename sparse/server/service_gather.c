@@ -7,6 +7,8 @@
 #include "base/assert.h"
 #include "sparse/server/service_internal.h"
 
+#define PAST_BYTES_MIN ((uint64_t)64 << 10)
+
 /* Cells of keys. */
 
 uint32_t
@@ -107,6 +109,7 @@ gather_some(struct wf_sparse *sparse, const struct wf_gather *what, struct wf_ke
 		.count = least_of(most, room),
 		.out = served->half != NULL ? sparse->wide : (float *)(void *)out,
 		.create = what->create,
+		.past = what->past && served->half == NULL,
 	};
 	enum weft_status st = WEFT_OK;
 	if (!what->ahead) {
@@ -132,6 +135,17 @@ wf_pull_gather(struct wf_sparse *sparse, const struct wf_gather *what, struct wf
 		out += (size_t)count * sparse->served[what->table].row_bytes;
 	}
 	return st;
+}
+
+/* A trainer that copies rows out of this lane's memory does so on a core of its own: if the lane
+ * wrote them into its own cache, each would wait for lines that the other has. A few rows are read
+ * at once, and come sooner out of a cache. */
+bool
+wf_pull_goes_past(const struct wf_sparse *sparse, const struct wf_sparse_peer *own,
+		  const struct wf_pull_part *part)
+{
+	return own->in_place &&
+	       (uint64_t)part->row_count * sparse->served[part->table].row_bytes >= PAST_BYTES_MIN;
 }
 
 /* The keys before `to` are not needed any more. */

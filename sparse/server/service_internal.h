@@ -194,6 +194,7 @@ struct wf_sparse_peer {
 	struct wf_answer answer;
 	struct wf_save_asked save;
 	bool applied_due;
+	bool in_place; /* the trainer reads what is PUT where it lies */
 
 	struct wf_push_coming push;
 	struct wf_push_lag lag;
@@ -438,6 +439,7 @@ struct wf_gather {
 	uint32_t row_count;
 	bool create;
 	bool ahead; /* keys that all have rows, or nothing */
+	bool past;  /* past the caches, where that is possible */
 };
 
 /* Moves the cursor on by so many keys. */
@@ -455,6 +457,9 @@ wf_keys_step(const struct wf_key_cells *cells, struct wf_key_cursor *from, uint3
  * recorded: wf_table_look_ahead found that it cannot be. */
 enum weft_status wf_pull_gather(struct wf_sparse *sparse, const struct wf_gather *what,
 				struct wf_key_cursor *from, uint8_t *out) WEFT_MUST_CHECK;
+/* Whether the rows of a part are written past the caches. */
+bool wf_pull_goes_past(const struct wf_sparse *sparse, const struct wf_sparse_peer *own,
+		       const struct wf_pull_part *part);
 /* Keys before `to` are not needed any more. */
 void wf_pull_give_keys(struct wf_key_cells *cells, struct wf_pull *pull, struct wf_key_cursor to);
 /* The buffer has the rows of part `idx` as they are after `step`: they are to be PUT. */

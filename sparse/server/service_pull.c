@@ -292,6 +292,7 @@ gather_answer(struct wf_lane *lane, struct wf_peer *peer, uint32_t at)
 		.table = part->table,
 		.row_count = part->row_count,
 		.create = pull->create,
+		.past = wf_pull_goes_past(sparse, own, part),
 	};
 	struct wf_key_cursor from = pull->from;
 	uint32_t buffer = wf_staging_claim(&sparse->answers, peer->trainer);

@@ -104,6 +104,16 @@ wf_rest_gather(const struct wf_rest *rest, float *out, const float *const *row, 
 	}
 }
 
+void
+wf_rest_gather_past(const struct wf_rest *rest, float *out, const float *const *row, size_t count)
+{
+	if (wf_rest_is_half(rest)) {
+		wf_rest_gather(rest, out, row, count);
+	} else {
+		rest->kernels->gather_past(out, row, count, rest->dim);
+	}
+}
+
 /* Of up to WF_CHUNK_KEYS rows, those from `at` on of what was missed. */
 static size_t
 apply_chunk(const struct wf_rest *rest, const struct wf_row_scalars *scalars,

@@ -54,6 +54,9 @@ void wf_rest_narrow(const struct wf_rest *rest, float *row, const float *wide);
 void wf_rest_round(const struct wf_rest *rest, float *values);
 /* The kernels' gather, from rows as they are stored. */
 void wf_rest_gather(const struct wf_rest *rest, float *out, const float *const *row, size_t count);
+/* The same past the caches, if they are f32. */
+void wf_rest_gather_past(const struct wf_rest *rest, float *out, const float *const *row,
+			 size_t count);
 /* The kernels' apply, to rows as they are stored, after `missed` is made up for; NULL: nothing. */
 size_t wf_rest_apply(const struct wf_rest *rest, const struct wf_row_scalars *scalars,
 		     const struct wf_row_batch *batch, const struct wf_rest_missed *missed);

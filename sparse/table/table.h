@@ -101,6 +101,9 @@ struct wf_table_lookup {
 	float *out;          /* [count * dim] */
 	bool create;         /* keys without a row get one, where no admission is set */
 	bool again;          /* keys that were counted when they were read ahead */
+	/* A hint, without effect on any bit: this core does not read `out` soon, so what can be is
+	 * written past the caches. */
+	bool past;
 };
 
 /**

@@ -241,6 +241,8 @@ wf_table_gather_known(const struct wf_table *t, const struct wf_table_lookup *lo
 	float *out = lookup->out + first * t->opts.dim;
 	struct ring ring; /* filled step by step */
 	const float *row[STEP_KEYS];
+	void (*const gather)(const struct wf_rest *rest, float *to, const float *const *from,
+			     size_t rows) = lookup->past ? wf_rest_gather_past : wf_rest_gather;
 
 	WF_ASSERT(!wf_table_is_fixed(t) && !t->evict.can_expire &&
 		  wf_motions_are_still(&t->motions));
@@ -262,7 +264,7 @@ wf_table_gather_known(const struct wf_table *t, const struct wf_table_lookup *lo
 		if (!find_step(t, key, at, step, &ring, row)) {
 			return at;
 		}
-		wf_rest_gather(&t->rest, out + at * t->opts.dim, row, step);
+		gather(&t->rest, out + at * t->opts.dim, row, step);
 	}
 	return count;
 }

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include <inttypes.h>
+#include <stdalign.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,7 @@
 #define MAX_GRADS 6 /* of a row */
 #define MAX_DIM 300
 #define MARGIN 17
+#define LINE_BYTES 64 /* of the cache */
 #define ROW_ROOM (3 * MAX_DIM + 1 + MARGIN)
 #define GRADS (MAX_ROWS * MAX_GRADS)
 
@@ -33,6 +35,7 @@ static const char *const forms[] = {"ref", "avx2", "avx512"};
 struct rows {
 	float value[MAX_ROWS][ROW_ROOM];
 	float gathered[MAX_ROWS * MAX_DIM + MARGIN];
+	alignas(LINE_BYTES) float past[MAX_ROWS * MAX_DIM + MARGIN];
 	float summed[MAX_ROWS * MAX_DIM + MARGIN];
 	float uniform[MAX_ROWS * MAX_DIM + MARGIN];
 };
@@ -87,6 +90,7 @@ draw_arrays(struct wf_rng *rng)
 		}
 	}
 	memset(ref_side.gathered, 0x55, sizeof(ref_side.gathered));
+	memset(ref_side.past, 0x55, sizeof(ref_side.past));
 	memset(ref_side.summed, 0x55, sizeof(ref_side.summed));
 	memset(ref_side.uniform, 0x55, sizeof(ref_side.uniform));
 	form_side = ref_side;
@@ -196,6 +200,8 @@ run(const struct wf_kernels *kernels, const struct setup *setup, struct rows *si
 	}
 	size_t skipped = kernels->rows->apply[setup->kind](&setup->scalars, &batch);
 	kernels->rows->gather(side->gathered, from, setup->count, setup->dim);
+	/* At a line's beginning, or not. */
+	kernels->rows->gather_past(side->past + setup->key % 2, from, setup->count, setup->dim);
 	run_sum(kernels, setup, side->summed);
 	for (size_t i = 0; i < draws_of(setup); i++) {
 		key[i] = setup->key + i * 0x100000001u;
@@ -240,6 +246,10 @@ compare(const struct wf_kernels *form, const struct setup *setup, unsigned numbe
 		if (!same(ref_side.gathered[i], form_side.gathered[i])) {
 			fail_msg("WEFT_SEED=%" PRIu64 " case %u: gathered %zu of %s", seed, number,
 				 i, form->name);
+		}
+		if (!same(ref_side.past[i], form_side.past[i])) {
+			fail_msg("WEFT_SEED=%" PRIu64 " case %u: gathered past %zu of %s", seed,
+				 number, i, form->name);
 		}
 		if (!same(ref_side.summed[i], form_side.summed[i])) {
 			fail_msg("WEFT_SEED=%" PRIu64 " case %u: sum %zu of %s", seed, number, i,
