@@ -260,7 +260,8 @@ static enum weft_status
 find_other(const struct wf_kind *kind, char *out)
 {
 	if (access(kind->other_data, F_OK) != 0) {
-		return wf_fail_errno(WEFT_IO, errno,
+		return wf_fail_errno(errno == ENOENT || errno == ENOTDIR ? WEFT_DATA : WEFT_IO,
+				     errno,
 				     "%s: install Debian's %s, or name the folder with --data=DIR",
 				     kind->other_data, kind->other_package);
 	}
