@@ -431,7 +431,12 @@ close_in_a_step(struct member *member)
 		return weft_session_close(session);
 	}
 	st = st != WEFT_OK ? st : weft_step(session, 1, 0);
-	return st != WEFT_OK ? st : weft_session_close(session);
+	if (st != WEFT_OK) { /* of trainer 0 too, if the end overtakes its first exchange */
+		(void)member_note(member, st);
+		(void)weft_session_close(session);
+		return st;
+	}
+	return weft_session_close(session);
 }
 
 static void
