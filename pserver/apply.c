@@ -9,8 +9,11 @@
 void
 wf_apply_rate_anew(struct wf_store *store, double rate, uint64_t updates)
 {
-	store->rated = (struct wf_rated){store->constants, rate, updates};
-	wf_apply_rates(&store->optimizer, rate, updates, &store->rated.apply);
+	struct wf_rated *rated = &store->rated;
+	rated->apply = rated->constants;
+	rated->rate = rate;
+	rated->updates = updates;
+	wf_apply_rates(&store->optimizer, rate, updates, &rated->apply);
 }
 
 void

@@ -41,6 +41,7 @@ wf_apply_assigned(const struct wf_store *store, const struct wf_stored *stored, 
 			  : wf_store_state(store, stored, array - 1);
 }
 
+/* Prepares the rates of a tensor's rate and a number of updates that counts, at least 1. */
 void wf_apply_rate_anew(struct wf_store *store, double rate, uint64_t updates);
 
 /* The constants with the rates of an apply. Rates are compared as bits, for the sign of 0. */

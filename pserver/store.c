@@ -200,12 +200,12 @@ wf_store_init(struct wf_env *env, const struct wf_job *job, const struct wf_plac
 	store.wire = (enum weft_value_format)job->set.dense_wire;
 	store.wire_shift = job->set.dense_wire == WEFT_WIRE_F32 ? 0 : 1;
 	store.mean = wf_job_is_mean(job) && job->set.dense_mode != WEFT_DENSE_ELASTIC;
-	wf_apply_constants(&store.optimizer, &store.constants);
+	wf_apply_constants(&store.optimizer, &store.rated.constants);
 	store.state_count = wf_state_count(&store.optimizer);
 	st = lay_out(&store, job, placement, lane);
 	if (st == WEFT_OK) {
 		st = alloc_memory(&store, job->set.num_gradient_servers, room);
-		store.constants.is_far = store.slot_bytes >= FAR_SLICE_BYTES;
+		store.rated.constants.is_far = store.slot_bytes >= FAR_SLICE_BYTES;
 	}
 	if (st != WEFT_OK) {
 		wf_store_fini(&store);

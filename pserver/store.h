@@ -34,9 +34,10 @@ struct wf_park {
 	uint32_t free_count;
 };
 
-/* The constants with the rates of the last apply, which most others have, too: all slices of a step
- * whose tensors have the same rate, or all steps. */
+/* What applies have in common: the constants, and these with the rates of the last apply, which
+ * most others have, too: all slices of a step whose tensors have the same rate, or all steps. */
 struct wf_rated {
+	struct wf_apply constants; /* what of an apply no step changes */
 	struct wf_apply apply;
 	double rate;      /* of the tensor */
 	uint64_t updates; /* that count; 0: none yet */
@@ -46,7 +47,6 @@ struct wf_store {
 	struct wf_env *env;
 	const struct wf_kernels *kernels;
 	struct wf_optimizer_opts optimizer;
-	struct wf_apply constants; /* what of an apply no step changes */
 	struct wf_rated rated;
 	/* [tensor_count] what trainers have changed of these; NULL: nothing. change.c's. */
 	const struct wf_numbers *numbers;

@@ -39,7 +39,7 @@ set_up_method(struct fixture *f, enum wf_optimizer kind, enum wf_schedule schedu
 	store->optimizer.set.momentum = 0.9;
 	store->optimizer.set.rho = 0.95;
 	store->optimizer.dampening = 0.5;
-	wf_apply_constants(&store->optimizer, &store->constants);
+	wf_apply_constants(&store->optimizer, &store->rated.constants);
 	store->slab.base = f->values;
 	store->slab.bytes = sizeof(f->values);
 	store->stored = f->stored;
@@ -88,7 +88,7 @@ static struct wf_apply
 compute(const struct fixture *f, uint32_t ordinal, const struct wf_apply_scale *scale)
 {
 	const struct wf_store *store = &f->dense.store;
-	struct wf_apply apply = store->constants;
+	struct wf_apply apply = store->rated.constants;
 	double rate = wf_learning_rate(&store->optimizer, scale->samples_before, scale->samples,
 				       scale->pass - 1);
 	wf_apply_rates(&store->optimizer, rate * f->stored[ordinal].rate_multiplier, scale->updates,
