@@ -95,7 +95,7 @@ post_messages(struct wf_conn *conn, unsigned count, unsigned *taken)
 	static const uint8_t body[8];
 	struct wf_head head[MESSAGES_MAX];
 	struct wf_op ops[MESSAGES_MAX];
-	if (count > MESSAGES_MAX) {
+	if (count == 0 || count > MESSAGES_MAX) {
 		return WEFT_INTERNAL;
 	}
 	for (unsigned i = 0; i < count; i++) {
