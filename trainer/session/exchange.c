@@ -323,9 +323,19 @@ static inline enum weft_status
 wait_tensors(struct weft_session *session)
 {
 	enum weft_status st = WEFT_OK;
-	uint32_t count = session->running ? wf_session_tensor_count(session) : 0;
+	uint32_t count = wf_session_tensor_count(session);
 	for (uint32_t i = 0; i < count && st == WEFT_OK; i++) {
 		st = wait_for(session->tensor[i]);
+	}
+	return st;
+}
+
+static enum weft_status
+check_all_clipped(const struct weft_session *session)
+{
+	enum weft_status st = WEFT_OK;
+	for (uint32_t i = 0; i < wf_session_tensor_count(session) && st == WEFT_OK; i++) {
+		st = check_clipped(session->tensor[i]);
 	}
 	return st;
 }
@@ -334,17 +344,18 @@ wait_tensors(struct weft_session *session)
 __attribute__((always_inline)) static inline enum weft_status
 wait_all(struct weft_session *session)
 {
-	const struct wf_service_ops *service = session->core.service.ops;
-	enum weft_status st = session->running ? hand_in(session) : WEFT_OK;
-	if (session->running && wf_optimizer_clips_norm(&session->core.job.set.optimizer)) {
-		for (uint32_t i = 0; i < wf_session_tensor_count(session) && st == WEFT_OK; i++) {
-			st = check_clipped(session->tensor[i]);
-		}
+	if (!session->running) {
+		return WEFT_OK;
+	}
+	enum weft_status st = hand_in(session);
+	if (st == WEFT_OK && wf_optimizer_clips_norm(&session->core.job.set.optimizer)) {
+		st = check_all_clipped(session);
 	}
 	if (st == WEFT_OK) {
 		st = wait_tensors(session);
 	}
-	if (st == WEFT_OK && session->running && service != NULL) {
+	const struct wf_service_ops *service = session->core.service.ops;
+	if (st == WEFT_OK && service != NULL) {
 		st = service->wait(session);
 	}
 	return st;
