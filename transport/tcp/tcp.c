@@ -190,6 +190,9 @@ flush_ready(struct wf_tcp *t)
 		if (c->life.state != WF_LIFE_UP || c->rx.readable || c->rx.stalled) {
 			return false;
 		}
+		if (wf_tcp_tx_idle(c)) {
+			continue;
+		}
 		wf_tcp_flush(c);
 		if (!wf_tcp_tx_idle(c) && (c->tx.writable || c->tx.error != 0)) {
 			return false;
