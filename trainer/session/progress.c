@@ -372,10 +372,12 @@ wf_progress_wait_clear(struct weft_session *session, const _Atomic uint32_t *wor
 		interrupted = is_set && is_interrupted(session);
 	}
 	leave(session); /* in the core; a failure there is not returned to the caller */
-	if (!is_set) {
-		return WEFT_OK;
+	if (interrupted) {
+		return WEFT_AGAIN;
 	}
-	return interrupted ? WEFT_AGAIN : wf_session_failure(session);
+	/* The thread may have cleared it, and failed then, before this one drove. */
+	bool is_clear = atomic_load_explicit(word, memory_order_acquire) == 0; /* B1 */
+	return is_clear ? WEFT_OK : wf_session_failure(session);
 }
 
 void

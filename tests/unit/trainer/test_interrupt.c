@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What languages with signals and arrays of their own need: waits that the caller can leave, and
  * arrays that stay when the session is gone. Each trainer is on a thread of its own. */
+#include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "tests/unit/trainer/fabric.h"
+#include "trainer/session/driver.h"
 
 #define ROWS 64u
 
@@ -243,6 +245,67 @@ who_is_stopped_by_a_signal_says_so_to_all(void **state)
 	}
 }
 
+static sem_t is_driven; /* by drive_and_fail, instead of the session's thread */
+
+/* Drives until the owner waits to drive, the answer has come, and the session has failed. */
+static void *
+drive_and_fail(void *arg)
+{
+	struct weft_session *session = arg;
+	struct wf_core *core = &session->core;
+	while (!wf_driver_claim(session, WF_DRIVER_THREAD)) {
+		(void)sched_yield();
+	}
+	(void)sem_post(&is_driven);
+	while (atomic_load_explicit(&session->progress.wanted, memory_order_seq_cst) == 0) {
+		(void)sched_yield();
+	}
+	while (atomic_load_explicit(&core->flow.tensor[0].busy, memory_order_acquire) != 0) {
+		(void)wf_driver_run_all(session);
+		(void)wf_core_poll(core);
+	}
+	wf_core_fail(core, WEFT_LOST, "failed behind the answer");
+	wf_driver_release(session);
+	wf_driver_signal(session->progress.handover_fd);
+	return NULL;
+}
+
+static enum weft_status
+answered_before_failure(struct member *member)
+{
+	struct weft_session *session = NULL;
+	struct weft_tensor *w = NULL;
+	pthread_t thread;
+	enum weft_status st = one_tensor(&member->opts, ROWS, 1, &session, &w);
+	if (st == WEFT_OK && pthread_create(&thread, NULL, drive_and_fail, session) == 0) {
+		(void)sem_wait(&is_driven);
+		st = weft_step(session, 1, 0);
+		st = st == WEFT_OK ? weft_push(w) : st;
+		member->value[0] = st == WEFT_OK ? (float)weft_wait(w) : -1;
+		(void)pthread_join(thread, NULL);
+	}
+	st = member_note(member, st == WEFT_OK ? weft_step(session, 1, 0) : st);
+	(void)weft_session_close(session);
+	return st;
+}
+
+static void
+a_wait_for_what_has_come_is_no_failure(void **state)
+{
+	static struct member member;
+	struct fabric fabric;
+	fabric_start(&fabric, 1, 1, 0);
+	assert_int_equal(sem_init(&is_driven, 0, 0), 0);
+	member_init(&member, &fabric, 0, 1);
+	member.opts.progress = WEFT_PROGRESS_THREAD;
+	member.run = answered_before_failure;
+	members_run(&member, 1);
+	fabric_stop(&fabric);
+	assert_int_equal(sem_destroy(&is_driven), 0);
+	assert_int_equal((int)member.value[0], WEFT_OK);
+	assert_ended(&member, WEFT_LOST, "failed behind the answer");
+}
+
 static enum weft_status
 keep(struct member *member)
 {
@@ -286,6 +349,7 @@ main(void)
 		cmocka_unit_test(a_reduce_that_was_left_ends_the_session),
 		cmocka_unit_test(who_is_stopped_by_a_signal_says_so_to_all),
 		cmocka_unit_test(closing_in_a_call_that_others_wait_in_ends_the_job_and_says_so),
+		cmocka_unit_test(a_wait_for_what_has_come_is_no_failure),
 		cmocka_unit_test(arrays_that_are_kept_are_there_after_close),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
