@@ -148,8 +148,9 @@ wf_doctor_each(const struct wf_doctor *doctor, const char *folder,
 		return 0;
 	}
 	for (const struct dirent *entry; count < NAMES_MAX && (entry = readdir(open)) != NULL;) {
-		if (entry->d_name[0] != '.' && strlen(entry->d_name) < NAME_BYTES) {
-			(void)snprintf(name[count++], NAME_BYTES, "%s", entry->d_name);
+		size_t name_bytes = strlen(entry->d_name) + 1;
+		if (entry->d_name[0] != '.' && name_bytes <= NAME_BYTES) {
+			memcpy(name[count++], entry->d_name, name_bytes);
 		}
 	}
 	(void)closedir(open);
