@@ -57,7 +57,8 @@
 #include "base/assert.h"
 #include "base/env.h"
 
-#define WF_LOOP_EVENTS 64 /* the most events of one epoll_wait */
+#define WF_LOOP_EVENTS 64      /* the most events of one epoll_wait */
+#define WF_LOOP_LONG_AGO 1024u /* polls; no medium leaves out as many looks */
 
 /* The struct of type `type` whose member `member` is at `at`. */
 #define WF_LOOP_OWNER(at, type, member)                                                            \
@@ -117,12 +118,13 @@ struct wf_loop {
 	struct wf_loop_ready *ready_first, *ready_last; /* oldest first */
 	unsigned ready_count;
 
-	uint64_t turn;      /* number of the poll */
-	uint64_t look_turn; /* poll in which, or after which, epoll was last called */
-	uint64_t now_turn;  /* poll in which the clock was last read */
-	uint64_t now_ns;    /* the last reading of the clock */
-	uint64_t timer_ns;  /* no timer is due before this; may be early; WF_NEVER: no timer runs */
-	uint64_t armed_ns;  /* deadline that the last arm returned to the caller */
+	uint64_t turn; /* number of the poll */
+	/* Poll in which, or after which, epoll was last called; long ago if it is to be called. */
+	uint64_t look_turn;
+	uint64_t now_turn; /* poll in which the clock was last read */
+	uint64_t now_ns;   /* the last reading of the clock */
+	uint64_t timer_ns; /* no timer is due before this; may be early; WF_NEVER: no timer runs */
+	uint64_t armed_ns; /* deadline that the last arm returned to the caller */
 };
 
 /* Initialises a loop without descriptors: AWAKE, no connection is ready, no timer runs. `on_wake`
@@ -162,6 +164,13 @@ static inline void
 wf_loop_begin(struct wf_loop *loop)
 {
 	loop->turn++;
+}
+
+/* The next poll calls epoll, however recently that was done. */
+static inline void
+wf_loop_look_next(struct wf_loop *loop)
+{
+	loop->look_turn = loop->turn - WF_LOOP_LONG_AGO;
 }
 
 /* Whether a sleep may follow this poll. */

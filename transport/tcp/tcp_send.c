@@ -16,6 +16,9 @@
 #define IOV_MAX_USED 64u
 /* post sends at once when this much waits; less is sent together by the next poll or arm. */
 #define FLUSH_BYTES (16u << 10)
+/* Who gathers and sends as much in a turn is busy with it for long. What arrives meanwhile may be
+ * more urgent than what would be sent next: a push is, where rows are sent ahead. */
+#define LONG_TURN_BYTES (128u << 10)
 /* A payload up to this size is copied behind its head, which is cheaper than a piece of its own. */
 #define COPY_BYTES_MAX 256u
 /* While no more of the ring is in use, a PUT that is copied needs no entry: it gets no DONE. The
@@ -338,6 +341,9 @@ send_pieces(struct wf_tcp_conn *c, unsigned *count, uint64_t *bytes)
 	}
 	for (; *count < most && *bytes < WF_TCP_TX_BUDGET; (*count)++) {
 		*bytes += first[*count].iov_len;
+	}
+	if (*bytes >= LONG_TURN_BYTES) {
+		wf_loop_look_next(&c->t->medium.loop);
 	}
 	const struct msghdr msg = {.msg_iov = first, .msg_iovlen = *count};
 	return sendmsg(c->fd, &msg, flags);

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -298,6 +299,52 @@ only_what_is_between_two_frames_is_closed(void **state)
 	rig_close(rig);
 }
 
+/* The peer sends a message, which lies in the socket when this returns. */
+static void
+send_msg(int fd, const struct wf_tcp_conn *c)
+{
+	uint8_t frame[WF_HEAD_BYTES];
+	int bytes = 0;
+	wf_head_encode(&(struct wf_head){.service = WF_SERVICE_CONTROL}, frame);
+	raw_send(fd, frame, sizeof(frame));
+	while (bytes < (int)sizeof(frame)) {
+		assert_int_equal(ioctl(c->fd, FIONREAD, &bytes), 0);
+	}
+}
+
+/* A poll that has DONEs to deliver does not read. After much was sent the next one does, so that
+ * its owner knows what has come before it sends as much again. */
+static void
+what_comes_while_much_is_sent_is_in_the_next_poll(void **state)
+{
+	(void)state;
+	const struct wf_transport_opts opts = {0};
+	struct rig *rig = rig_open(&opts);
+	struct wf_conn *conn = NULL;
+	int fd = raw_join(rig, &conn);
+	const struct wf_tcp_conn *c = wf_tcp_conn_of(conn);
+	const int room = 1 << 20;
+	struct wf_op put[4];
+	unsigned taken = 0;
+	assert_int_equal(setsockopt(c->fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room)), 0);
+	for (unsigned i = 0; i < 4; i++) {
+		put[i] = (struct wf_op){.kind = WF_OP_PUT,
+					.region = rig->region,
+					.src = rig->memory,
+					.bytes = RIG_MEMORY_BYTES,
+					.cookie = i};
+	}
+	send_msg(fd, c);
+	rig_await(rig, WF_EVENT_MSG, 1); /* the last read found no more */
+	send_msg(fd, c);
+	assert_int_equal(wf_transport_post(conn, put, 4, &taken), WEFT_OK);
+	rig_pump(rig);
+	assert_int_equal(count_done(rig, WEFT_OK), 4);
+	assert_int_equal(rig_count(rig, WF_EVENT_MSG), 2);
+	close(fd);
+	rig_close(rig);
+}
+
 int
 main(void)
 {
@@ -308,6 +355,7 @@ main(void)
 		cmocka_unit_test(messages_behind_a_full_socket_are_lost_by_a_disconnect),
 		cmocka_unit_test(messages_behind_what_is_done_wait_until_a_full_socket_has_room),
 		cmocka_unit_test(only_what_is_between_two_frames_is_closed),
+		cmocka_unit_test(what_comes_while_much_is_sent_is_in_the_next_poll),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
