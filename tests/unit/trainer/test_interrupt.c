@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What languages with signals and arrays of their own need: waits that the caller can leave, and
- * arrays that stay when the session is gone. Each trainer is on a thread of its own. */
+ * arrays that stay when the session is gone. And how a wait ends that the session's own thread
+ * overtakes. Each trainer is on a thread of its own. */
 #include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
