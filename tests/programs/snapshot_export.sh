@@ -95,6 +95,12 @@ for format in paddle tar; do
 	expect 0 "$WEFT" export "$pass" --format="$format" -o "pass.$format"
 	expect 0 "$WEFT" export "$snapshot" --format="$format" -o "snapshot.$format"
 done
+# Folders and files may be read and written by all whom the umask lets.
+mask=$(umask)
+odd=$(find saved snapshots pass.paddle pass.tar pass.file \
+	\( -type d ! -perm "$(printf %o $((0777 & ~mask)))" -o \
+	-type f ! -perm "$(printf %o $((0666 & ~mask)))" \) -exec ls -ld {} +)
+[ -z "$odd" ] || fail "the umask is $mask, and these have another mode: $odd"
 for file in pass.paddle/*; do
 	cmp "$file" "snapshot.paddle/${file##*/}" || fail "$snapshot: another ${file##*/}"
 done
