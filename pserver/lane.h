@@ -117,7 +117,7 @@ enum wf_lane_counter {
 	WF_LANE_HELLO_REFUSED_COUNT,
 	WF_LANE_STRANGER_CLOSED_COUNT, /* connections closed before a valid hello */
 	/* Waits by reason: a gradient that arrived and could not be applied at once. */
-	WF_LANE_WAIT_TRAINER_COUNT, /* another trainer has not pushed the slice */
+	WF_LANE_WAIT_TRAINER_COUNT, /* another trainer has not pushed the slice, or rows */
 	WF_LANE_WAIT_LENT_COUNT,    /* all have, an answer still reads the slice */
 	/* With a small inbox: slices of trainers that were announced; slices that room was kept
 	 * for; announcements that waited for another trainer's, or for room. */

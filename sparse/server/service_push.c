@@ -574,6 +574,9 @@ finish_push(struct wf_lane *lane, struct wf_peer *peer)
 	}
 	own->push.complete = !own->push.said.out;
 	wf_push_try_apply(lane);
+	if (own->push.complete) {
+		wf_stats_add(&lane->stats, WF_LANE_WAIT_TRAINER_COUNT, 1);
+	}
 	return WEFT_OK;
 }
 
@@ -742,9 +745,6 @@ wf_push_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t slot, const vo
 	}
 	if (st == WEFT_OK && wf_slots_are_full(&peer->slots)) {
 		wf_path_park(lane, peer);
-	}
-	if (own->push.complete) {
-		wf_stats_add(&lane->stats, WF_LANE_WAIT_TRAINER_COUNT, 1);
 	}
 	return st;
 }

@@ -64,8 +64,10 @@ push_both(struct ground *ground)
 		doll_push(b, step, one, 1);
 		ground_settle(ground);
 		CHECK(ground, a->applieds == step - 1 && b->applieds == step - 1);
+		CHECK(ground, counted(ground, WF_LANE_WAIT_TRAINER_COUNT) == step);
 		doll_push(a, step, zero, 2);
 		ground_settle(ground);
+		CHECK(ground, counted(ground, WF_LANE_WAIT_TRAINER_COUNT) == step);
 		ground_model_step(ground, step, 5, both, 3);
 		CHECK(ground, a->applieds == step && b->applieds == step);
 		CHECK(ground, a->applied.step == step && a->applied.samples == 5);
@@ -79,6 +81,12 @@ push_both(struct ground *ground)
 	}
 	CHECK(ground,
 	      wf_stats_get(wf_lane_stats(ground->lane[0]), WF_LANE_STEP_APPLIED_COUNT) == 3);
+	doll_push(b, 4, NULL, 0);
+	ground_settle(ground);
+	CHECK(ground, counted(ground, WF_LANE_WAIT_TRAINER_COUNT) == 4);
+	doll_push(a, 4, NULL, 0);
+	ground_settle(ground);
+	CHECK(ground, counted(ground, WF_LANE_WAIT_TRAINER_COUNT) == 4 && b->applieds == 4);
 	peer_goodbye(&a->peer);
 	peer_goodbye(&b->peer);
 	ground_settle(ground);
