@@ -31,6 +31,8 @@ disturbed=$(digest_of first.out)
 expect 0 "$WEFT" train linear --sequential --num_gradient_servers=2 --num_passes=5
 [ "$(digest_of last.out)" = "$disturbed" ] || fail "another digest than without strangers"
 alive "$pserver" || fail "the pserver has ended"
+expect 0 "$WEFT" status --json 127.0.0.1:"$port"
+says last.out '"strangers":7'
 kill -TERM "$pserver"
 ends "$pserver" 20 pserver
 [ "$code" -eq 0 ] || fail "pserver: exit code $code"

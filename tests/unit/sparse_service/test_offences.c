@@ -326,6 +326,8 @@ ask_for_what_is_not_there(struct ground *ground)
 	ground_settle(ground);
 	CHECK(ground, doll->nacks == 2 && doll->nack[1].request_id == 2);
 	CHECK(ground, strstr(doll->nack[1].reason, "step 2 are requested in step 1") != NULL);
+	CHECK(ground,
+	      wf_stats_get(wf_lane_stats(ground->lane[0]), WF_LANE_PULL_REFUSED_COUNT) == 2);
 	for (uint32_t i = 0; i < 40; i++) {
 		key[i] = i;
 	}

@@ -81,6 +81,8 @@ push_both(struct ground *ground)
 	}
 	CHECK(ground,
 	      wf_stats_get(wf_lane_stats(ground->lane[0]), WF_LANE_STEP_APPLIED_COUNT) == 3);
+	CHECK(ground, counted(ground, WF_LANE_KEY_PUSHED_COUNT) == 3 * (5 + 5 + 7));
+	CHECK(ground, counted(ground, WF_LANE_ROW_UPDATED_COUNT) == 3 * (5 + 7 - 3 + 5));
 	doll_push(b, 4, NULL, 0);
 	ground_settle(ground);
 	CHECK(ground, counted(ground, WF_LANE_WAIT_TRAINER_COUNT) == 4);
