@@ -156,9 +156,21 @@ class Source:
             token = self.token[idx]
             if PASSED_OVER.match(token.text) and self.is_at(idx + 1, "("):
                 idx = self.token[idx + 1].mate
+            elif self.is_at(idx - 1, ";", "{", "}") and self.is_plain_declaration(idx):
+                while not self.is_at(idx + 1, ";", "{"):
+                    idx += 1
             else:
                 yield idx
             idx += 1
+
+    def is_plain_declaration(self, first):
+        """Whether a declaration without a value begins there. That of an array has a number in it,
+        but no test can see that there is room for one element more."""
+        last = first
+        while not self.is_at(last, ";", "{", "}", "="):
+            last += 1
+        is_type = self.token[first].text in TYPE_WORDS or self.token[first].text not in KEYWORDS
+        return is_type and self.is_at(last, ";") and is_declaration(self, first, last)
 
     def is_binary(self, idx):
         before = self.token[idx - 1]

@@ -36,6 +36,8 @@ CASES = [
     ("return 0x10;", "constant", []),
     ("a = 0.5f;", "constant", ["a = 1.5f;"]),
     ("return true;", "constant", ["return false;"]),
+    ("char s[A + 1];\nchar t[] = {2};", "constant", ["char t[] = {3};", "char t[] = {1};"]),
+    ("f();\nuint64_t a[8];\na[0] = b;", "constant", ["a[1] = b;"]),
     (
         "f(a, b(c, d), e);",
         "swap",
@@ -55,6 +57,8 @@ PASSED_OVER = [
     'wf_fail(A, "%u", a < 1);',
     "char c = '1';",
     "#define A (1 < 2)\\\n  + 3",
+    "char s[A + 80];",
+    "uint64_t *a[2], b[B - 1];",
 ]
 ENTRY = "%sin f, relation\n- return a < b;\n+ return a <= b;\nThe same: a is never b.\n"
 
