@@ -34,7 +34,7 @@ expect 0 "$WEFT" ckpt verify out/pass-00002
 grep -qx 'pass-00002 ok' last.out || fail "verify: not the pass"
 
 # Two parts are bad, and both are named.
-printf x | dd of="out/$snapshot/dense-1" bs=1 seek=112 conv=notrunc 2>/dev/null
+hurt "out/$snapshot/dense-1" 112
 rm "out/$snapshot/sparse-0"
 expect 65 "$WEFT" ckpt verify out
 grep -Eq '^dense-1 +[0-9]+ damaged .*/dense-1: block 0: checksum of its payload' last.out ||

@@ -78,7 +78,7 @@ for model in model.tar model.safetensors out.npz; do
 	refused 65 "cut_$model" ": "
 done
 cp out.npz hurt.npz
-printf x | dd of=hurt.npz bs=1 seek=6000 conv=notrunc 2>/dev/null
+hurt hurt.npz 6000
 refused 65 hurt.npz "checksum"
 echo "no model" >text
 refused 65 text "is neither npz nor safetensors"

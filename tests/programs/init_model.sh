@@ -83,7 +83,7 @@ says last.err "absent.npz: cannot be opened: No such file or directory (--init_m
 # shellcheck disable=SC2086
 expect 65 "$WEFT" train mlp $train --init_model_path=cut.npz
 says last.err "cut.npz"
-printf x | dd of=model.paddle/fc1_b bs=1 seek=0 conv=notrunc 2>/dev/null
+hurt model.paddle/fc1_b 0
 # shellcheck disable=SC2086
 expect 65 "$WEFT" train mlp $train --init_model_path=model.paddle
 says last.err "fc1_b is not a parameter file"

@@ -223,6 +223,13 @@ start_job() {
 	done
 }
 
+# hurt FILE OFFSET: changes the byte there, whatever it is.
+hurt() {
+	byte=$(od -An -tu1 -j "$2" -N 1 "$1")
+	printf "\\$(printf %o $((255 - byte)))" |
+		dd of="$1" bs=1 seek="$2" conv=notrunc 2>/dev/null
+}
+
 # digest_of FILE: prints the digest of the last pass.
 digest_of() {
 	sed -n 's/^pass .* digest \([0-9a-f]\{16\}\)$/\1/p' "$1" | tail -n 1

@@ -115,7 +115,7 @@ for hit in manifest fc1_w fc2_b.state0; do
 	damaged "$hit"
 	echo >>"hurt/pass-00003/$hit"
 	damaged "$hit"
-	printf x | dd of="hurt/pass-00003/$hit" bs=1 seek=30 conv=notrunc 2>/dev/null
+	hurt "hurt/pass-00003/$hit" 30
 	damaged "$hit"
 	head -c 40 "seq/pass-00003/$hit" >"hurt/pass-00003/$hit"
 	damaged "$hit"

@@ -136,7 +136,7 @@ done
 # Of the folder it is the newest, and after damage the one before.
 expect 0 "$WEFT" export snapshots -o newest
 says last.err "exporting $snapshot, the snapshot of step $step in epoch 1"
-printf x | dd of="$snapshot/dense-1" bs=1 seek=200 conv=notrunc 2>/dev/null
+hurt "$snapshot/dense-1" 200
 expect 65 "$WEFT" export "$snapshot" -o damaged
 says last.err "$snapshot/dense-1: block 0: checksum of its payload: it is damaged"
 [ ! -e damaged ] || fail "a damaged snapshot was exported"
