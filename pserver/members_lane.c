@@ -252,6 +252,7 @@ wf_members_look(struct wf_lane *lane, uint64_t now_ns)
 	}
 	if (held && !lane->members.holds) {
 		lane->service->go_on(lane);
+		wf_reduce_try_complete(lane);
 	}
 	if (lane->members.holds || lane->members.leaving_count > 0 ||
 	    lane->members.joining_count > 0) {

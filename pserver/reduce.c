@@ -56,12 +56,13 @@ complete(struct wf_lane *lane)
 }
 
 /* Where trainers count their own steps one can have come to the end of its pass by the time that
- * the lane takes in who joins in a step of that pass: the end waits for that, and then for the
- * joiner. */
+ * the lane takes in who joins in a step of that pass, or even knows that step: the end waits for
+ * both, and then for the joiner. */
 void
 wf_reduce_try_complete(struct wf_lane *lane)
 {
-	bool is_whole = lane->reduction.since_ns != 0 && !wf_members_join_is_due(lane);
+	bool is_whole = lane->reduction.since_ns != 0 && !lane->members.holds &&
+			!wf_members_join_is_due(lane);
 	for (uint32_t t = 0; t < lane->peers.count && is_whole; t++) {
 		const struct wf_peer *peer = &lane->peers.all[t];
 		is_whole = peer->reduce.id > lane->reduction.id || peer->leaving.is_dropped;

@@ -288,6 +288,46 @@ a_lane_reports_of_the_process_that_it_knows(void **state)
 	end();
 }
 
+static void
+goes_on(struct wf_lane *held)
+{
+	assert_false(wf_members_hold(held));
+}
+
+/* Trainers that count their own steps go on between what a lane reports of them and the border that
+ * follows from it, even to the end of their pass. */
+static void
+no_reduce_ends_before_the_border_of_a_joiner_is_known(void **state)
+{
+	static const struct wf_lane_service service = {.go_on = goes_on};
+	struct wf_registry_member order = {
+		.change = 1, .incarnation = 21, .trainer = 2, .flags = WF_REGISTRY_MEMBER_JOINS};
+	(void)state;
+	begin(1);
+	lane.service = &service;
+	lane.job.is_ready = lane.job.is_here = true;
+	lane.order.own_steps = true;
+	lane.order.highest = 8;
+	for (uint32_t i = 0; i < TRAINERS; i++) {
+		peer[i].lane = &lane;
+		peer[i].trainer = i;
+		peer[i].state = i == 2 ? WF_PEER_GONE : WF_PEER_UP;
+		peer[i].reduce.id = i == 2 ? 0 : 1;
+	}
+	peer[2].leaving = (struct wf_peer_leaving){.ordered = true, .is_dropped = true};
+	wf_members_order(members, &order);
+	wf_members_look(&lane, 1);
+	lane.reduction.since_ns = 1;
+	wf_reduce_try_complete(&lane);
+	assert_int_equal(lane.reduction.id, 0);
+	order.border = 9;
+	wf_members_order(members, &order);
+	wf_members_look(&lane, 2); /* nobody has begun step 9: the reduce comes before it */
+	assert_int_equal(lane.reduction.id, 1);
+	assert_true(peer[2].joining.ordered);
+	end();
+}
+
 /* ---- membership ---- */
 
 static void
@@ -443,6 +483,7 @@ main(void)
 		cmocka_unit_test(who_has_its_border_does_not_ask_for_it),
 		cmocka_unit_test(a_joiner_that_is_lost_before_a_lane_has_it_is_forgotten),
 		cmocka_unit_test(a_lane_reports_of_the_process_that_it_knows),
+		cmocka_unit_test(no_reduce_ends_before_the_border_of_a_joiner_is_known),
 		cmocka_unit_test(those_who_are_lost_meanwhile_do_not_go_on),
 		cmocka_unit_test(a_job_that_keeps_too_few_ends_at_once),
 		cmocka_unit_test(a_process_that_has_had_its_place_does_not_come_again),
