@@ -333,7 +333,10 @@ cluster_draw(uint64_t seed, struct cluster_opts *out)
 				.split_per_mille = calm ? 0 : (uint32_t)wf_rng_below(&rng, 500),
 				.cut_per_million = calm ? 0 : (uint32_t)wf_rng_below(&rng, 4000),
 				.cut_max = calm ? 1 : 1 + (uint32_t)wf_rng_below(&rng, 40),
-				.refuse_per_mille = calm ? 0 : (uint32_t)wf_rng_below(&rng, 200),
+				.refuse_per_mille =
+					calm ? 0
+					     : (uint32_t)wf_rng_below(
+						       &rng, WF_WORLD_REFUSE_PER_MILLE_MAX),
 				.down_delay_max_ns = wf_rng_below(&rng, 50) * WF_NS_PER_MS,
 				.stall_max_ns = calm ? 0 : wf_rng_below(&rng, 20) * WF_NS_PER_MS,
 				.stall_per_mille = calm ? 0 : (uint32_t)wf_rng_below(&rng, 20),

@@ -305,7 +305,8 @@ draw(uint64_t seed, uint64_t stream, const char *method)
 				.split_per_mille = (uint32_t)wf_rng_below(&rng, 500),
 				.cut_per_million = (uint32_t)wf_rng_below(&rng, 6000),
 				.cut_max = 1 + (uint32_t)wf_rng_below(&rng, 20),
-				.refuse_per_mille = (uint32_t)wf_rng_below(&rng, 200),
+				.refuse_per_mille =
+					(uint32_t)wf_rng_below(&rng, WF_WORLD_REFUSE_PER_MILLE_MAX),
 				.down_delay_max_ns = wf_rng_below(&rng, 50) * WF_NS_PER_MS,
 				.log_fd = getenv("WEFT_CLUSTER_LOG") != NULL ? 2 : -1,
 			},

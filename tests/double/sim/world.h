@@ -14,6 +14,10 @@
 struct wf_world;
 struct wf_proc;
 
+/* Where to be away for reconnect_timeout, 3 s, would end a job: an end makes some seven attempts
+ * within it, and all of them fail once in ten million times at most. */
+#define WF_WORLD_REFUSE_PER_MILLE_MAX 100u
+
 struct wf_world_opts {
 	uint64_t seed;
 	/* Network, all drawn from the seed. Nanoseconds of virtual time. */
