@@ -36,7 +36,7 @@ if [ -z "$more" ]; then
 	[ -z "$(ls -A tmp)" ] || fail "something is left in TMPDIR"
 
 	# A job that is not started again does not recover. A folder of an earlier drill is not touched.
-	expect 1 "$WEFT" drill --port="$port" --faults=trainer --restarts=0 --num_passes=100 --limit=150s
+	expect 1 "$WEFT" drill --port="$port" --faults=trainer --restarts=0 --limit=150s
 	grep -q "^trainer  *[0-9.]* s  FAILED: no recovery: weft launch: trainer 1 .* was killed" last.out ||
 		fail "the row of a job that was not started again"
 	says last.out "0 of 1 faults ended"
