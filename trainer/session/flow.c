@@ -594,6 +594,9 @@ bool
 wf_flow_flush_owed(struct wf_link *link)
 {
 	struct wf_dense_link *dense = wf_dense_of(link);
+	if (link->conn == NULL) {
+		return false; /* a step can begin when the job has failed, and the path is gone */
+	}
 	return !flush_step(dense) || link->to_send.step || dense->queue.count > 0;
 }
 
