@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a trainer says of others that it waits for: each lane speaks for itself. Two lanes have a
- * tensor each; what they say of trainers comes from the test, into the session's own links. */
+ * tensor each; what they say of trainers comes from the test, into the session's own links, and so
+ * does the end of a link's path. */
 #include "tests/unit/trainer/fabric.h"
 
 #include "trainer/session/session.h"
@@ -184,6 +185,32 @@ what_a_lane_said_is_forgotten_with_its_path(void **state)
 	assert_text(line(f), "is not connected, last error: the test cut it\n");
 }
 
+/* A link that goes down after the job has failed keeps its state, and a call that had begun before
+ * may still begin a step. */
+static void
+a_step_after_a_failure_is_not_sent_without_a_connection(void **state)
+{
+	struct fixture *f = *state;
+	struct wf_core *core = &f->session->core;
+	struct wf_link *link = core->links.all[1];
+	const struct wf_event down = {
+		.kind = WF_EVENT_DOWN,
+		.conn = link->conn,
+		.down = {.status = WEFT_LOST, .why = "the test cut it"},
+	};
+	while (link->state != WF_LINK_READY) {
+		(void)wf_core_poll(core);
+	}
+	wf_core_fail(core, WEFT_DATA, "the test ends the job");
+	(void)wf_core_poll(core); /* tells the lanes */
+	wf_link_down(link, &down);
+	wf_core_step(core, 1, 0);
+	assert_true(link->due.queued && link->to_send.step);
+	(void)wf_core_poll(core);
+	assert_true(link->to_send.step);
+	assert_false(link->due.queued);
+}
+
 /* Of the news themselves there is one line, whoever says them how often. */
 static void
 news_are_told_once(void **state)
@@ -254,6 +281,7 @@ main(void)
 		WITH(what_one_lane_takes_back_stands_for_the_other),
 		WITH(what_another_lane_says_is_better_than_nothing),
 		WITH(what_a_lane_said_is_forgotten_with_its_path),
+		WITH(a_step_after_a_failure_is_not_sent_without_a_connection),
 		WITH(news_are_told_once),
 		WITH(who_takes_no_turns_is_named_in_the_line_about_the_wait),
 		WITH(a_trainer_that_the_job_has_not_is_refused),
