@@ -303,18 +303,16 @@ wf_flow_answer(struct wf_link *link, const struct wf_put *put)
 	}
 	slice->state = WF_SLICE_REST;
 	note(dense, WF_TRACE_ANSWERED, ordinal);
-	wf_stats_add(&core->report.stats,
-		     pulled ? WF_CORE_SLICE_PULLED_COUNT : WF_CORE_SLICE_ANSWERED_COUNT, 1);
 	if (core->halves.codec != NULL && values) {
 		core->halves.codec->copy_in(core, slice);
 	}
-	if (pulled) {
-		dense->pull_sent--;
-	} else {
-		wf_send_window_release(&dense->link.window, &slice->slot);
-	}
 	if (pushed) {
+		wf_stats_add(&core->report.stats, WF_CORE_SLICE_ANSWERED_COUNT, 1);
+		wf_send_window_release(&dense->link.window, &slice->slot);
 		slice->answered = step + 1;
+	} else {
+		wf_stats_add(&core->report.stats, WF_CORE_SLICE_PULLED_COUNT, 1);
+		dense->pull_sent--;
 	}
 	if (discarded) {
 		count_discarded(core);
