@@ -60,6 +60,22 @@ hostile_join(struct hostile *h, const struct wf_transport_opts *opts)
 }
 
 void
+hostile_fill(struct hostile *h, const union wf_shm_note *note)
+{
+	struct wf_shm_cell *cell = &h->way->cell[h->filled % WF_SHM_CELLS];
+	cell->note = *note;
+	h->filled++;
+	atomic_store_explicit(&cell->seq, h->filled, memory_order_release); /* S1 */
+}
+
+void
+hostile_region(struct hostile *h, uint32_t id, uint64_t bytes, int memfd)
+{
+	struct wf_shm_packet packet = {.type = WF_SHM_REGION, .region = id, .bytes = bytes};
+	assert_int_equal(wf_shm_send(h->fd, &packet, memfd), 0);
+}
+
+void
 hostile_close(struct hostile *h)
 {
 	const uint8_t *memory = h->rig.slab.base;

@@ -29,5 +29,9 @@ void hostile_dial(struct hostile *h);
 void hostile_hello(struct hostile *h, int memfd);
 /* Opens the rig, and is admitted. */
 void hostile_join(struct hostile *h, const struct wf_transport_opts *opts);
+/* Fills the next cell. */
+void hostile_fill(struct hostile *h, const union wf_shm_note *note);
+/* Sends the packet that makes a memfd its region. */
+void hostile_region(struct hostile *h, uint32_t id, uint64_t bytes, int memfd);
 /* Nothing was written outside HOSTILE_GRANT. */
 void hostile_close(struct hostile *h);

@@ -30,15 +30,6 @@ hostile_open(struct hostile *h, uint32_t slots)
 	assert_int_equal(wf_transport_grant(h->rig.conn, &grant, &h->key), WEFT_OK);
 }
 
-static void
-fill(struct hostile *h, const union wf_shm_note *note)
-{
-	struct wf_shm_cell *cell = &h->way->cell[h->filled % WF_SHM_CELLS];
-	cell->note = *note;
-	h->filled++;
-	atomic_store_explicit(&cell->seq, h->filled, memory_order_release); /* S1 */
-}
-
 static struct wf_shm_put
 good_put(const struct hostile *h)
 {
@@ -73,13 +64,13 @@ refused(const union wf_shm_note *first, const union wf_shm_note *second, bool wi
 	if (with_key) {
 		wf_grant_key_read(&h.key, &notes[0].put.grant, &notes[0].put.nonce);
 	}
-	fill(&h, &notes[0]);
+	hostile_fill(&h, &notes[0]);
 	if (second != NULL) {
 		notes[1] = *second;
 		if (with_key) {
 			wf_grant_key_read(&h.key, &notes[1].put.grant, &notes[1].put.nonce);
 		}
-		fill(&h, &notes[1]);
+		hostile_fill(&h, &notes[1]);
 	}
 	expect_protocol(&h);
 	hostile_close(&h);
@@ -162,17 +153,10 @@ cells_between_the_parts_of_a_put_take_the_connection_down(void **state)
 	struct hostile h;
 	hostile_open(&h, 0);
 	wf_grant_key_read(&h.key, &begun.put.grant, &begun.put.nonce);
-	fill(&h, &begun);
-	fill(&h, &msg);
+	hostile_fill(&h, &begun);
+	hostile_fill(&h, &msg);
 	expect_protocol(&h);
 	hostile_close(&h);
-}
-
-static void
-send_region(struct hostile *h, uint32_t id, uint64_t bytes, int memfd)
-{
-	struct wf_shm_packet packet = {.type = WF_SHM_REGION, .region = id, .bytes = bytes};
-	assert_int_equal(wf_shm_send(h->fd, &packet, memfd), 0);
 }
 
 static void
@@ -184,13 +168,13 @@ a_published_put_from_outside_its_region_takes_the_connection_down(void **state)
 		struct hostile h;
 		hostile_open(&h, i % 2 == 0 ? 0 : 4);
 		int memfd = hostile_memfd(4096, F_SEAL_SHRINK);
-		send_region(&h, wf_shm_region_id(3, 1), 4096, memfd);
+		hostile_region(&h, wf_shm_region_id(3, 1), 4096, memfd);
 		close(memfd);
 		union wf_shm_note note = {.put = good_put(&h)};
 		note.put.where = WF_SHM_REF;
 		note.put.region = wf_shm_region_id(3, 1);
 		note.put.at = at[i];
-		fill(&h, &note);
+		hostile_fill(&h, &note);
 		expect_protocol(&h);
 		hostile_close(&h);
 	}
@@ -225,7 +209,7 @@ a_region_that_may_shrink_or_is_short_takes_the_connection_down(void **state)
 	for (size_t i = 0; i < WF_ARRAY_COUNT(bad); i++) {
 		struct hostile h;
 		hostile_open(&h, 0);
-		send_region(&h, bad[i].id, bad[i].bytes, bad[i].fd);
+		hostile_region(&h, bad[i].id, bad[i].bytes, bad[i].fd);
 		expect_protocol(&h);
 		hostile_close(&h);
 		close(bad[i].fd);
@@ -286,7 +270,7 @@ descriptors_behind_what_is_no_packet_are_closed(void **state)
 	const unsigned before = count_descriptors();
 	assert_int_equal(send(h.fd, "no packet", 9, 0), 9);
 	for (uint32_t i = 1; i <= 3; i++) {
-		send_region(&h, wf_shm_region_id(i, 1), 4096, memfd);
+		hostile_region(&h, wf_shm_region_id(i, 1), 4096, memfd);
 	}
 	for (unsigned i = 0; i < 2 * WF_SHM_RINGS_UNREAD_MAX; i++) {
 		uint64_t deadline_ns;
@@ -491,7 +475,7 @@ a_region_without_a_descriptor_takes_the_connection_down(void **state)
 	(void)state;
 	struct hostile h;
 	hostile_open(&h, 0);
-	send_region(&h, wf_shm_region_id(3, 1), 4096, -1);
+	hostile_region(&h, wf_shm_region_id(3, 1), 4096, -1);
 	expect_protocol(&h);
 	hostile_close(&h);
 }
