@@ -115,6 +115,15 @@ foreign_unmap(struct wf_shm_conn *c, struct wf_shm_foreign *f)
 	*f = (struct wf_shm_foreign){0};
 }
 
+/* Whether a published PUT is being copied out of it. One that was copied to the end of a region is
+ * beyond it, and reads nothing any more. */
+static bool
+is_copied(const struct wf_shm_conn *c, const struct wf_shm_foreign *f)
+{
+	return c->rx.put_open && c->rx.put_src != NULL &&
+	       (uintptr_t)c->rx.put_src - (uintptr_t)f->base < f->bytes;
+}
+
 enum weft_status
 wf_shm_foreign_add(struct wf_shm_conn *c, uint32_t id, uint64_t bytes, int fd)
 {
@@ -128,8 +137,7 @@ wf_shm_foreign_add(struct wf_shm_conn *c, uint32_t id, uint64_t bytes, int fd)
 		return st;
 	}
 	struct wf_shm_foreign *f = &c->rx.foreign[number - 1];
-	bool open = c->rx.put_open && c->rx.put_src != NULL;
-	if (f->held > 0 || open) {
+	if (f->held > 0 || is_copied(c, f)) {
 		return wf_fail(WEFT_PROTOCOL, "region %u again, while it is in use", number);
 	}
 	foreign_unmap(c, f);
