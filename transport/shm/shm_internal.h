@@ -31,9 +31,9 @@
 #define WF_SHM_PEER_BYTES_MAX (1ull << 42) /* address space for the regions of one peer */
 #define WF_SHM_MSGS_MAX 256u               /* the most MSG events of one poll */
 #define WF_SHM_BODIES_BYTES (256u << 10)   /* and their bodies */
-/* Bytes that one connection may deliver per poll: about a slice, so that its answer is on its way
- * before the next slice is looked at. */
-#define WF_SHM_RX_BUDGET (256u << 10)
+/* Bytes that one connection may deliver per poll: a slice and its head, so that its answer is on
+ * its way before the next slice is looked at. */
+#define WF_SHM_RX_BUDGET ((256u << 10) + WF_HEAD_BYTES)
 #define WF_SHM_MAIL_BUDGET 64u      /* packets and wake-ups that are read of it per poll */
 #define WF_SHM_RINGS_READ 16u       /* wake-ups that are read in one call */
 #define WF_SHM_RINGS_UNREAD_MAX 32u /* then those of a connection are read */

@@ -275,17 +275,19 @@ poll_puts(struct shm_rig *rig)
 	return puts;
 }
 
+/* PUTs of a whole slice: each poll delivers one. */
 static void
-poll_delivers_a_slice_before_it_looks_at_the_next(void **state)
+deliver_slices(enum wf_grant_kind kind)
 {
 	const uint64_t slice_bytes = 256u << 10;
-	const struct wf_grant grant = {.kind = WF_GRANT_SLOTS,
+	const uint32_t slices = 4;
+	const struct wf_grant grant = {.kind = kind,
 				       .region = server.region,
 				       .bytes = slice_bytes,
-				       .slot_count = 4};
+				       .slot_count = kind == WF_GRANT_SLOTS ? slices : 0};
 	struct wf_grant_key key;
 	assert_int_equal(wf_transport_grant(server.conn, &grant, &key), WEFT_OK);
-	for (uint32_t slot = 0; slot < grant.slot_count; slot++) {
+	for (uint32_t slot = 0; slot < slices; slot++) {
 		const struct wf_op op = {.kind = WF_OP_PUT,
 					 .region = client.region,
 					 .src = client.slab.base,
@@ -295,12 +297,25 @@ poll_delivers_a_slice_before_it_looks_at_the_next(void **state)
 		unsigned taken = 0;
 		assert_int_equal(wf_transport_post(client.conn, &op, 1, &taken), WEFT_OK);
 	}
-	for (uint32_t slot = 0; slot < grant.slot_count; slot++) {
+	for (uint32_t slot = 0; slot < slices; slot++) {
 		assert_int_equal(poll_puts(&server), 1);
 	}
 	struct wf_transport_info info;
 	wf_transport_query(server.transport, &info);
-	assert_true(info.bytes_received >= grant.slot_count * slice_bytes);
+	assert_true(info.bytes_received >= slices * slice_bytes);
+}
+
+/* Where they are, without a copy. */
+static void
+poll_delivers_a_slice_before_it_looks_at_the_next(void **state)
+{
+	deliver_slices(WF_GRANT_SLOTS);
+}
+
+static void
+poll_copies_a_slice_before_it_looks_at_the_next(void **state)
+{
+	deliver_slices(WF_GRANT_PLACE);
 }
 
 int
@@ -323,6 +338,8 @@ main(void)
 						tear_down),
 		cmocka_unit_test_setup_teardown(end_behind_a_ring_is_seen, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(poll_delivers_a_slice_before_it_looks_at_the_next,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(poll_copies_a_slice_before_it_looks_at_the_next,
 						set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
