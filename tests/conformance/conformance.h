@@ -115,6 +115,7 @@ extern const struct conf_case conf_end_cases[];
 extern const struct conf_case conf_event_cases[];
 extern const struct conf_case conf_grant_cases[];
 extern const struct conf_case conf_op_cases[];
+extern const struct conf_case conf_traffic_cases[];
 
 /* harness.c */
 /* This machine has what the URL needs; else complains. */

@@ -80,7 +80,7 @@ main(int argc, char **argv)
 	};
 	static const struct conf_case *const groups[] = {
 		conf_connect_cases, conf_op_cases,  conf_event_cases,
-		conf_grant_cases,   conf_end_cases,
+		conf_grant_cases,   conf_end_cases, conf_traffic_cases,
 	};
 	static struct run runs[CASE_MAX];
 	static struct CMUnitTest tests[CASE_MAX];
