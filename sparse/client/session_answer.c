@@ -37,7 +37,7 @@ static void
 close_request(struct wf_client_link *cl, struct wf_pull_request *request)
 {
 	request->open = false;
-	if (cl->wishes.count > 0) {
+	if (cl->wishes.count > 0 || cl->push.left) {
 		wf_client_due(cl);
 	}
 }

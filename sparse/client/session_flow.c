@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* session_flow: pulls and pushes on the links to sparse lanes. Thread: the core's. A
  * message and its PUTs leave together, with nothing in between. They may wait for slots, which come
- * back by CREDIT, by answers and by APPLIED. Pushes go before pulls. */
+ * back by CREDIT, by answers and by APPLIED. Pushes go before pulls, but a push waits for the rows
+ * of earlier steps. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -207,11 +208,31 @@ new_request(struct wf_client_link *cl)
 	return request;
 }
 
+/* Whether the lane has not answered all pulls of steps before the one that is pushed. Behind the
+ * push it would answer them, also if they are repeated on another path, with rows as they are after
+ * it. Their steps are applied, so it answers without the push. */
+static bool
+waits_for_rows(const struct wf_client_link *cl)
+{
+	const struct wf_client *client = cl->client;
+	const struct wf_pull_wishes *wishes = &cl->wishes;
+	const uint64_t step = client->push.step;
+	if (client->pulls.busy == 0 || client->core->opts.sparse_mode != WEFT_SPARSE_SYNC) {
+		return false;
+	}
+	for (uint32_t i = 0; i < WF_CLIENT_REQUESTS; i++) {
+		if (cl->request[i].open && cl->request[i].step < step) {
+			return true;
+		}
+	}
+	return wishes->count > 0 && wishes->wish[wishes->first].rows->wants < step;
+}
+
 /* Begins the next message. False: there is nothing to send. */
 static bool
 next_message(struct wf_client_link *cl)
 {
-	if (cl->push.left) {
+	if (cl->push.left && !waits_for_rows(cl)) {
 		begin_push_message(cl);
 		return true;
 	}
