@@ -227,6 +227,17 @@ finished(const struct weft_session *session)
 	return WEFT_OK;
 }
 
+static enum weft_status
+wait_rows(struct weft_session *session)
+{
+	const struct wf_client *client = wf_client_of(session);
+	enum weft_status st = WEFT_OK;
+	for (uint32_t i = 0; i < client->tables.count * WF_CLIENT_BATCHES && st == WEFT_OK; i++) {
+		st = wf_progress_wait_clear(session, &wf_client_rows(client, i)->busy);
+	}
+	return st;
+}
+
 /* Every answer has arrived, or none will. */
 static bool
 is_drained(struct weft_session *session)
@@ -457,6 +468,7 @@ const struct wf_service_ops wf_client_service = {
 	.start = start,
 	.hand_in = wf_client_hand_in,
 	.wait = wait_applied,
+	.wait_answers = wait_rows,
 	.is_busy = is_busy,
 	.finished = finished,
 	.drain = drain,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows that are pulled and not waited for before the trainer goes on: whatever is sent first, and
- * however often paths break, they come as they are after the step that they were pulled for. Each
- * step adds 1 to every value, so a value is the number of its step. Thread: one. */
+/* Rows that are pulled and not waited for before the trainer goes on or ends its pass: whatever is
+ * sent first, and however often paths break, they come as they are after the step that they were
+ * pulled for. Each step adds 1 to every value, so a value is the number of its step.
+ * Thread: one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,6 +25,7 @@
 struct job {
 	struct crew crew;
 	uint32_t tables; /* that are used */
+	bool ends;       /* trainer 0 pulls the last rows and ends its pass before the others */
 	uint64_t cuts;   /* of all its runs */
 };
 
@@ -121,15 +123,32 @@ one_step(struct member *m)
 	return st == WEFT_OK ? weft_wait_all(m->session) : st;
 }
 
+/* Steps of which trainer 0 is not. */
 static enum weft_status
-train(struct member *m)
+go_on(const struct member *m)
+{
+	enum weft_status st = WEFT_OK;
+	for (uint32_t step = 0; step < STEPS && st == WEFT_OK; step++) {
+		st = weft_step(m->session, 1, 0); /* without rows */
+		st = st == WEFT_OK ? weft_wait_all(m->session) : st;
+	}
+	return st;
+}
+
+static enum weft_status
+train(struct member *m, bool is_first)
 {
 	enum weft_status st = WEFT_OK;
 	for (uint32_t step = 1; step <= STEPS && st == WEFT_OK; step++) {
 		st = one_step(m);
 		st = st == WEFT_OK ? check_late(m, step - 1) : st;
 	}
-	return st == WEFT_OK ? weft_pass_end(m->session) : st;
+	if (st != WEFT_OK || !m->job->ends) {
+		return st == WEFT_OK ? weft_pass_end(m->session) : st;
+	}
+	st = is_first ? pull_late(m) : go_on(m);
+	st = st == WEFT_OK ? weft_pass_end(m->session) : st;
+	return st == WEFT_OK && is_first ? check_late(m, STEPS) : st;
 }
 
 static int
@@ -138,7 +157,7 @@ run_trainer(struct wf_env *env, void *arg)
 	const struct crew_seat *seat = arg;
 	struct member m = {.job = seat->crew->run};
 	enum weft_status st = open_session(env, seat->idx, &m);
-	st = st == WEFT_OK ? train(&m) : st;
+	st = st == WEFT_OK ? train(&m, seat->idx == 0) : st;
 	(void)crew_end_session(seat, m.session, st);
 	return 0;
 }
@@ -196,6 +215,17 @@ paths_that_break_change_nothing_in_them(void **state)
 	assert_true(job.cuts > 0);
 }
 
+static void
+a_pass_ends_behind_the_pulls_that_were_made_before(void **state)
+{
+	(void)state;
+	struct job job = {.tables = TABLES, .ends = true};
+	for (uint64_t seed = 1; seed <= 40; seed++) {
+		play(&job, seed, 2, seed % 2 == 0);
+	}
+	assert_true(job.cuts > 0);
+}
+
 int
 main(void)
 {
@@ -204,6 +234,7 @@ main(void)
 		cmocka_unit_test(
 			more_of_them_than_a_lane_is_asked_for_at_once_come_as_of_their_step),
 		cmocka_unit_test(paths_that_break_change_nothing_in_them),
+		cmocka_unit_test(a_pass_ends_behind_the_pulls_that_were_made_before),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

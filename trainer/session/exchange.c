@@ -487,6 +487,14 @@ exchange_rest(struct weft_session *session)
 	return wait_all(session);
 }
 
+/* What was asked for beside the steps, and is not answered yet. */
+static enum weft_status
+wait_answers(struct weft_session *session)
+{
+	const struct wf_service_ops *service = session->core.service.ops;
+	return service != NULL ? service->wait_answers(session) : WEFT_OK;
+}
+
 /* All of its steps are answered: wait for those of the others. */
 static enum weft_status
 end_pass(struct weft_session *session)
@@ -532,6 +540,9 @@ weft_pass_end(struct weft_session *session)
 	}
 	if (st == WEFT_OK) {
 		st = exchange_rest(session);
+	}
+	if (st == WEFT_OK) {
+		st = wait_answers(session);
 	}
 	if (st != WEFT_OK) {
 		return st;

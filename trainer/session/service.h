@@ -34,6 +34,9 @@ struct wf_service_ops {
 	enum weft_status (*hand_in)(struct weft_session *session);
 	/* Waits until every lane has applied what was handed in. */
 	enum weft_status (*wait)(struct weft_session *session);
+	/* Before the pass ends: waits for every answer that is still to come. From then on lanes do
+	 * not wait for this trainer, and would answer as of later steps. */
+	enum weft_status (*wait_answers)(struct weft_session *session);
 	bool (*is_busy)(const struct weft_session *session); /* wait would wait */
 	/* WEFT_INVALID names what of the step begun last is not handed in, or not applied. */
 	enum weft_status (*finished)(const struct weft_session *session);
