@@ -5,23 +5,16 @@
  * lane of pserver 0 that went on would count both, and then be told that trainer 1 has left in that
  * step. So in the end every slice has the same steps of trainer 1. Thread: one. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/settings.h"
-#include "tests/support/crew.h"
+#include "tests/cluster/half.h"
 #include "weft/weft.h"
 
 #define FLOATS 128u
 #define SLICE_FLOATS 16u
 #define STEPS 6u
-#define LAST 3u /* step of trainer 1 */
-#define STEP_NS (WF_NS_PER_S / 10)
-#define KILL_NS (LAST * STEP_NS + STEP_NS / 2)
-#define LOST_NS (KILL_NS + 3 * WF_NS_PER_S) /* reconnect_timeout */
-#define OF_ONE 100.0f                       /* gradients of trainer 0; those of trainer 1 are 1 */
+#define OF_ONE 100.0f /* gradients of trainer 0; those of trainer 1 are 1 */
 
 struct run {
 	struct crew crew;
@@ -29,22 +22,15 @@ struct run {
 	float param[FLOATS];
 };
 
-static void
-wait_until(struct wf_env *env, uint64_t when_ns)
-{
-	while (wf_now_ns(env) < when_ns) {
-		wf_wait(env, -1, when_ns);
-	}
-}
-
 static enum weft_status
 train(struct wf_env *env, uint32_t idx, struct weft_session *session, struct weft_tensor *tensor)
 {
 	enum weft_status st = WEFT_OK;
 	for (uint32_t step = 1; step <= STEPS && st == WEFT_OK; step++) {
 		/* Trainer 0 comes to the last step of trainer 1 while all lanes wait. */
-		const uint64_t late_ns = idx == 0 && step == LAST ? LOST_NS + WF_NS_PER_S : 0;
-		wait_until(env, step * STEP_NS > late_ns ? step * STEP_NS : late_ns);
+		const uint64_t late_ns =
+			idx == 0 && step == HALF_LAST ? HALF_LOST_NS + WF_NS_PER_S : 0;
+		half_wait_until(env, step * HALF_STEP_NS > late_ns ? step * HALF_STEP_NS : late_ns);
 		for (uint32_t i = 0; i < FLOATS; i++) {
 			weft_tensor_grad(tensor)[i] = idx == 0 ? OF_ONE : 1;
 		}
@@ -79,59 +65,29 @@ run_trainer(struct wf_env *env, void *arg)
 }
 
 static void
-fill_server(const struct crew *crew, struct wf_server_opts *out)
-{
-	(void)crew;
-	out->snapshots.registrar = "ps0";
-	out->min_trainers = 1;
-}
-
-static void
 disturb(struct crew *crew, struct wf_world *world, struct wf_proc *const *proc)
 {
-	static const struct wf_world_partition nothing_of_the_last_step = {
-		.from = "tr1",
-		.to = "ps1",
-		.begin_ns = LAST * STEP_NS - STEP_NS / 2,
-		.end_ns = LOST_NS + 4 * WF_NS_PER_S,
-	};
-	static const struct wf_world_partition slow_report = {
-		.from = "ps1",
-		.to = "ps0",
-		.begin_ns = KILL_NS,
-		.end_ns = LOST_NS + 3 * WF_NS_PER_S,
-	};
-	wf_world_partition(world, &nothing_of_the_last_step);
-	wf_world_partition(world, &slow_report);
-	wf_world_kill_at(world, proc[crew->pservers + 1], KILL_NS);
+	half_disturb(crew, world, proc);
+	half_delay(world, "ps1", "ps0", HALF_KILL_NS, HALF_LOST_NS + 3 * WF_NS_PER_S);
 }
 
 /* The log says what was decided; without that the case is not the one that is meant. */
 static bool
-has_line(int fd, const char *line)
-{
-	static char text[1 << 20];
-	ssize_t bytes = pread(fd, text, sizeof(text) - 1, 0);
-	text[bytes > 0 ? bytes : 0] = '\0';
-	return strstr(text, line) != NULL;
-}
-
-static bool
-check(const struct run *run, int fd)
+check(const struct run *run)
 {
 	bool same = true;
 	for (uint32_t i = 0; i < FLOATS; i++) {
 		same = same && run->param[i] == run->param[0];
 	}
-	const float expected = -(STEPS * OF_ONE + (LAST - 1));
+	const float expected = -(STEPS * OF_ONE + (HALF_LAST - 1));
 	if (!run->has_ended || !same || run->param[0] != expected) {
 		(void)printf("FAILED: %s; trainer 1 counts in %s slices alike: %g instead of %g\n",
 			     run->crew.why[0] != '\0' ? run->crew.why : "the job ended",
 			     same ? "all" : "not all", (double)run->param[0], (double)expected);
 		return false;
 	}
-	if (!has_line(fd, "trainer 1 is dropped from step 3 on") ||
-	    has_line(fd, "is counted in half")) {
+	if (!half_has_line(&run->crew, "trainer 1 is dropped from step 3 on") ||
+	    half_has_line(&run->crew, "is counted in half")) {
 		(void)printf("FAILED: the border is not the one that was meant\n");
 		return false;
 	}
@@ -143,34 +99,14 @@ main(void)
 {
 	static struct run run;
 	struct wf_world_stats stats = {0};
-	int fd = memfd_create("log", MFD_CLOEXEC);
-	run.crew = (struct crew){
-		.seed = 1,
-		.transport = "sim",
-		.pservers = 2,
-		.trainers = 2,
-		.lanes = 1,
-		.fill_server = fill_server,
-		.disturb = disturb,
-		.run_trainer = run_trainer,
-		.ends_badly = true,
-		.kills = false,
-		.run = &run,
-		.world = {.seed = 1,
-			  .delay_min_ns = WF_NS_PER_US,
-			  .delay_max_ns = WF_NS_PER_MS,
-			  .log_level = WF_LOG_WARN,
-			  .log_fd = fd},
-	};
-	bool is_right = crew_play(&run.crew, &stats) == WEFT_OK && check(&run, fd);
+	half_begin(&run.crew);
+	run.crew.disturb = disturb;
+	run.crew.run_trainer = run_trainer;
+	run.crew.run = &run;
+	bool is_right = crew_play(&run.crew, &stats) == WEFT_OK && check(&run);
 	if (!is_right) {
 		(void)printf("%s\n", run.crew.why);
 	}
-	if (getenv("WEFT_CLUSTER_LOG") != NULL) {
-		static char text[1 << 20];
-		ssize_t bytes = pread(fd, text, sizeof(text) - 1, 0);
-		(void)fwrite(text, 1, bytes > 0 ? (size_t)bytes : 0, stderr);
-	}
-	(void)close(fd);
+	half_end(&run.crew);
 	return is_right ? 0 : 1;
 }
