@@ -132,14 +132,14 @@ note_keys(uint64_t *pushed, uint32_t table, const struct wf_table_batch *batch)
 }
 
 void
-wf_pull_ahead_note_step(struct wf_lane *lane, uint64_t step, bool has_pushes)
+wf_pull_ahead_note_step(struct wf_lane *lane, uint64_t step)
 {
 	struct wf_sparse *sparse = lane->own;
 	if (!was_sent_ahead(lane, step)) {
 		return;
 	}
 	memset(sparse->corrections.pushed, 0, WF_PUSHED_BITS / 8);
-	for (uint32_t i = 0; i < sparse->desc_count && has_pushes; i++) {
+	for (uint32_t i = 0; i < sparse->desc_count; i++) {
 		for (uint32_t b = 0; b < sparse->deal.next[i]; b++) {
 			note_keys(sparse->corrections.pushed, i, &sparse->served[i].batch[b]);
 		}

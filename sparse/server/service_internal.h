@@ -294,6 +294,9 @@ struct wf_sparse {
 	uint64_t version;
 	struct wf_sparse_async async;
 	uint32_t due_pulls; /* not gathered to the end; no step is applied while there are any */
+	/* The step that other lanes have applied for a trainer which is gone, and that nobody else
+	 * is in; 0: none. */
+	uint64_t skips;
 	struct wf_deal deal;
 	struct wf_corrections corrections;
 	struct wf_save save;
@@ -484,7 +487,7 @@ bool wf_pull_ahead_send(struct wf_lane *lane, struct wf_peer *peer);
 void wf_pull_ahead_go_on(struct wf_lane *lane, struct wf_peer *peer);
 /* A step is applied: notes which keys it has pushed, which are dealt to their tables, if anything
  * was sent ahead of it. */
-void wf_pull_ahead_note_step(struct wf_lane *lane, uint64_t step, bool has_pushes);
+void wf_pull_ahead_note_step(struct wf_lane *lane, uint64_t step);
 /* Sends what corrects the next part of pull number `at`, as far as one message has room. False: the
  * transport accepts no more. */
 bool wf_pull_ahead_end_part(struct wf_lane *lane, struct wf_peer *peer, uint32_t at);

@@ -373,10 +373,10 @@ apply_pushes(struct wf_lane *lane, const struct wf_peer *peer, uint64_t number,
 }
 
 static void
-apply_step(struct wf_lane *lane)
+apply_step(struct wf_lane *lane, uint64_t samples)
 {
 	uint64_t step = lane->order.sum.step;
-	struct wf_sparse_applied applied = {.step = step, .samples = lane->order.sum.samples};
+	struct wf_sparse_applied applied = {.step = step, .samples = samples};
 	uint64_t entered = wf_turn_enter(&lane->turn);
 	bool runs = apply_pushes(lane, NULL, step, &applied);
 	uint64_t applied_ns = wf_turn_leave(&lane->turn, WF_LANE_APPLY_TIME_NS, entered);
@@ -384,7 +384,7 @@ apply_step(struct wf_lane *lane)
 		return;
 	}
 	wf_sparse_note(lane, WF_TRACE_APPLIED, WF_TRACE_ALL, step, applied.rows_updated);
-	wf_pull_ahead_note_step(lane, step, true);
+	wf_pull_ahead_note_step(lane, step);
 	for (uint32_t t = 0; t < lane->peers.count; t++) {
 		struct wf_peer *peer = &lane->peers.all[t];
 		const struct wf_sparse_peer *own = peer->own;
@@ -411,16 +411,29 @@ may_apply(struct wf_lane *lane)
 	return wf_sparse_snapshot_may_apply(lane, lane->order.sum.step);
 }
 
+/* Whether the lane may go on to the next step at all. */
+static bool
+may_go_on(struct wf_lane *lane)
+{
+	const struct wf_sparse *sparse = lane->own;
+	return lane->state == WF_LANE_RUNNING && sparse->due_pulls == 0 &&
+	       (lane->opts.members == NULL || !wf_members_hold(lane)) && may_apply(lane);
+}
+
+/* A step that is skipped is applied, too, without gradients, and with the samples that other lanes
+ * have counted: the tables of all lanes count the same steps, and have the same rates in them. */
 void
 wf_push_try_apply(struct wf_lane *lane)
 {
 	const struct wf_sparse *sparse = lane->own;
 	const struct wf_step_sum *sum = &lane->order.sum;
+	if (sparse->skips != 0 && sum->step == sparse->skips && sum->heard == 0 &&
+	    may_go_on(lane)) {
+		apply_step(lane, sum->gone_samples);
+	}
 	uint32_t members = wf_order_taking_part(&lane->order);
-	if (lane->state == WF_LANE_RUNNING && sum->heard > 0 && sum->heard == members &&
-	    sparse->due_pulls == 0 && (lane->opts.members == NULL || !wf_members_hold(lane)) &&
-	    may_apply(lane)) {
-		apply_step(lane);
+	if (sum->heard > 0 && sum->heard == members && may_go_on(lane)) {
+		apply_step(lane, sum->samples);
 	}
 }
 
@@ -432,32 +445,16 @@ wf_push_stands(const struct wf_lane *lane, const struct wf_peer *peer, uint64_t 
 	*received = peer->member.step_next - 1;
 }
 
-/* The step of which other lanes have applied parts of the peer's, and that nobody else is in. */
-static void
-skip_step(struct wf_lane *lane)
-{
-	const uint64_t step = lane->order.sum.step;
-	wf_pull_ahead_note_step(lane, step, false);
-	wf_step_is_done(lane, wf_now_ns(lane->env));
-	if (lane->opts.snapshots != NULL) {
-		wf_sparse_snapshot_applied(lane, step);
-	}
-	wf_pull_step_is_applied(lane, step);
-}
-
 void
 wf_push_drop(struct wf_lane *lane, struct wf_peer *peer)
 {
-	const struct wf_sparse *sparse = lane->own;
+	struct wf_sparse *sparse = lane->own;
 	const struct wf_peer_leaving *leaving = &peer->leaving;
 	forget_push(lane->own, peer->own);
 	if (wf_sparse_is_async(sparse)) {
 		return; /* answers that waited for it are looked at again */
 	}
-	if (leaving->alone && lane->order.sum.step == leaving->border &&
-	    lane->order.sum.heard == 0) {
-		skip_step(lane);
-	}
+	sparse->skips = leaving->alone ? leaving->border : sparse->skips;
 	wf_push_try_apply(lane);
 }
 
