@@ -149,21 +149,26 @@ drop(struct wf_lane *lane, struct wf_peer *peer)
 	wf_control_finish_if_left(lane);
 }
 
-/* Those whose path is down, and whose border is here. */
-static void
+/* Drops those whose path is down, and whose border is here. Whether there is one whose path is not
+ * down yet. */
+static bool
 drop_due(struct wf_lane *lane)
 {
+	bool is_left = false;
 	for (uint32_t i = 0; i < lane->peers.count && lane->members.leaving_count > 0; i++) {
 		struct wf_peer *peer = &lane->peers.all[i];
 		const struct wf_peer_leaving *leaving = &peer->leaving;
 		bool is_here = lane->order.own_steps || !lane->job.has_steps ||
 			       lane->order.sum.step >= leaving->border;
 		const bool may_go = peer->conn == NULL || leaving->is_willing;
-		if (leaving->ordered && !leaving->is_dropped && may_go && is_here &&
-		    lane->state == WF_LANE_RUNNING) {
+		bool is_due = leaving->ordered && !leaving->is_dropped && is_here &&
+			      lane->state == WF_LANE_RUNNING;
+		if (is_due && may_go) {
 			drop(lane, peer);
 		}
+		is_left = is_left || (is_due && !may_go);
 	}
+	return is_left;
 }
 
 /* All others have sent GOODBYE, so no border matters for anybody's steps, and the registrar may be
@@ -200,7 +205,7 @@ drop_last(struct wf_lane *lane)
 						  .trainer = i});
 		}
 	}
-	drop_due(lane);
+	(void)drop_due(lane);
 }
 
 static void
@@ -210,6 +215,7 @@ follow_order(struct wf_lane *lane)
 	struct wf_members *members = lane->opts.members;
 	const uint64_t number = wf_members_read(members, &leave);
 	lane->members.seen = number;
+	lane->members.unanswered = 0;
 	if (number == 0) {
 		return;
 	}
@@ -225,7 +231,18 @@ follow_order(struct wf_lane *lane)
 		begin_leave(lane, &leave);
 	}
 	lane->members.holds = false;
-	wf_members_answer(members, lane->opts.idx, number, NULL);
+	lane->members.unanswered = number;
+}
+
+/* Answers an order with a border when it is carried out, as far as that is up to this lane. */
+static void
+answer_order(struct wf_lane *lane)
+{
+	if (lane->members.unanswered != 0) {
+		wf_members_answer(lane->opts.members, lane->opts.idx, lane->members.unanswered,
+				  NULL);
+		lane->members.unanswered = 0;
+	}
 }
 
 void
@@ -240,7 +257,9 @@ wf_members_look(struct wf_lane *lane, uint64_t now_ns)
 		follow_order(lane);
 	}
 	wf_members_ask_again_to_leave(lane);
-	drop_due(lane);
+	if (!drop_due(lane)) {
+		answer_order(lane);
+	}
 	if (lane->state == WF_LANE_RUNNING) {
 		wf_members_look_for_joins(lane, now_ns);
 	}

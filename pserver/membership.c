@@ -160,10 +160,17 @@ wf_membership_order(const struct wf_membership *self, uint32_t idx)
 
 /* ---- what is decided ---- */
 
+static bool
+is_join(const struct wf_membership *self)
+{
+	return (self->leave.flags & WF_REGISTRY_MEMBER_JOINS) != 0;
+}
+
 static void
 send_order(struct wf_membership *self, enum state state)
 {
 	self->state = state;
+	self->lane->members.is_unsettled = !is_join(self);
 	for (uint32_t i = 0; i < self->pserver_count; i++) {
 		self->side[i].has_answered = false;
 	}
@@ -413,12 +420,6 @@ on_all_stand_for_leave(struct wf_membership *self)
 	send_order(self, TELLS);
 }
 
-static bool
-is_join(const struct wf_membership *self)
-{
-	return (self->leave.flags & WF_REGISTRY_MEMBER_JOINS) != 0;
-}
-
 static void
 on_all_stand(struct wf_membership *self)
 {
@@ -438,6 +439,8 @@ on_all_settled(struct wf_membership *self)
 	struct member *member = &self->member[self->leave.trainer];
 	self->state = NOTHING;
 	member->is_empty = !is_join(self);
+	self->lane->members.is_unsettled = false;
+	wf_reduce_try_complete(self->lane);
 }
 
 static enum weft_status

@@ -57,12 +57,13 @@ complete(struct wf_lane *lane)
 
 /* Where trainers count their own steps one can have come to the end of its pass by the time that
  * the lane takes in who joins in a step of that pass, or even knows that step: the end waits for
- * both, and then for the joiner. */
+ * both, and then for the joiner. It also waits until all lanes have taken out who is dropped:
+ * trainers begin the next pass behind the border, and a lane may still be before it. */
 void
 wf_reduce_try_complete(struct wf_lane *lane)
 {
 	bool is_whole = lane->reduction.since_ns != 0 && !lane->members.holds &&
-			!wf_members_join_is_due(lane);
+			!lane->members.is_unsettled && !wf_members_join_is_due(lane);
 	for (uint32_t t = 0; t < lane->peers.count && is_whole; t++) {
 		const struct wf_peer *peer = &lane->peers.all[t];
 		is_whole = peer->reduce.id > lane->reduction.id || peer->leaving.is_dropped;

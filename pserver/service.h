@@ -223,11 +223,13 @@ struct wf_peer_joining {
 /* The members of a job that goes on when it has lost one: members_lane.c's. */
 struct wf_lane_members {
 	uint64_t seen;          /* number of the order that it has followed last */
+	uint64_t unanswered;    /* it, if it has a border and is not answered; else 0 */
 	uint64_t applied;       /* the highest step that was applied anywhere at the last change */
 	uint32_t leaving_count; /* peers that are ordered to leave, and not dropped */
 	uint32_t joining_count; /* peers that are ordered to join, and are no members yet */
 	uint32_t pass_ended;    /* the last pass that has ended; lane 0 of pserver 0 knows */
 	bool holds;             /* from its report to the border */
+	bool is_unsettled;      /* not all lanes have dropped one; lane 0 of pserver 0 knows */
 };
 
 /* One trainer's request to the reduce. */

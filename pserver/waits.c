@@ -162,6 +162,21 @@ start_waits_for(const struct wf_lane *lane, char *out, size_t bytes)
 	(void)snprintf(out, bytes, "the job waits for %s", owed);
 }
 
+static void
+reduce_waits_for(const struct wf_lane *lane, char *out, size_t bytes)
+{
+	static const char what[] = "a barrier, reduce, all_reduce or pass end";
+	char who[128];
+	wf_peers_list(lane, wf_reduce_lacks, who, sizeof(who));
+	if (who[0] == '\0') {
+		(void)snprintf(out, bytes,
+			       "%s waits until all pservers know of a trainer that goes or comes",
+			       what);
+		return;
+	}
+	(void)snprintf(out, bytes, "%s waits for trainer %s", what, who);
+}
+
 void
 wf_waits_describe(const struct wf_lane *lane, enum wf_lane_awaits kind, char *out, size_t bytes)
 {
@@ -179,10 +194,7 @@ wf_waits_describe(const struct wf_lane *lane, enum wf_lane_awaits kind, char *ou
 		step_waits_for(lane, out, bytes);
 		return;
 	case WF_LANE_AWAITS_REDUCE:
-		wf_peers_list(lane, wf_reduce_lacks, who, sizeof(who));
-		(void)snprintf(out, bytes,
-			       "a barrier, reduce, all_reduce or pass end waits for trainer %s",
-			       who);
+		reduce_waits_for(lane, out, bytes);
 		return;
 	}
 }

@@ -21,6 +21,9 @@
 struct job {
 	struct crew crew;
 	bool moves;     /* rows move by themselves, at a rate that follows from all samples */
+	bool is_late;   /* pserver 1 learns late that trainer 1 is to be dropped, */
+	bool is_slow;   /* or takes long to end its connection */
+	bool goes_on;   /* trainer 0 waits for no rows before its next step */
 	bool has_ended; /* trainer 0 */
 	uint32_t record_count;
 };
@@ -151,7 +154,9 @@ train_to_the_end_of_all(const struct member *m)
 		st = step(m, KEYS);
 	}
 	st = st == WEFT_OK ? weft_pass_end(m->session) : st;
-	st = st == WEFT_OK && !m->job->moves ? read_table(m) : st;
+	if (st == WEFT_OK) {
+		st = m->job->goes_on ? step(m, 0) : read_table(m);
+	}
 	st = st == WEFT_OK ? step(m, KEYS) : st;
 	st = st == WEFT_OK ? check_rows(m) : st;
 	m->job->has_ended = st == WEFT_OK;
@@ -171,6 +176,18 @@ run_trainer(struct wf_env *env, void *arg)
 	return 0;
 }
 
+static void
+disturb(struct crew *crew, struct wf_world *world, struct wf_proc *const *proc)
+{
+	const struct job *job = crew->run;
+	half_disturb(crew, world, proc);
+	if (job->is_late) { /* it has reported before that is delayed */
+		half_delay(world, "ps1", "ps0", HALF_KILL_NS, HALF_LOST_NS + 2 * WF_NS_PER_S);
+		half_delay(world, "ps0", "ps1", HALF_LOST_NS + WF_NS_PER_S,
+			   HALF_LOST_NS + 3 * WF_NS_PER_S);
+	}
+}
+
 /* To its good end. */
 static void
 play(struct job *job)
@@ -178,6 +195,8 @@ play(struct job *job)
 	struct wf_world_stats stats = {0};
 	half_begin(&job->crew);
 	job->crew.sparse = &wf_sparse_service;
+	job->crew.disturb = disturb;
+	job->crew.world.down_delay_max_ns = job->is_slow ? WF_NS_PER_S : 0;
 	job->crew.run_trainer = run_trainer;
 	job->crew.run = job;
 	enum weft_status st = crew_play(&job->crew, &stats);
@@ -208,8 +227,21 @@ static void
 rows_that_move_by_themselves_stay_alike(void **state)
 {
 	(void)state;
-	struct job job = {.moves = true};
+	struct job job = {.moves = true, .goes_on = true};
 	play(&job);
+}
+
+/* What the trainer sends then names a step that others would not be in yet. */
+static void
+a_pass_ends_when_all_lanes_have_dropped_who_is_lost(void **state)
+{
+	(void)state;
+	struct job late = {.is_late = true, .goes_on = true};
+	struct job slow = {.is_slow = true, .goes_on = true};
+	struct job read = {.is_slow = true};
+	play(&late);
+	play(&slow);
+	play(&read);
 }
 
 int
@@ -218,6 +250,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tables_of_all_lanes_are_of_the_same_step),
 		cmocka_unit_test(rows_that_move_by_themselves_stay_alike),
+		cmocka_unit_test(a_pass_ends_when_all_lanes_have_dropped_who_is_lost),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
