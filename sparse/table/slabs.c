@@ -86,20 +86,22 @@ wf_slabs_fini(struct wf_slabs *slabs)
 static bool
 reserve_entries(struct wf_slabs *slabs, uint32_t more)
 {
-	if (slabs->count + more <= slabs->capacity) {
+	const uint64_t needed = (uint64_t)slabs->count + more;
+	if (needed <= slabs->capacity) {
 		return true;
 	}
-	uint32_t capacity = slabs->capacity == 0 ? SLABS_AT_FIRST : 2 * slabs->capacity;
+	uint64_t capacity = slabs->capacity == 0 ? SLABS_AT_FIRST : 2 * (uint64_t)slabs->capacity;
 	void *slab = slabs->slab;
-	while (capacity < slabs->count + more) {
+	while (capacity < needed) {
 		capacity *= 2;
 	}
+	capacity = capacity < UINT32_MAX ? capacity : UINT32_MAX;
 	if (!wf_budget_grow(slabs->budget, &slab, slabs->capacity * sizeof(char *),
 			    capacity * sizeof(char *))) {
 		return false;
 	}
 	slabs->slab = slab;
-	slabs->capacity = capacity;
+	slabs->capacity = (uint32_t)capacity;
 	return true;
 }
 

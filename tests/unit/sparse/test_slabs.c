@@ -124,6 +124,18 @@ many_full_slabs_come_in_runs(void **state)
 	finish();
 }
 
+/* A slab for each, and more than can be counted twice in 32 bits. */
+static void
+billions_of_rows_beyond_the_cap_are_refused(void **state)
+{
+	(void)state;
+	start(8 << 10, 1 << 10);
+	budget.cap_bytes = 1 << 20;
+	assert_false(wf_slabs_add_all(&slabs, 4000000000u));
+	assert_int_equal(slabs.room_count, 0);
+	finish();
+}
+
 static void
 a_fixed_number_of_rows_is_one_piece(void **state)
 {
@@ -156,6 +168,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(every_row_has_a_place_of_its_own),
 		TEST(many_full_slabs_come_in_runs),
+		TEST(billions_of_rows_beyond_the_cap_are_refused),
 		TEST(a_fixed_number_of_rows_is_one_piece),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
