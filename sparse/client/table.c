@@ -270,12 +270,8 @@ weft_table_name(const struct weft_table *table)
 uint32_t
 weft_table_counter_count(const struct weft_table *table)
 {
-	const struct wf_table_desc *desc = &table->client->tables.desc[table->idx];
-	const uint32_t slots = desc->set.admit_slots;
-	if (desc->set.admit_count <= 1) {
-		return 0;
-	}
-	return slots == 0 ? WF_ADMIT_SLOTS_DEFAULT : slots;
+	const struct wf_admit_opts admit = wf_admit_of(&table->client->tables.desc[table->idx].set);
+	return wf_admit_slots(&admit);
 }
 
 uint32_t

@@ -11,7 +11,9 @@
 #include "pserver/snapshot.h"
 #include "saved/names.h"
 #include "sparse/server/service_internal.h"
+#include "sparse/table/admit.h"
 #include "sparse/table/capture.h"
+#include "sparse/table/rules.h"
 
 #define BLOCK_BYTES ((uint64_t)256 << 10) /* of rows */
 /* Room for copies where --snapshot_bytes does not set it: tables grow, so nobody knows all. */
@@ -73,19 +75,22 @@ number_tables(struct wf_sparse *sparse, struct named *named)
 
 /* ---- what describes a table ---- */
 
+/* Of the description: a lane may own no partition, and so have no table. */
 struct wf_part_table
 wf_sparse_shape_of(const struct wf_sparse *sparse, uint32_t idx)
 {
-	const struct wf_served *served = &sparse->served[idx];
-	WF_ASSERT(served->table !=
-		  NULL); /* of one pserver, whose lanes are fewer than partitions */
-	struct wf_part_table shape = {
-		.row = wf_table_shape(served->table),
-		.vocabulary = sparse->desc[idx].set.vocabulary,
-		.rest = sparse->desc[idx].set.rest,
+	const struct wf_table_desc *desc = &sparse->desc[idx];
+	const struct wf_admit_opts admit = wf_admit_of(&desc->set);
+	const uint32_t dim = desc->set.dim;
+	return (struct wf_part_table){
+		.row = {.dim = dim,
+			.state_floats =
+				(uint32_t)wf_row_state_floats(sparse->served[idx].row.kind, dim),
+			.has_score = wf_table_has_scores(desc)},
+		.vocabulary = desc->set.vocabulary,
+		.counter_count = wf_admit_slots(&admit),
+		.rest = desc->set.rest,
 	};
-	(void)wf_table_counters(served->table, served->partition_first, &shape.counter_count);
-	return shape;
 }
 
 /* ---- captures ---- */

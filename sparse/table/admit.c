@@ -26,11 +26,10 @@ wf_admit_init(struct wf_admit *admit, struct wf_budget *budget, const struct wf_
 		.partition_first = opts->partition_first,
 		.partition_count = opts->partition_count,
 	};
-	if (opts->admit.count <= 1) {
+	const uint32_t slots = wf_admit_slots(&opts->admit);
+	if (slots == 0) {
 		return true;
 	}
-	uint32_t slots = opts->admit.slot_count;
-	slots = slots == 0 ? WF_ADMIT_SLOTS_DEFAULT : slots;
 	admit->slot = wf_budget_alloc(budget, (size_t)slots * opts->partition_count *
 						      sizeof(admit->slot[0]));
 	if (admit->slot == NULL) {

@@ -30,6 +30,14 @@ struct wf_admit {
 	uint16_t *slot;      /* [partition_count * slot_count] */
 };
 
+/* The counters of a partition; 0: nothing is counted. */
+static inline uint32_t
+wf_admit_slots(const struct wf_admit_opts *opts)
+{
+	const uint32_t slots = opts->slot_count == 0 ? WF_ADMIT_SLOTS_DEFAULT : opts->slot_count;
+	return opts->count <= 1 ? 0 : slots;
+}
+
 /* false: no memory. `opts` is checked. */
 bool wf_admit_init(struct wf_admit *admit, struct wf_budget *budget,
 		   const struct wf_table_opts *opts);

@@ -620,6 +620,53 @@ describe_the_unknown_to_a_lane_without_rows(struct ground *ground)
 }
 
 static void
+describe_counted(struct ground *ground, uint32_t pservers)
+{
+	ground->desc[0].set.admit_count = 3;
+	ground->desc[0].set.admit_slots = 128;
+	struct doll *doll = doll_add(ground, 0, 0);
+	doll->peer.hello.pserver_count = pservers;
+	describe_both(ground, doll);
+	CHECK(ground, ground->lane[0]->job.is_ready);
+}
+
+static void
+compare_shapes_with_rows(struct ground *ground)
+{
+	describe_counted(ground, 1);
+	const struct wf_sparse *sparse = ground->lane[0]->own;
+	for (uint32_t i = 0; i < GROUND_TABLES; i++) {
+		const struct wf_part_table shape = wf_sparse_shape_of(sparse, i);
+		const struct wf_row_shape row = wf_table_shape(sparse->served[i].table);
+		uint32_t count = 0;
+		(void)wf_table_counters(sparse->served[i].table, 0, &count);
+		CHECK(ground, shape.row.dim == row.dim && shape.counter_count == count);
+		CHECK(ground, shape.row.state_floats == row.state_floats);
+		CHECK(ground, shape.row.has_score == row.has_score);
+	}
+}
+
+static void
+ask_for_shapes_without_rows(struct ground *ground)
+{
+	describe_counted(ground, 2 * WF_PARTITION_COUNT);
+	const struct wf_sparse *sparse = ground->lane[0]->own;
+	const struct wf_part_table shape = wf_sparse_shape_of(sparse, 0);
+	CHECK(ground, sparse->served[0].table == NULL);
+	CHECK(ground, shape.row.dim == GROUND_DIM && shape.row.has_score);
+	CHECK(ground, shape.counter_count == 128);
+}
+
+static void
+a_lane_without_rows_knows_their_shapes(void **state)
+{
+	const struct ground_opts opts = {.trainers = 1, .has_scores = true};
+	(void)state;
+	ground_play(&opts, compare_shapes_with_rows);
+	ground_play(&opts, ask_for_shapes_without_rows);
+}
+
+static void
 a_table_that_cannot_be_ends_the_job_with_the_reason(void **state)
 {
 	const struct ground_opts opts = {.trainers = 1};
@@ -736,6 +783,7 @@ main(void)
 		cmocka_unit_test(a_push_is_taken_as_a_whole_or_not_at_all),
 		cmocka_unit_test(all_that_may_be_unanswered_can_be_refused_at_once),
 		cmocka_unit_test(tables_of_a_second_trainer_have_to_be_the_same),
+		cmocka_unit_test(a_lane_without_rows_knows_their_shapes),
 		cmocka_unit_test(a_table_that_cannot_be_ends_the_job_with_the_reason),
 		cmocka_unit_test(memory_beyond_the_limit_ends_the_job_with_the_remedy),
 		cmocka_unit_test(gradients_that_are_not_finite_end_the_job_or_are_skipped),
