@@ -125,14 +125,31 @@ gather_some(struct wf_sparse *sparse, const struct wf_gather *what, struct wf_ke
 	return st;
 }
 
+/* The keys of a part that is sent ahead count when all of them have rows: otherwise the part is
+ * gathered once more when its step is applied. */
+static void
+count_ahead(const struct wf_sparse *sparse, const struct wf_gather *what, struct wf_key_cursor from)
+{
+	struct wf_table *table = sparse->served[what->table].table;
+	for (uint32_t left = what->row_count, count = 0; left > 0; left -= count) {
+		count = least_of(left, WF_KEYS_OF_CELL - from.at);
+		wf_table_count_lookup(table, &what->cells->cell[from.cell].key[from.at], count);
+		wf_keys_step(what->cells, &from, count);
+	}
+}
+
 enum weft_status
 wf_pull_gather(struct wf_sparse *sparse, const struct wf_gather *what, struct wf_key_cursor *from,
 	       uint8_t *out)
 {
+	const struct wf_key_cursor first = *from;
 	enum weft_status st = WEFT_OK;
 	for (uint32_t left = what->row_count, count = 0; left > 0 && st == WEFT_OK; left -= count) {
 		st = gather_some(sparse, what, from, left, out, &count);
 		out += (size_t)count * sparse->served[what->table].row_bytes;
+	}
+	if (what->ahead && st == WEFT_OK) {
+		count_ahead(sparse, what, first);
 	}
 	return st;
 }

@@ -419,11 +419,11 @@ gather_rows(const struct wf_table *t, struct wf_row_head *const *row, size_t cou
 	wf_rest_gather(&t->rest, out, values, count);
 }
 
-static void
-count_lookup(struct wf_table *t, const struct wf_table_lookup *lookup)
+void
+wf_table_count_lookup(struct wf_table *t, const uint64_t *key, size_t count)
 {
-	wf_hot_add(&t->hot, lookup->key, lookup->count);
-	wf_stats_add(&t->stats, WF_TABLE_KEYS_LOOKED_UP, lookup->count);
+	wf_hot_add(&t->hot, key, count);
+	wf_stats_add(&t->stats, WF_TABLE_KEYS_LOOKED_UP, count);
 	wf_table_update_stats(t);
 }
 
@@ -462,7 +462,7 @@ wf_table_lookup(struct wf_table *t, const struct wf_table_lookup *lookup)
 		}
 	}
 	if (!lookup->again) {
-		count_lookup(t, lookup);
+		wf_table_count_lookup(t, lookup->key, lookup->count);
 	}
 	return WEFT_OK;
 }
@@ -485,7 +485,7 @@ gather_fixed(const struct wf_table *t, const uint64_t *key, size_t count, unsign
 }
 
 bool
-wf_table_look_ahead(struct wf_table *t, const struct wf_table_lookup *lookup)
+wf_table_look_ahead(const struct wf_table *t, const struct wf_table_lookup *lookup)
 {
 	const unsigned lines = value_lines(t);
 	const size_t count = lookup->count;
@@ -496,11 +496,7 @@ wf_table_look_ahead(struct wf_table *t, const struct wf_table_lookup *lookup)
 	size_t found = wf_table_is_fixed(t)
 			       ? gather_fixed(t, lookup->key, count, lines, lookup->out)
 			       : wf_table_gather_known(t, lookup, 0, lines);
-	if (found < count) {
-		return false;
-	}
-	count_lookup(t, lookup);
-	return true;
+	return found == count;
 }
 
 /* Rows in and out. */

@@ -122,10 +122,13 @@ enum weft_status wf_table_lookup(struct wf_table *table,
  * The same for keys that all have rows, in a table whose rows nothing but a push changes or
  * removes: what is read stays right until the next push, and of keys that are not in it, after
  * it. `lookup->create` does not count.
+ * Nothing is counted.
  * @return false: a key has no row, or rows expire, move, or are evicted at the cap: `out` holds
- *         nothing, and nothing is counted
+ *         nothing
  */
-bool wf_table_look_ahead(struct wf_table *table, const struct wf_table_lookup *lookup);
+bool wf_table_look_ahead(const struct wf_table *table, const struct wf_table_lookup *lookup);
+/* Counts keys that were looked up ahead, and are not looked up once more. */
+void wf_table_count_lookup(struct wf_table *table, const uint64_t *key, size_t count);
 
 /* What one trainer pushed. */
 struct wf_table_batch {

@@ -296,6 +296,41 @@ nothing_is_sent_ahead_unasked_or_without_a_row_or_where_rows_expire(void **state
 	ground_play(&scores, ask_with_scores);
 }
 
+/* The last key alone lies in a second cell of keys, and has no row. */
+static void
+ask_for_fresh_behind_many(struct ground *ground)
+{
+	uint64_t key[WF_KEYS_OF_CELL + 1];
+	for (uint32_t i = 0; i <= WF_KEYS_OF_CELL; i++) {
+		key[i] = i;
+	}
+	const struct wish known = wish_of(key, WF_KEYS_OF_CELL, 1, 0);
+	const struct wish next = wish_of(key, WF_KEYS_OF_CELL + 1, 1, 16384);
+	const struct wish pushed = wish_of(key, 5, 1, 0);
+	struct doll *doll = doll_add(ground, 0, 0);
+	doll_meet(doll);
+	doll_pull(doll, 1, 0, &known, 1);
+	ground_settle(ground);
+	pull_ahead(doll, 2, 1, &next);
+	ground_settle(ground);
+	CHECK(ground, doll->answers == 1);
+	doll_push(doll, 1, &pushed, 1);
+	ground_settle(ground);
+	ground_model_step(ground, 1, 2, &pushed, 1);
+	CHECK(ground, doll->answers == 2 && ground_rows_are_right(ground, doll, &next));
+	const struct wf_table *table = wf_sparse_service_table(ground->lane[0], 0);
+	CHECK(ground, wf_stats_get(wf_table_stats(table), WF_TABLE_KEYS_LOOKED_UP) ==
+			      2 * WF_KEYS_OF_CELL + 1);
+}
+
+static void
+keys_that_could_not_be_sent_ahead_count_once(void **state)
+{
+	const struct ground_opts opts = {.trainers = 1, .slot_bytes = 16384};
+	(void)state;
+	ground_play(&opts, ask_for_fresh_behind_many);
+}
+
 /* Another trainer's push changes rows as well; one that is out of data ends the step. */
 static void
 push_beside(struct ground *ground)
@@ -366,6 +401,7 @@ main(void)
 		cmocka_unit_test(where_much_has_changed_the_next_pull_is_answered_once),
 		cmocka_unit_test(
 			nothing_is_sent_ahead_unasked_or_without_a_row_or_where_rows_expire),
+		cmocka_unit_test(keys_that_could_not_be_sent_ahead_count_once),
 		cmocka_unit_test(what_other_trainers_change_is_corrected),
 		cmocka_unit_test(what_was_sent_ahead_ends_with_its_path),
 	};
