@@ -271,8 +271,11 @@ weft_rows_gather(const struct weft_rows *rows, float *out)
 		return status_of(rows);
 	}
 	if (!is_there || rows->narrow) {
-		return wf_fail(WEFT_INVALID, "table %s: rows are gathered before weft_rows_wait",
-			       weft_table_name(rows->table));
+		enum weft_status st = wf_exchange_check_running(rows->table->client->session);
+		return st != WEFT_OK ? st
+				     : wf_fail(WEFT_INVALID,
+					       "table %s: rows are gathered before weft_rows_wait",
+					       weft_table_name(rows->table));
 	}
 	for (uint32_t i = 0; i < rows->view.key_count; i++) {
 		memcpy(out + i * dim, rows->values + rows->view.place[i] * dim, dim * sizeof(*out));

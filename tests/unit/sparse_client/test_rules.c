@@ -466,28 +466,30 @@ a_pull_that_a_lane_refuses_fails_and_the_next_one_does_not(void **state)
 
 /* Rows that never came are not there to be widened, either. */
 static void
-gather_what_was_refused(struct stage *stage)
+gather_what_never_came(struct stage *stage)
 {
+	const bool ends = stage->fake.wrong == FAKE_ANSWERS_SHORT; /* the job */
+	const enum weft_status st = ends ? WEFT_PROTOCOL : WEFT_INVALID;
 	const uint64_t key = 13;
 	float out[DIM];
 	struct weft_rows *rows = NULL;
 	CHECK(stage, weft_rows_pull(stage->table, &key, 1, 1, &rows) == WEFT_OK);
 	CHECK_FAILS(stage, weft_rows_gather(rows, out), WEFT_INVALID, "before weft_rows_wait");
-	CHECK_FAILS(stage, weft_rows_wait(rows), WEFT_INVALID, "the script says no");
-	CHECK_FAILS(stage, weft_rows_gather(rows, out), WEFT_INVALID,
-		    "table fixed, rows of step 0: the script says no");
+	CHECK_FAILS(stage, weft_rows_wait(rows), st, ends ? "of rows" : "the script says no");
+	CHECK_FAILS(stage, weft_rows_gather(rows, out), st,
+		    ends ? "bytes of rows" : "table fixed, rows of step 0: the script says no");
 }
 
 static void
-rows_that_were_refused_are_gathered_with_the_reason(void **state)
+rows_that_never_came_are_gathered_with_the_reason(void **state)
 {
 	static const enum weft_value_format wires[] = {WEFT_VALUES_F32, WEFT_VALUES_BF16};
 	(void)state;
-	for (size_t i = 0; i < sizeof(wires) / sizeof(wires[0]); i++) {
+	for (size_t i = 0; i < 4; i++) {
 		struct stage stage;
-		stage_set(&stage, gather_what_was_refused);
-		stage.wire = wires[i];
-		stage.fake.wrong = FAKE_NACKS_KEY;
+		stage_set(&stage, gather_what_never_came);
+		stage.wire = wires[i % 2];
+		stage.fake.wrong = i < 2 ? FAKE_NACKS_KEY : FAKE_ANSWERS_SHORT;
 		stage.fake.key = 13;
 		stage_play_well(&stage);
 	}
@@ -777,7 +779,7 @@ main(void)
 		cmocka_unit_test(more_than_a_lane_keeps_is_refused_before_it_is_sent),
 		cmocka_unit_test(counters_tell_rows_bytes_lanes_and_hot_keys),
 		cmocka_unit_test(a_pull_that_a_lane_refuses_fails_and_the_next_one_does_not),
-		cmocka_unit_test(rows_that_were_refused_are_gathered_with_the_reason),
+		cmocka_unit_test(rows_that_never_came_are_gathered_with_the_reason),
 		cmocka_unit_test(parts_of_a_refused_pull_are_sent_all_the_same),
 		cmocka_unit_test(records_are_read_between_steps_and_a_refusal_is_told),
 		cmocka_unit_test(a_piece_that_is_shorter_than_it_says_ends_the_job),
