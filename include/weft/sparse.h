@@ -34,7 +34,7 @@
  * Semantics: sparse/README.md.
  *
  * Thread: as for the session, one at a time. No call waits for ever; weft_last_error
- * has the text of every status other than WEFT_OK. */
+ * has the text of every status other than WEFT_OK and WEFT_AGAIN. */
 #ifndef WEFT_SPARSE_H
 #define WEFT_SPARSE_H
 
@@ -345,8 +345,9 @@ WEFT_API enum weft_status weft_table_read(struct weft_table *table,
  * which it begins, with stamp and born 0. Every table of a job that continues is written. No
  * trainer may pull before that: let all of them meet in weft_barrier afterwards. The records may
  * come from a job with any number of lanes. Blocks.
- * @return as weft_table_read; WEFT_INVALID also if a step has begun, rows have been pulled, or a
- *         record is impossible, in which case the job cannot continue
+ * @return as weft_table_read; WEFT_INVALID also if a step has begun, a pull of any trainer has made
+ *         rows (WEFT_ROWS_CREATE; other pulls are not noticed), or a record is impossible, in which
+ *         case the job cannot continue
  */
 WEFT_API enum weft_status weft_table_write(struct weft_table *table,
 					   const struct weft_table_writer *from) WEFT_MUST_CHECK;
