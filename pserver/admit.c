@@ -159,7 +159,7 @@ check_identity(struct wf_lane *lane, const struct wf_peer *peer, const struct wf
 			       peer->lost.why);
 	}
 	if (hello->incarnation == peer->hello.incarnation) {
-		uint32_t newest = peer->successor.conn != NULL ? peer->successor.hello.path
+		uint32_t newest = wf_peer_has_newer_path(peer) ? peer->successor.hello.path
 							       : peer->hello.path;
 		if (hello->path > newest) {
 			return WEFT_OK;
@@ -617,7 +617,7 @@ wf_admit_down(struct wf_lane *lane, const struct wf_event *event)
 	bool was_loading = peer->loading.is_due;
 	forget_path(lane, peer);
 	note_loss(lane, peer, event);
-	if (peer->successor.conn != NULL) {
+	if (wf_peer_has_newer_path(peer)) {
 		struct wf_conn *next = peer->successor.conn;
 		struct wf_hello hello = peer->successor.hello;
 		peer->successor.conn = NULL;

@@ -53,7 +53,7 @@ leave_members(struct wf_lane *lane)
 	wf_members_seat(lane->opts.members, lane->opts.idx, false);
 	for (uint32_t i = 0; i < lane->peers.count; i++) {
 		struct wf_held *newcomer = &lane->peers.all[i].successor;
-		if (newcomer->conn != NULL && lane->peers.all[i].conn == NULL) {
+		if (newcomer->conn != NULL && !wf_peer_has_newer_path(&lane->peers.all[i])) {
 			wf_transport_disconnect(newcomer->conn, WF_DISCONNECT_NOW);
 			newcomer->conn = NULL;
 		}

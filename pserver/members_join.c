@@ -38,7 +38,7 @@ wf_members_end_join(struct wf_lane *lane, struct wf_peer *peer)
 {
 	struct wf_held *waits = &peer->successor;
 	WF_ASSERT(peer->joining.ordered && lane->members.joining_count > 0);
-	if (waits->conn != NULL && waits->hello.incarnation == peer->joining.incarnation) {
+	if (waits->conn != NULL) {
 		wf_transport_disconnect(waits->conn, WF_DISCONNECT_NOW);
 		waits->conn = NULL;
 	}
@@ -106,13 +106,14 @@ wf_members_look_for_joins(struct wf_lane *lane, uint64_t now_ns)
 				     i, peer->joining.border);
 			return;
 		}
-		if (peer->conn != NULL) { /* it has left, and is slow to close its connection */
-			if (!peer->closing) {
-				(void)wf_fail(WEFT_CLOSED, "another process takes its place");
-				wf_peer_end_path(peer);
-			}
-		} else if (wf_members_is_at_border(lane, peer->joining.border)) {
+		if (!wf_members_is_at_border(lane, peer->joining.border)) {
+			continue; /* until then who has left may fetch its acknowledgement */
+		}
+		if (peer->conn == NULL) {
 			accept(lane, peer, now_ns);
+		} else if (!peer->closing) { /* it is slow to close its connection */
+			(void)wf_fail(WEFT_CLOSED, "another process takes its place");
+			wf_peer_end_path(peer);
 		}
 	}
 }

@@ -77,6 +77,13 @@ wf_peers_find_successor(const struct wf_peers *peers, const struct wf_conn *conn
 	return NULL;
 }
 
+bool
+wf_peer_has_newer_path(const struct wf_peer *peer)
+{
+	const struct wf_held *successor = &peer->successor;
+	return successor->conn != NULL && successor->hello.incarnation == peer->hello.incarnation;
+}
+
 void
 wf_peer_describe(const struct wf_peer *peer, char *out, size_t bytes)
 {

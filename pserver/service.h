@@ -252,7 +252,7 @@ struct wf_peer {
 	enum wf_peer_state state;
 	struct wf_hello hello;    /* of the newest connection */
 	struct wf_conn *conn;     /* UP or going DOWN; NULL: none */
-	struct wf_held successor; /* newer, held until `conn` is DOWN; its conn NULL: none */
+	struct wf_held successor; /* waits for `conn` to be DOWN, or to join; its conn NULL: none */
 	bool closing;             /* conn is being disconnected */
 	bool has_joined;          /* it has sent something, on this path or an older one */
 	bool came_later;          /* it has joined while the job went on */
@@ -511,6 +511,9 @@ void wf_peers_begin_all(struct wf_lane *lane);
 bool wf_peers_is_loading(const struct wf_peers *peers);
 /* Whose newer connection, which is held, it is; NULL: nobody's. */
 struct wf_peer *wf_peers_find_successor(const struct wf_peers *peers, const struct wf_conn *conn);
+/* Whether its successor is a newer path of the same process, which goes on as soon as `conn` is
+ * DOWN. Another process waits for a border, which lets it in (members_join.c). */
+bool wf_peer_has_newer_path(const struct wf_peer *peer);
 /* Those that `listed` is true of: "1, 3 and 5 more". */
 void wf_peers_list(const struct wf_lane *lane,
 		   bool (*listed)(const struct wf_lane *lane, const struct wf_peer *peer),

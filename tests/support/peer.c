@@ -198,13 +198,25 @@ peer_grant_place(struct peer *peer, uint8_t place, uint64_t offset, uint64_t byt
 	peer_send(peer, &out);
 }
 
-void
-peer_goodbye(struct peer *peer)
+static void
+send_goodbye(struct peer *peer, bool leaves)
 {
-	const struct wf_msg_goodbye msg = {.ack = false};
+	const struct wf_msg_goodbye msg = {.ack = false, .leaves = leaves};
 	struct wf_msg out;
 	wf_msg_goodbye_encode(&msg, &out);
 	peer_send(peer, &out);
+}
+
+void
+peer_goodbye(struct peer *peer)
+{
+	send_goodbye(peer, false);
+}
+
+void
+peer_leave(struct peer *peer)
+{
+	send_goodbye(peer, true);
 }
 
 void

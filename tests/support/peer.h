@@ -112,6 +112,7 @@ void peer_send(struct peer *peer, const struct wf_msg *msg);
 /* Grants the lane a place in the peer's memory, and sends the GRANT. */
 void peer_grant_place(struct peer *peer, uint8_t place, uint64_t offset, uint64_t bytes);
 void peer_goodbye(struct peer *peer);
+void peer_leave(struct peer *peer); /* while the others go on */
 void peer_beat(struct peer *peer, bool asks, bool itself);
 
 /* The first buffer that is free; `slot_count` where none is. */

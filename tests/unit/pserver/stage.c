@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "base/settings.h"
+#include "pserver/members.h"
 #include "pserver/snapshot.h"
 #include "wire/layout.h"
 
@@ -194,6 +195,7 @@ open_lane(struct stage *stage, uint32_t idx)
 		.stats_period_ns = opts->stats_period_ns,
 		.source = stage->snapshots != NULL ? &wf_snapshot_lane_source : opts->source,
 		.snapshots = stage->snapshots,
+		.members = stage->members,
 		.views = stage->views,
 		.traces = stage->traces,
 	};
@@ -268,6 +270,7 @@ close_all(struct stage *stage)
 		wf_lane_destroy(stage->lane[i]);
 	}
 	wf_snapshots_close(stage->snapshots);
+	wf_members_close(stage->members);
 	wf_views_close(stage->views);
 	wf_traces_close(stage->traces);
 	wf_placement_fini(stage->script.env, &stage->placement);
@@ -287,6 +290,10 @@ body(struct script *script)
 	if (stage->opts.snapshots != NULL) {
 		CHECK(stage, wf_snapshots_open(script->env, stage->opts.snapshots,
 					       stage->opts.lanes, &stage->snapshots) == WEFT_OK);
+	}
+	if (stage->opts.min_trainers > 0) {
+		CHECK(stage, wf_members_open(script->env, stage->opts.lanes,
+					     stage->opts.min_trainers, &stage->members) == WEFT_OK);
 	}
 	for (uint32_t i = 0; i < stage->opts.lanes && !stage->opts.server; i++) {
 		open_lane(stage, i);

@@ -51,7 +51,8 @@ struct stage_opts {
 	uint32_t pserver_count;                    /* of the job; 0: 1 */
 	uint32_t pserver_idx;                      /* of the bare lanes' pserver */
 	bool has_views;                            /* of bare lanes: somebody may watch them */
-	bool server; /* a wf_server in its own process, not bare lanes */
+	uint32_t min_trainers; /* of bare lanes, with which trainers leave and join; 0: none do */
+	bool server;           /* a wf_server in its own process, not bare lanes */
 	bool once;
 };
 
@@ -97,8 +98,9 @@ struct stage {
 	struct stage_opts opts;
 	struct wf_lane *lane[STAGE_LANES_MAX];
 	struct wf_snapshots *snapshots;
-	struct wf_views *views;   /* NULL: none */
-	struct wf_traces *traces; /* likewise */
+	struct wf_members *members; /* NULL: none leave */
+	struct wf_views *views;     /* NULL: none */
+	struct wf_traces *traces;   /* likewise */
 	struct wf_server *server;
 	enum weft_status server_status;   /* of wf_server_run */
 	char server_text[WF_ERROR_BYTES]; /* of that; "": it ended well */

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Trainers that leave or are dropped while the job goes on, and the process that comes in their
+ * place, as a lane sees them with scripted messages. Thread: the test's. */
+#include "tests/unit/pserver/stage.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+static const struct stage_opts opts = {.trainers = 2, .min_trainers = 1};
+
+/* Trainer 1 has made a step and left, and has not received the acknowledgement. Another process
+ * waits for its place, and returns as a puppet; the lane is in step 2, which nobody has begun. */
+static struct puppet *
+begin_with_newcomer(struct stage *stage)
+{
+	puppets_begin(stage);
+	const struct wf_peer *place = &stage->lane[0]->peers.all[1];
+	struct peer *leaver = &stage->puppet[1].peer;
+	for (uint32_t t = 0; t < 2; t++) {
+		puppet_continue(&stage->puppet[t], 1);
+	}
+	stage_settle(stage);
+	peer_leave(leaver);
+	stage_settle(stage);
+	CHECK(stage, place->leaving.is_dropped);
+	peer_disconnect(leaver, WF_DISCONNECT_NOW);
+	leaver->goodbye_heard = false; /* it was on its way */
+	stage_settle(stage);
+	struct puppet *newcomer = puppet_add(stage, 1, 0);
+	newcomer->peer.hello.incarnation += 500;
+	newcomer->peer.hello.epoch = 1;
+	newcomer->peer.hello.path = 20; /* it has been refused as long as the place was taken */
+	puppet_connect(newcomer);
+	stage_settle(stage);
+	CHECK(stage, place->joining.ordered);
+	CHECK(stage, !newcomer->peer.up && !newcomer->peer.down);
+	return newcomer;
+}
+
+/* Trainer 0 begins the step of the newcomer's border, and the newcomer is in it. */
+static void
+check_joins(struct stage *stage, struct puppet *newcomer)
+{
+	puppet_say_step(&stage->puppet[0], 2, 0);
+	stage_settle(stage);
+	CHECK(stage, newcomer->peer.up && newcomer->peer.resumed && !newcomer->peer.down);
+	CHECK(stage, (newcomer->peer.welcome.flags & WF_WELCOME_JOINS) != 0);
+	CHECK(stage, newcomer->inits == 1);
+}
+
+static void
+leaver_fetches_its_answer(struct stage *stage)
+{
+	struct puppet *newcomer = begin_with_newcomer(stage);
+	struct puppet *leaver = &stage->puppet[1];
+	puppet_connect(leaver);
+	stage_run(stage, WF_NS_PER_S); /* while the others compute */
+	CHECK(stage, leaver->peer.resumed && !leaver->peer.down);
+	peer_leave(&leaver->peer);
+	stage_settle(stage);
+	CHECK(stage, leaver->peer.goodbye_heard);
+	peer_disconnect(&leaver->peer, WF_DISCONNECT_DRAIN);
+	stage_settle(stage);
+	CHECK(stage, !newcomer->peer.up && !newcomer->peer.down);
+	check_joins(stage, newcomer);
+}
+
+static void
+a_leaver_that_comes_back_for_its_answer_lets_nobody_in(void **state)
+{
+	(void)state;
+	stage_play(&opts, leaver_fetches_its_answer, NULL);
+}
+
+static void
+leaver_is_slow(struct stage *stage)
+{
+	struct puppet *newcomer = begin_with_newcomer(stage);
+	struct puppet *leaver = &stage->puppet[1];
+	puppet_connect(leaver);
+	stage_settle(stage);
+	CHECK(stage, leaver->peer.resumed && !leaver->peer.down);
+	check_joins(stage, newcomer);
+	CHECK(stage, leaver->peer.down);
+}
+
+static void
+who_joins_does_not_wait_for_a_leaver_that_is_slow(void **state)
+{
+	(void)state;
+	stage_play(&opts, leaver_is_slow, NULL);
+}
+
+/* The newest path of the leaver takes over, and the newcomer comes again. */
+static void
+leaver_comes_twice(struct stage *stage)
+{
+	struct puppet *newcomer = begin_with_newcomer(stage);
+	struct puppet *leaver = &stage->puppet[1];
+	struct puppet *again = puppet_add(stage, 1, 0);
+	puppet_connect(leaver);
+	stage_settle(stage);
+	again->peer.hello.path = leaver->peer.hello.path;
+	puppet_connect(again);
+	stage_settle(stage);
+	CHECK(stage, leaver->peer.down);
+	CHECK(stage, again->peer.resumed && !again->peer.down);
+	CHECK(stage, newcomer->peer.down && !newcomer->peer.up);
+	peer_disconnect(&again->peer, WF_DISCONNECT_NOW);
+	stage_settle(stage);
+	puppet_connect(newcomer);
+	stage_settle(stage);
+	CHECK(stage, !newcomer->peer.up && !newcomer->peer.down);
+	check_joins(stage, newcomer);
+}
+
+static void
+a_leaver_takes_over_from_its_own_older_path(void **state)
+{
+	(void)state;
+	stage_play(&opts, leaver_comes_twice, NULL);
+}
+
+static void
+job_ends_meanwhile(struct stage *stage)
+{
+	const struct puppet *newcomer = begin_with_newcomer(stage);
+	puppet_connect(&stage->puppet[1]);
+	stage_settle(stage);
+	peer_goodbye(&stage->puppet[0].peer);
+	stage_settle(stage);
+	CHECK(stage, stage->puppet[0].peer.goodbye_heard);
+	CHECK(stage, newcomer->peer.down && !newcomer->peer.up);
+}
+
+static void
+who_waits_for_a_place_is_not_kept_when_the_job_ends(void **state)
+{
+	(void)state;
+	stage_play(&opts, job_ends_meanwhile, NULL);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_leaver_that_comes_back_for_its_answer_lets_nobody_in),
+		cmocka_unit_test(who_joins_does_not_wait_for_a_leaver_that_is_slow),
+		cmocka_unit_test(a_leaver_takes_over_from_its_own_older_path),
+		cmocka_unit_test(who_waits_for_a_place_is_not_kept_when_the_job_ends),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
