@@ -43,6 +43,9 @@ wf_members_end_join(struct wf_lane *lane, struct wf_peer *peer)
 		waits->conn = NULL;
 	}
 	peer->hello.incarnation = peer->joining.incarnation; /* it has had the place */
+	if (peer->leaving.is_dropped) {
+		peer->leaving.has_left = false; /* its predecessor has */
+	}
 	peer->joining = (struct wf_peer_joining){0};
 	lane->members.joining_count--;
 	wf_reduce_try_complete(lane); /* it may have waited for it */

@@ -230,12 +230,14 @@ who_has_its_border_does_not_ask_for_it(void **state)
 	end();
 }
 
-/* A lane on which nobody has begun the step of its border, because another trainer computes. */
+/* A lane on which nobody has begun the step of its border, because another trainer computes. Its
+ * predecessor had left, and would be let in to fetch the acknowledgement. */
 static void
 a_joiner_that_is_lost_before_a_lane_has_it_is_forgotten(void **state)
 {
 	const struct wf_registry_member lost = {
 		.change = 3, .incarnation = 21, .trainer = 2, .border = 9, .applied = 8};
+	const struct wf_hello again = {.incarnation = 21, .epoch = 1};
 	struct wf_registry_stands unused;
 	(void)state;
 	begin(1);
@@ -246,7 +248,7 @@ a_joiner_that_is_lost_before_a_lane_has_it_is_forgotten(void **state)
 		.trainer = 2,
 		.state = WF_PEER_GONE,
 		.hello.incarnation = 20,
-		.leaving = {.ordered = true, .is_dropped = true, .border = 8},
+		.leaving = {.ordered = true, .is_dropped = true, .has_left = true, .border = 8},
 		.joining = {.ordered = true, .incarnation = 21, .border = 9},
 	};
 	wf_members_order(members, &lost);
@@ -256,8 +258,8 @@ a_joiner_that_is_lost_before_a_lane_has_it_is_forgotten(void **state)
 	assert_false(peer[2].joining.ordered);
 	assert_int_equal(lane.members.joining_count, 0);
 	assert_int_equal(lane.members.leaving_count, 0);
-	assert_true(peer[2].leaving.is_dropped);         /* its place is empty as before, */
-	assert_int_equal(peer[2].hello.incarnation, 21); /* and not for this one */
+	assert_true(peer[2].leaving.is_dropped); /* its place is empty as before, and not for it */
+	assert_int_equal(wf_members_check(&lane, &peer[2], &again, "trainer 2"), WEFT_LOST);
 	end();
 }
 
