@@ -18,8 +18,8 @@ ask(struct wf_lane *lane, struct wf_peer *peer, enum wf_member_wish what, const 
 	struct wf_peer_leaving *leaving = &peer->leaving;
 	struct wf_member_news news = {
 		.what = what, .trainer = peer->trainer, .incarnation = peer->hello.incarnation};
-	if (leaving->asked || leaving->ordered) {
-		return true;
+	if (leaving->asked || leaving->ordered || lane->state != WF_LANE_RUNNING) {
+		return true; /* if the lane has finished, it may be out already */
 	}
 	(void)snprintf(news.reason, sizeof(news.reason), "%.*s", WF_REASON_BYTES - 1, reason);
 	leaving->asked = wf_members_ask(lane->opts.members, &news);

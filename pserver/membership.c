@@ -80,6 +80,13 @@ wf_membership_close(struct wf_membership *self)
 	wf_free(env, self, sizeof(*self));
 }
 
+static void
+fail_as_not_begun(struct wf_membership *self, const char *reason)
+{
+	wf_lane_fail(self->lane, WEFT_LOST, self->lane->order.sum.step,
+		     "%.180s; the job had not begun on all lanes", reason);
+}
+
 /* ---- messages ---- */
 
 enum weft_status
@@ -91,8 +98,14 @@ wf_membership_on_lost(struct wf_membership *self, uint32_t idx, const struct wf_
 	}
 	struct member *member = &self->member[msg->trainer];
 	const bool is_other = member->incarnation != 0 && member->incarnation != msg->incarnation;
-	if (member->is_empty || member->is_lost || is_other) {
-		return WEFT_OK; /* known, or about a predecessor, and sent again */
+	if (member->is_empty || is_other) {
+		/* Who had begun has settled that it is out, and asks no more. A lane that begins
+		 * later follows only the newest order, and would wait for it for ever. */
+		fail_as_not_begun(self, msg->reason);
+		return WEFT_OK;
+	}
+	if (member->is_lost) {
+		return WEFT_OK; /* known */
 	}
 	member->incarnation = msg->incarnation;
 	member->is_lost = true;
@@ -423,11 +436,8 @@ on_all_stand_for_leave(struct wf_membership *self)
 static void
 on_all_stand(struct wf_membership *self)
 {
-	struct wf_lane *lane = self->lane;
 	if (!has_begun(self)) {
-		wf_lane_fail(lane, WEFT_LOST, lane->order.sum.step,
-			     "%.180s; the job had not begun on all lanes",
-			     self->member[self->leave.trainer].reason);
+		fail_as_not_begun(self, self->member[self->leave.trainer].reason);
 		return;
 	}
 	(is_join(self) ? on_all_stand_for_join : on_all_stand_for_leave)(self);

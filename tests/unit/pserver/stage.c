@@ -234,7 +234,7 @@ turn(struct script *script)
 	struct stage *stage = (struct stage *)script;
 	bool busy = false;
 	for (uint32_t i = 0; i < STAGE_LANES_MAX; i++) {
-		if (stage->lane[i] != NULL) {
+		if (stage->lane[i] != NULL && !stage->reads[i]) {
 			busy = wf_lane_poll(stage->lane[i]) || busy;
 		}
 	}

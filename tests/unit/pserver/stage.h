@@ -97,6 +97,7 @@ struct stage {
 	struct script script; /* first: its functions cast back */
 	struct stage_opts opts;
 	struct wf_lane *lane[STAGE_LANES_MAX];
+	bool reads[STAGE_LANES_MAX]; /* the lane takes no turns: it reads a snapshot */
 	struct wf_snapshots *snapshots;
 	struct wf_members *members; /* NULL: none leave */
 	struct wf_views *views;     /* NULL: none */

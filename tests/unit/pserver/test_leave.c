@@ -144,6 +144,75 @@ who_waits_for_a_place_is_not_kept_when_the_job_ends(void **state)
 	stage_play(&opts, job_ends_meanwhile, NULL);
 }
 
+/* ---- a lane that begins late ---- */
+
+static enum weft_status
+load(const struct wf_lane_source *source, struct wf_lane *lane, struct wf_msg_init *out)
+{
+	const uint64_t begin_ns = lane->admission.start_ns + WF_NS_PER_S;
+	(void)source;
+	(void)out;
+	return lane->opts.idx == 1 && wf_now_ns(lane->env) < begin_ns ? WEFT_AGAIN : WEFT_CLOSED;
+}
+
+/* All are connected to both lanes, and the job has begun on lane 0. */
+static void
+begin_on_lane_0(struct stage *stage, struct puppet *late[3])
+{
+	puppets_begin(stage);
+	for (uint32_t t = 0; t < 3; t++) {
+		late[t] = puppet_add(stage, t, 1);
+		puppet_connect(late[t]);
+		stage_settle(stage);
+		if (t == 0) {
+			puppet_send_job(late[t]);
+		} else {
+			peer_beat(&late[t]->peer, false, false);
+		}
+		stage_settle(stage);
+	}
+	CHECK(stage, stage->lane[0]->job.is_ready);
+	CHECK(stage, stage->lane[1]->job.is_here && !stage->lane[1]->job.is_ready);
+}
+
+static void
+two_are_killed_meanwhile(struct stage *stage)
+{
+	struct puppet *late[3];
+	begin_on_lane_0(stage, late);
+	stage->reads[1] = true;
+	for (uint32_t t = 1; t < 3; t++) {
+		peer_disconnect(&stage->puppet[t].peer, WF_DISCONNECT_NOW);
+		peer_disconnect(&late[t]->peer, WF_DISCONNECT_NOW);
+	}
+	stage_run(stage, 10 * WF_NS_PER_S);
+	CHECK(stage, stage->lane[0]->peers.all[1].leaving.is_dropped);
+	CHECK(stage, stage->lane[0]->peers.all[2].leaving.is_dropped);
+	stage->reads[1] = false;
+	stage_settle(stage);
+	puppet_grant(late[0], 0);
+	puppet_have(late[0]);
+	puppet_initialise(late[0]);
+	stage_settle(stage);
+	CHECK(stage, stage->lane[1]->job.is_ready && stage->lane[1]->job.owed == NULL);
+	stage_run(stage, 10 * WF_NS_PER_S);
+	CHECK(stage, stage->puppet[0].peer.aborted);
+	CHECK_SAYS(stage, stage->puppet[0].peer.abort.reason, "trainer 1 (host puppet, pid 101)");
+	CHECK_SAYS(stage, stage->puppet[0].peer.abort.reason, "the job had not begun on all lanes");
+}
+
+/* Two trainers are dropped meanwhile, and it follows only the order about the second one. */
+static void
+a_lane_that_begins_late_does_not_wait_for_ever(void **state)
+{
+	static const struct wf_lane_source source = {.load = load};
+	(void)state;
+	stage_play(
+		&(struct stage_opts){
+			.trainers = 3, .lanes = 2, .min_trainers = 1, .source = &source},
+		two_are_killed_meanwhile, NULL);
+}
+
 int
 main(void)
 {
@@ -152,6 +221,7 @@ main(void)
 		cmocka_unit_test(who_joins_does_not_wait_for_a_leaver_that_is_slow),
 		cmocka_unit_test(a_leaver_takes_over_from_its_own_older_path),
 		cmocka_unit_test(who_waits_for_a_place_is_not_kept_when_the_job_ends),
+		cmocka_unit_test(a_lane_that_begins_late_does_not_wait_for_ever),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

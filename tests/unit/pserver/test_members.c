@@ -394,19 +394,45 @@ a_process_that_has_had_its_place_does_not_come_again(void **state)
 	end();
 }
 
+/* From a lane that began after they were settled, and knows nothing of them. */
 static void
-news_of_a_predecessor_change_nothing(void **state)
+news_of_who_is_out_end_the_job(void **state)
 {
-	const struct wf_registry_lost late = {.incarnation = 20, .trainer = 2, .reason = "late"};
+	const struct wf_registry_lost late = {
+		.incarnation = 20, .trainer = 2, .reason = "trainer 2 was lost"};
+	(void)state;
+	for (uint32_t is_replaced = 0; is_replaced < 2; is_replaced++) {
+		begin(1);
+		ask(WF_MEMBER_LOST, 2, 20);
+		change();
+		if (is_replaced != 0) {
+			ask(WF_MEMBER_COMES, 2, 21);
+			change();
+		}
+		assert_string_equal(failure, "");
+		assert_int_equal(wf_membership_on_lost(membership, 1, &late), WEFT_OK);
+		assert_string_equal(failure,
+				    "trainer 2 was lost; the job had not begun on all lanes");
+		end();
+	}
+}
+
+/* Another lane may have dropped it, and have settled that, since this one has finished. */
+static void
+a_lane_that_has_finished_asks_for_nothing(void **state)
+{
+	struct wf_member_news news;
 	(void)state;
 	begin(1);
-	ask(WF_MEMBER_LOST, 2, 20);
-	change();
-	ask(WF_MEMBER_COMES, 2, 21);
-	change();
-	assert_int_equal(wf_membership_on_lost(membership, 1, &late), WEFT_OK);
-	(void)wf_membership_look(membership, 1);
-	assert_null(order_of(1));
+	lane.job.is_ready = true;
+	peer[2] = (struct wf_peer){.trainer = 2, .state = WF_PEER_GONE, .hello.incarnation = 20};
+	lane.state = WF_LANE_FINISHED;
+	assert_true(wf_members_lose_aborted(&lane, &peer[2], WEFT_LOST, "trainer 2", "lane 1"));
+	assert_false(wf_members_next_asked(members, 1, &news));
+	lane.state = WF_LANE_RUNNING;
+	assert_true(wf_members_lose_aborted(&lane, &peer[2], WEFT_LOST, "trainer 2", "lane 1"));
+	assert_true(wf_members_next_asked(members, 1, &news));
+	assert_string_equal(news.reason, "trainer 2 has given up: lane 1");
 	end();
 }
 
@@ -489,7 +515,8 @@ main(void)
 		cmocka_unit_test(those_who_are_lost_meanwhile_do_not_go_on),
 		cmocka_unit_test(a_job_that_keeps_too_few_ends_at_once),
 		cmocka_unit_test(a_process_that_has_had_its_place_does_not_come_again),
-		cmocka_unit_test(news_of_a_predecessor_change_nothing),
+		cmocka_unit_test(news_of_who_is_out_end_the_job),
+		cmocka_unit_test(a_lane_that_has_finished_asks_for_nothing),
 		cmocka_unit_test(what_another_pserver_says_of_trainers_and_changes_is_checked),
 		cmocka_unit_test(nobody_joins_before_a_step_is_applied),
 		cmocka_unit_test(a_pserver_that_does_not_answer_is_named),
