@@ -128,7 +128,11 @@ check_left(struct wf_link *link, uint64_t now)
 	 * run is found by BEAT. */
 	bool waits_for_others =
 		(link->ends_together || end->leaves) && link->state == WF_LINK_READY;
-	if (waits_for_others || now - leaving_since(link) < end->reconnect_timeout_ns) {
+	/* A path that is lost after such a wait has all of the time to come back. */
+	const uint64_t lost_ns = link->retry.lost_ns;
+	uint64_t since_ns = leaving_since(link);
+	since_ns = lost_ns > since_ns ? lost_ns : since_ns;
+	if (waits_for_others || now - since_ns < end->reconnect_timeout_ns) {
 		return;
 	}
 	if (link->state != WF_LINK_LEFT) {

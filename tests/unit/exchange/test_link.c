@@ -551,6 +551,30 @@ a_lane_that_ends_together_may_take_its_time_while_it_is_connected(void **state)
 	assert_non_null(strstr(failed_text, "not back within 5.0 s"));
 }
 
+/* It waits for its border as long as it takes, and then as long for a lane that is lost. */
+static void
+a_leaver_that_has_waited_long_still_comes_back(void **state)
+{
+	become_ready();
+	end.leaves = end.leaving = true;
+	end.last_leaving_ns = clock_ns;
+	clock_ns += 500 * WF_NS_PER_S;
+	wf_link_tick(&link, clock_ns);
+	assert_int_equal(link.state, WF_LINK_READY);
+	down(WEFT_LOST);
+	wf_link_tick(&link, link.retry.at_ns);
+	assert_int_equal(link.state, WF_LINK_CONNECTING);
+	assert_int_equal(connects, 2);
+	down(WEFT_UNAVAILABLE);
+	wf_link_tick(&link, clock_ns + 5 * WF_NS_PER_S - 1);
+	assert_int_equal(link.state, WF_LINK_CONNECTING);
+	assert_string_equal(end.unacknowledged, "");
+	wf_link_tick(&link, clock_ns + 5 * WF_NS_PER_S);
+	assert_int_equal(link.state, WF_LINK_LEFT);
+	assert_non_null(strstr(end.unacknowledged, "did not acknowledge GOODBYE within 5.0 s"));
+	assert_int_equal(failed_with, WEFT_OK);
+}
+
 static void
 a_welcome_says_whether_the_job_goes_back(void **state)
 {
@@ -592,6 +616,7 @@ main(void)
 		fresh(a_goodbye_that_nobody_answers_is_given_up),
 		fresh(a_goodbye_without_an_answer_may_mean_that_the_job_goes_back),
 		fresh(a_lane_that_ends_together_may_take_its_time_while_it_is_connected),
+		fresh(a_leaver_that_has_waited_long_still_comes_back),
 		fresh(a_welcome_says_whether_the_job_goes_back),
 		fresh(messages_go_to_who_knows_them),
 	};
