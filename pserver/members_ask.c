@@ -136,7 +136,7 @@ wf_members_check(const struct wf_lane *lane, const struct wf_peer *peer,
 			       "process can take its place if it asks to join (join)",
 			       peer->trainer);
 	}
-	if (leaving->has_left) { /* it has not heard that it is out */
+	if (leaving->has_left || leaving->is_willing) { /* it has not heard that it is out */
 		return WEFT_OK;
 	}
 	return wf_fail(WEFT_LOST,

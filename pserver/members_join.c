@@ -43,8 +43,9 @@ wf_members_end_join(struct wf_lane *lane, struct wf_peer *peer)
 		waits->conn = NULL;
 	}
 	peer->hello.incarnation = peer->joining.incarnation; /* it has had the place */
-	if (peer->leaving.is_dropped) {
-		peer->leaving.has_left = false; /* its predecessor has */
+	if (peer->leaving.is_dropped) { /* its predecessor may have left, and comes no more */
+		peer->leaving.has_left = peer->leaving.is_willing = false;
+		peer->farewell.is_over = peer->farewell.is_over || peer->conn == NULL;
 	}
 	peer->joining = (struct wf_peer_joining){0};
 	lane->members.joining_count--;

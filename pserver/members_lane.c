@@ -128,7 +128,8 @@ drop(struct wf_lane *lane, struct wf_peer *peer)
 		peer->state = WF_PEER_GONE;
 		lane->peers.gone_count++;
 	}
-	peer->farewell.is_over = peer->conn == NULL;
+	/* Who leaves comes back for the acknowledgement. */
+	peer->farewell.is_over = peer->conn == NULL && !peer->leaving.is_willing;
 	peer->farewell.answer_due = peer->leaving.has_left && peer->conn != NULL;
 	wf_absent_forget(lane, peer->trainer);
 	if (lane->waits.absent.silent == peer->trainer + 1) {

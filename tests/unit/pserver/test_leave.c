@@ -144,6 +144,76 @@ who_waits_for_a_place_is_not_kept_when_the_job_ends(void **state)
 	stage_play(&opts, job_ends_meanwhile, NULL);
 }
 
+/* ---- a leaver whose path breaks before it is out ---- */
+
+/* Lane 0 receives the GOODBYE of trainer 1, and the second one does not. */
+static void
+leave_with_broken_paths(struct stage *stage)
+{
+	const uint32_t lanes = stage->opts.lanes;
+	puppets_begin(stage);
+	for (uint32_t t = 0; t < 2 && lanes > 1; t++) {
+		puppet_meet(puppet_add(stage, t, 1));
+	}
+	for (uint32_t i = 2; i < stage->puppet_count; i++) {
+		puppet_initialise(&stage->puppet[i]);
+	}
+	stage_settle(stage);
+	if (lanes > 1) {
+		peer_disconnect(&stage->puppet[3].peer, WF_DISCONNECT_NOW);
+	}
+	peer_leave(&stage->puppet[1].peer);
+	peer_disconnect(&stage->puppet[1].peer, WF_DISCONNECT_DRAIN);
+	stage_settle(stage);
+	for (uint32_t i = 0; i < lanes; i++) {
+		const struct wf_peer *leaver = &stage->lane[i]->peers.all[1];
+		CHECK(stage, leaver->leaving.is_dropped && leaver->conn == NULL);
+	}
+}
+
+/* Trainer 0 has ended, and the lane is there until the leaver has its answer, and no longer. */
+static void
+leaver_comes_back_at_the_end(struct stage *stage)
+{
+	leave_with_broken_paths(stage);
+	for (uint32_t i = 0; i < stage->opts.lanes; i++) {
+		const struct wf_lane *lane = stage->lane[i];
+		struct peer *stayer = &stage->puppet[2 * i].peer;
+		struct puppet *leaver = &stage->puppet[2 * i + 1];
+		peer_goodbye(stayer);
+		stage_settle(stage);
+		CHECK(stage, stayer->goodbye_heard);
+		peer_disconnect(stayer, WF_DISCONNECT_DRAIN);
+		stage_run(stage, WF_NS_PER_S);
+		CHECK(stage, wf_lane_job_state(lane) == WF_LANE_RUNNING);
+		puppet_connect(leaver);
+		stage_settle(stage);
+		CHECK(stage, leaver->peer.resumed && !leaver->peer.down);
+		peer_leave(&leaver->peer);
+		stage_settle(stage);
+		CHECK(stage, leaver->peer.goodbye_heard);
+		peer_disconnect(&leaver->peer, WF_DISCONNECT_DRAIN);
+		stage_settle(stage);
+		CHECK(stage, wf_lane_job_state(lane) == WF_LANE_FINISHED);
+	}
+}
+
+static void
+the_end_of_the_job_waits_for_who_leaves(void **state)
+{
+	(void)state;
+	stage_play(&opts, leaver_comes_back_at_the_end, NULL);
+}
+
+/* The second lane knows from the registrar that it leaves. */
+static void
+so_does_a_lane_that_has_not_received_its_goodbye(void **state)
+{
+	(void)state;
+	stage_play(&(struct stage_opts){.trainers = 2, .lanes = 2, .min_trainers = 1},
+		   leaver_comes_back_at_the_end, NULL);
+}
+
 /* ---- a lane that begins late ---- */
 
 static enum weft_status
@@ -221,6 +291,8 @@ main(void)
 		cmocka_unit_test(who_joins_does_not_wait_for_a_leaver_that_is_slow),
 		cmocka_unit_test(a_leaver_takes_over_from_its_own_older_path),
 		cmocka_unit_test(who_waits_for_a_place_is_not_kept_when_the_job_ends),
+		cmocka_unit_test(the_end_of_the_job_waits_for_who_leaves),
+		cmocka_unit_test(so_does_a_lane_that_has_not_received_its_goodbye),
 		cmocka_unit_test(a_lane_that_begins_late_does_not_wait_for_ever),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -248,7 +248,11 @@ a_joiner_that_is_lost_before_a_lane_has_it_is_forgotten(void **state)
 		.trainer = 2,
 		.state = WF_PEER_GONE,
 		.hello.incarnation = 20,
-		.leaving = {.ordered = true, .is_dropped = true, .has_left = true, .border = 8},
+		.leaving = {.ordered = true,
+			    .is_dropped = true,
+			    .has_left = true,
+			    .is_willing = true,
+			    .border = 8},
 		.joining = {.ordered = true, .incarnation = 21, .border = 9},
 	};
 	wf_members_order(members, &lost);
@@ -260,6 +264,7 @@ a_joiner_that_is_lost_before_a_lane_has_it_is_forgotten(void **state)
 	assert_int_equal(lane.members.leaving_count, 0);
 	assert_true(peer[2].leaving.is_dropped); /* its place is empty as before, and not for it */
 	assert_int_equal(wf_members_check(&lane, &peer[2], &again, "trainer 2"), WEFT_LOST);
+	assert_true(peer[2].farewell.is_over); /* nor is its predecessor waited for any more */
 	end();
 }
 
