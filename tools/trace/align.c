@@ -15,6 +15,9 @@
 #include "base/assert.h"
 #include "tools/trace/recording.h"
 
+/* More than two clocks differ by: 73 years. Sums and differences of three of these are in range. */
+#define DIFFERENCE_MAX_NS (INT64_C(1) << 61)
+
 /* One time of a push at one end. */
 struct moment {
 	uint64_t at_ns;
@@ -68,6 +71,15 @@ free_moments(struct wf_env *env, const struct wf_recording_member *member, struc
 	wf_free(env, moments->all, (member->count + 1u) * sizeof(*moments->all));
 }
 
+/* By how much one time is later than another, of two clocks. False: one is no time of a clock, and
+ * says nothing. */
+static bool
+find_delay(uint64_t later_ns, uint64_t earlier_ns, int64_t *delay)
+{
+	*delay = (int64_t)(later_ns - earlier_ns);
+	return *delay >= -DIFFERENCE_MAX_NS && *delay <= DIFFERENCE_MAX_NS;
+}
+
 /* The least of later - earlier over all keys that both have. */
 static bool
 least_delay(const struct moments *earlier, const struct moments *later, int64_t *least)
@@ -78,10 +90,11 @@ least_delay(const struct moments *earlier, const struct moments *later, int64_t 
 		while (j < later->count && later->all[j].key < earlier->all[i].key) {
 			j++;
 		}
-		if (j == later->count || later->all[j].key != earlier->all[i].key) {
+		int64_t delay;
+		if (j == later->count || later->all[j].key != earlier->all[i].key ||
+		    !find_delay(later->all[j].at_ns, earlier->all[i].at_ns, &delay)) {
 			continue;
 		}
-		int64_t delay = (int64_t)(later->all[j].at_ns - earlier->all[i].at_ns);
 		*least = !any || delay < *least ? delay : *least;
 		any = true;
 	}
@@ -144,9 +157,11 @@ compare(struct wf_env *env, const struct wf_recording_member *trainer,
 	}
 	for (uint32_t i = 0; i < trainer->count; i++) {
 		const struct wf_trace_event *event = &trainer->event[i];
+		int64_t low;
 		if (event->what == WF_TRACE_MARKED &&
-		    event->peer == wf_trace_lane(lane->pserver, 0)) {
-			limit_low(bounds, (int64_t)(event->value - event->at_ns));
+		    event->peer == wf_trace_lane(lane->pserver, 0) &&
+		    find_delay(event->value, event->at_ns, &low)) {
+			limit_low(bounds, low);
 		}
 	}
 }

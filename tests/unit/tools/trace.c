@@ -282,22 +282,49 @@ waits_for_rows_are_no_computing(void **state)
 	wf_recording_fini(&recording);
 }
 
+/* Aligns it, and frees it. */
 static void
-clocks_that_differ_are_brought_to_one_within_the_error_that_is_stated(void **state)
+assert_aligned(struct wf_recording *recording)
 {
-	struct wf_recording recording;
-	(void)state;
-	invent(&recording, &(struct job){0});
-	wf_recording_align(&recording);
-	for (uint32_t i = 0; i < recording.count; i++) {
-		const struct wf_recording_member *member = &recording.member[i];
+	wf_recording_align(recording);
+	for (uint32_t i = 0; i < recording->count; i++) {
+		const struct wf_recording_member *member = &recording->member[i];
 		int64_t expected = member->is_trainer && member->idx == 1 ? -(int64_t)FAR_OFF : 0;
 		int64_t wrong = member->offset_ns - expected;
 		assert_true(member->has_clock);
 		assert_true((uint64_t)llabs(wrong) <= member->error_ns);
 		assert_true(member->error_ns <= 2 * MS);
 	}
-	wf_recording_fini(&recording);
+	wf_recording_fini(recording);
+}
+
+static void
+clocks_that_differ_are_brought_to_one_within_the_error_that_is_stated(void **state)
+{
+	struct wf_recording recording;
+	(void)state;
+	invent(&recording, &(struct job){0});
+	assert_aligned(&recording);
+}
+
+/* Of lane 1, and in what lane 0 says of its own: no difference of them can be computed with. */
+static void
+times_that_no_clock_has_say_nothing(void **state)
+{
+	struct wf_recording recording;
+	(void)state;
+	invent(&recording, &(struct job){.has_small = true});
+	for (uint32_t i = 0; i < recording.count; i++) {
+		struct wf_recording_member *member = &recording.member[i];
+		for (uint32_t k = 0; k < member->count; k++) {
+			struct wf_trace_event *event = &member->event[k];
+			bool is_mark = event->what == WF_TRACE_MARKED;
+			event->value += is_mark ? UINT64_C(1) << 62 : 0;
+			event->at_ns +=
+				!member->is_trainer && member->idx == 1 ? UINT64_C(1) << 63 : 0;
+		}
+	}
+	assert_aligned(&recording);
 }
 
 static void
@@ -387,6 +414,7 @@ main(void)
 		cmocka_unit_test(waits_for_rows_are_no_computing),
 		cmocka_unit_test(
 			clocks_that_differ_are_brought_to_one_within_the_error_that_is_stated),
+		cmocka_unit_test(times_that_no_clock_has_say_nothing),
 		cmocka_unit_test(a_direction_within_the_error_of_the_clock_is_not_named),
 		cmocka_unit_test(a_file_has_the_recording_and_what_is_damaged_is_refused),
 		cmocka_unit_test(without_two_whole_steps_there_is_no_answer),
