@@ -214,7 +214,7 @@ call_after_the_failure(struct member *member)
 		(void)sched_yield();
 		st = wf_now_ns(session->core.end.env) < late_ns ? st : WEFT_TIMEOUT;
 	}
-	st = st != WEFT_OK ? st : weft_step(session, 1, 0);
+	st = st != WEFT_OK ? st : weft_poll(session); /* looks at that word once */
 	(void)member_note(member, st);
 	(void)weft_session_close(session);
 	return member->status;
