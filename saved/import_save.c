@@ -92,7 +92,8 @@ check_patterns(const struct wf_import *import, const char *option,
 	return WEFT_OK;
 }
 
-/* The shape of the namesake in `like`, which must have as many values. */
+/* The shape of the namesake in `like`, which must have as many values. What has no shapes, as a
+ * snapshot, gives none. */
 static enum weft_status
 apply_like(const struct saving *saving, struct wf_saved_tensor *tensor)
 {
@@ -103,12 +104,15 @@ apply_like(const struct saving *saving, struct wf_saved_tensor *tensor)
 		return WEFT_OK;
 	}
 	const struct wf_import_array *array = &entry->array;
-	if (array->rows * array->cols != tensor->rows * tensor->cols) {
+	if (wf_import_elements(entry) != tensor->rows * tensor->cols) {
 		return wf_fail(WEFT_DATA,
 			       "%s: %s is %" PRIu64 " x %" PRIu64 "; %s has it %" PRIu64
 			       " x %" PRIu64,
 			       saving->import->path, tensor->name, tensor->rows, tensor->cols,
-			       saving->opts->like, array->rows, array->cols);
+			       saving->opts->like, array->rows, array->cols == 0 ? 1 : array->cols);
+	}
+	if (array->cols == 0) {
+		return WEFT_OK;
 	}
 	tensor->rows = array->rows;
 	tensor->cols = array->cols;

@@ -132,6 +132,15 @@ for file in "$pass"/*; do
 	*) cmp "$file" "again/pass-00000/${file##*/}" || fail "import: another ${file##*/}" ;;
 	esac
 done
+# A snapshot has no shapes to give, and says how many values there have to be.
+expect 0 "$WEFT" import "$pass" --like="$snapshot" -o kept
+grep '^tensor' "$pass/manifest" | cut -d ' ' -f 1-4 >tensors
+grep '^tensor' kept/pass-00000/manifest | cut -d ' ' -f 1-4 | cmp tensors - ||
+	fail "import like a snapshot: other shapes"
+mkdir less
+cp pass.paddle/fc1_b less/fc2_b
+expect 65 "$WEFT" import less --like="$snapshot" -o no
+says last.err "less: fc2_b is 40 x 1; $snapshot has it 10 x 1"
 
 # Of the folder it is the newest, and after damage the one before.
 expect 0 "$WEFT" export snapshots -o newest
