@@ -17,7 +17,7 @@
 #define STALE_WAIT_NS (WF_NS_PER_S / 2) /* for so long */
 #define PAUSE_NS (50 * WF_NS_PER_MS)    /* between two answers to the same watcher */
 #define WATCHED_NS (10 * WF_NS_PER_S)   /* from a question on, lanes show what they do */
-#define SILENT_NS (60 * WF_NS_PER_S)    /* a watcher that asks nothing for so long is closed */
+#define SILENT_NS (60 * WF_NS_PER_S)    /* who asks nothing, or takes no answer, is closed */
 
 struct watcher {
 	struct wf_conn *conn; /* NULL: none */
@@ -25,7 +25,7 @@ struct watcher {
 	bool has_asked; /* and has not been answered */
 	struct wf_watch_ask ask;
 	uint64_t asked_ns;
-	uint64_t last_ns; /* when it came, or its last answer ended */
+	uint64_t last_ns; /* when it came, or the last message of an answer was sent */
 	/* How it ends: WEFT_OK, or why it has no records. */
 	enum weft_status status;
 	char reason[WF_REASON_BYTES];
@@ -221,7 +221,7 @@ may_answer(const struct wf_lane *lane, const struct watcher *watcher, uint64_t n
 
 /* False: the transport accepts no more. */
 static bool
-send_end(struct wf_lane *lane, struct watcher *watcher, uint64_t now_ns)
+send_end(struct wf_lane *lane, struct watcher *watcher)
 {
 	struct wf_watch_end end = {
 		.request_id = watcher->ask.request_id,
@@ -232,7 +232,6 @@ send_end(struct wf_lane *lane, struct watcher *watcher, uint64_t now_ns)
 	wf_watch_end_encode(&end, &lane->msg);
 	bool sent = wf_send(watcher->conn, &lane->msg, 0);
 	watcher->has_asked = !sent;
-	watcher->last_ns = sent ? now_ns : watcher->last_ns;
 	return sent;
 }
 
@@ -255,7 +254,7 @@ send_next(struct wf_lane *lane, struct watcher *watcher, uint64_t now_ns)
 		watcher->is_sent = !watcher->has_record;
 	}
 	if (watcher->is_sent) {
-		return send_end(lane, watcher, now_ns);
+		return send_end(lane, watcher);
 	}
 	struct wf_watch_answer *answer = &lane->watchers->answer;
 	answer->request_id = watcher->ask.request_id;
@@ -267,6 +266,14 @@ send_next(struct wf_lane *lane, struct watcher *watcher, uint64_t now_ns)
 	return sent;
 }
 
+/* It has asked nothing, or taken nothing of its answer, for long: others may want its place. */
+static bool
+is_silent(const struct watcher *watcher, uint64_t now_ns)
+{
+	bool is_new = watcher->has_asked && watcher->asked_ns > watcher->last_ns;
+	return now_ns >= (is_new ? watcher->asked_ns : watcher->last_ns) + SILENT_NS;
+}
+
 /* Returns whether there is more to send. */
 static bool
 look_at_one(struct wf_lane *lane, struct watcher *watcher, uint64_t now_ns, unsigned *left)
@@ -274,12 +281,14 @@ look_at_one(struct wf_lane *lane, struct watcher *watcher, uint64_t now_ns, unsi
 	if (watcher->conn == NULL || watcher->closing) {
 		return false;
 	}
-	if (!watcher->has_asked && now_ns >= watcher->last_ns + SILENT_NS) {
-		close_watcher(watcher, WF_DISCONNECT_DRAIN);
+	if (is_silent(watcher, now_ns)) {
+		close_watcher(watcher,
+			      watcher->has_asked ? WF_DISCONNECT_NOW : WF_DISCONNECT_DRAIN);
 	}
 	bool goes_on = may_answer(lane, watcher, now_ns);
 	while (goes_on && *left > 0 && watcher->has_asked) {
 		goes_on = send_next(lane, watcher, now_ns);
+		watcher->last_ns = goes_on ? now_ns : watcher->last_ns;
 		--*left;
 	}
 	return watcher->has_asked;

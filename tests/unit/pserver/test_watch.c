@@ -26,6 +26,40 @@ struct watcher {
 static struct watcher cast[WF_WATCHERS_MAX + 1];
 static bool (*stage_turn)(struct script *script);
 
+/* Watchers that come while `is_on` take in only as many messages as they are let. */
+static struct {
+	bool is_on;
+	uint32_t lets;
+	const struct wf_transport_ops *ops;
+	struct wf_transport_ops ops_now;
+} jam;
+
+static enum weft_status
+post_jammed(struct wf_conn *conn, const struct wf_op *ops, unsigned op_count, unsigned *taken)
+{
+	*taken = 0;
+	if (jam.lets == 0) {
+		return WEFT_AGAIN;
+	}
+	jam.lets--;
+	return jam.ops->post(conn, ops, op_count, taken);
+}
+
+void __wrap_wf_watch_up(struct wf_lane *lane, struct wf_conn *conn);
+void __real_wf_watch_up(struct wf_lane *lane, struct wf_conn *conn);
+
+void
+__wrap_wf_watch_up(struct wf_lane *lane, struct wf_conn *conn)
+{
+	__real_wf_watch_up(lane, conn);
+	if (jam.is_on) {
+		jam.ops = conn->ops;
+		jam.ops_now = *conn->ops;
+		jam.ops_now.post = post_jammed;
+		conn->ops = &jam.ops_now;
+	}
+}
+
 static bool
 turn(struct script *script)
 {
@@ -240,6 +274,65 @@ there_are_only_so_many_at_a_time(void **state)
 }
 
 static void
+take_nothing(struct stage *stage)
+{
+	begin(stage);
+	jam.is_on = true;
+	for (uint32_t i = 0; i < WF_WATCHERS_MAX; i++) {
+		struct watcher *watcher = add_watcher(stage, i);
+		CHECK(stage, watcher->peer.up);
+		ask(watcher, WF_WATCH_STATUS);
+	}
+	jam.is_on = false;
+	check_step(stage, 1);
+	stage_run(stage, 100 * WF_NS_PER_S);
+	for (uint32_t i = 0; i < WF_WATCHERS_MAX; i++) {
+		CHECK(stage, cast[i].peer.down && cast[i].records == 0);
+	}
+	struct watcher *late = add_watcher(stage, WF_WATCHERS_MAX);
+	ask(late, WF_WATCH_STATUS);
+	stage_run(stage, ANSWER_NS);
+	CHECK(stage, late->ends == 1);
+	close_all();
+}
+
+static void
+who_takes_no_answer_does_not_keep_its_place(void **state)
+{
+	const struct stage_opts opts = {.trainers = 2, .has_views = true};
+	(void)state;
+	stage_play(&opts, take_nothing, NULL);
+}
+
+/* It asks late, too, and takes a message now and then. */
+static void
+take_little(struct stage *stage)
+{
+	begin(stage);
+	jam.is_on = true;
+	struct watcher *watcher = add_watcher(stage, 0);
+	jam.is_on = false;
+	stage_run(stage, 40 * WF_NS_PER_S);
+	ask(watcher, WF_WATCH_STATUS);
+	for (uint32_t i = 0; i < 20 && watcher->ends == 0; i++) {
+		stage_run(stage, 40 * WF_NS_PER_S);
+		CHECK(stage, !watcher->peer.down);
+		jam.lets = 1;
+		stage_settle(stage);
+	}
+	CHECK(stage, watcher->ends == 1 && watcher->end.count == watcher->records);
+	close_all();
+}
+
+static void
+who_takes_its_answer_slowly_gets_it(void **state)
+{
+	const struct stage_opts opts = {.trainers = 2, .has_views = true};
+	(void)state;
+	stage_play(&opts, take_little, NULL);
+}
+
+static void
 ask_without_views(struct stage *stage)
 {
 	begin(stage);
@@ -265,6 +358,8 @@ main(void)
 		cmocka_unit_test(who_asks_gets_all_records_and_the_job_goes_on),
 		cmocka_unit_test(a_wrong_question_costs_its_own_connection_at_most),
 		cmocka_unit_test(there_are_only_so_many_at_a_time),
+		cmocka_unit_test(who_takes_no_answer_does_not_keep_its_place),
+		cmocka_unit_test(who_takes_its_answer_slowly_gets_it),
 		cmocka_unit_test(a_lane_that_shows_nothing_refuses),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
