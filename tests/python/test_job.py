@@ -517,6 +517,25 @@ class Job(support.Case):
         gc.collect()
         self.assertFalse(self.mapped(where), "memory that was never shown to anybody")
 
+    def test_an_array_of_gradients_and_answers_is_unmapped_once(self):
+        for kept in ("grad", "param"):
+            session = weft.Session()
+            w = session.empty(5000, name="w", reduce=True, in_place=True)
+            apart = session.empty(5000, name="apart", reduce=True).grad
+            w.grad[:] = 7
+            array = getattr(w, kept)
+            session.close()
+            del w, session
+            gc.collect()
+            where = array.ctypes.data
+            self.assertTrue(self.mapped(where), "unmapped below " + kept)
+            self.assertTrue(self.mapped(apart.ctypes.data))
+            self.assertEqual(array.sum(), 35000)
+            del array
+            gc.collect()
+            self.assertFalse(self.mapped(where), "memory of a session that nobody holds")
+            self.assertEqual(apart.sum(), 0)
+
     @staticmethod
     def mapped(address):
         with open("/proc/self/maps", encoding="ascii") as maps:

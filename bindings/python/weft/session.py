@@ -319,10 +319,12 @@ class Tensor:
         address = api.weft_tensor_param(self._handle)
         param.cover(address, count)
         self._param = _window(param, address, self.shape)
-        address = api.weft_tensor_grad(self._handle)
-        if address is not None:
-            grad.cover(address, count)
-            self._grad = _window(grad, address, self.shape)
+        other = api.weft_tensor_grad(self._handle)
+        if other == address:  # in_place: one array, whose memory has one owner
+            self._grad = self._param
+        elif other is not None:
+            grad.cover(other, count)
+            self._grad = _window(grad, other, self.shape)
 
     def _take_state(self, number: int, memory: _Memory) -> None:
         address = self.session._call.weft_tensor_state(self._handle, number)
