@@ -83,6 +83,13 @@ def state_of(task):
         return stat.read().rpartition(") ")[2][0]
 
 
+def mapped(address):
+    """Whether there is memory of a session of this process."""
+    with open("/proc/self/maps", encoding="ascii") as maps:
+        ranges = [line.split()[0].split("-") for line in maps if "weft-slab" in line]
+    return any(int(first, 16) <= address < int(end, 16) for first, end in ranges)
+
+
 class Process:
     """A program in the background; its output in a file."""
 

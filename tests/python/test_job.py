@@ -499,10 +499,10 @@ class Job(support.Case):
             with self.assertRaises(weft.ClosedError):
                 rows.values  # noqa: B018
             where = values.ctypes.data
-            self.assertTrue(self.mapped(where))
+            self.assertTrue(support.mapped(where))
             del values, more, rows, other, table, session
             gc.collect()
-            self.assertFalse(self.mapped(where), "memory of a session that nobody holds")
+            self.assertFalse(support.mapped(where), "memory of a session that nobody holds")
 
     def test_rows_that_nobody_looked_at_go_with_their_session(self):
         session = weft.Session(pservers=self.pserver(sparse=1), ports_num_for_sparse=1)
@@ -512,10 +512,10 @@ class Job(support.Case):
         copy, where = rows.gather(), session._call.weft_rows_values(rows._handle)
         session.close()
         self.assertTrue((copy >= 1).all())
-        self.assertTrue(self.mapped(where))
+        self.assertTrue(support.mapped(where))
         del rows, table, session
         gc.collect()
-        self.assertFalse(self.mapped(where), "memory that was never shown to anybody")
+        self.assertFalse(support.mapped(where), "memory that was never shown to anybody")
 
     def test_an_array_of_gradients_and_answers_is_unmapped_once(self):
         for kept in ("grad", "param"):
@@ -528,19 +528,13 @@ class Job(support.Case):
             del w, session
             gc.collect()
             where = array.ctypes.data
-            self.assertTrue(self.mapped(where), "unmapped below " + kept)
-            self.assertTrue(self.mapped(apart.ctypes.data))
+            self.assertTrue(support.mapped(where), "unmapped below " + kept)
+            self.assertTrue(support.mapped(apart.ctypes.data))
             self.assertEqual(array.sum(), 35000)
             del array
             gc.collect()
-            self.assertFalse(self.mapped(where), "memory of a session that nobody holds")
+            self.assertFalse(support.mapped(where), "memory of a session that nobody holds")
             self.assertEqual(apart.sum(), 0)
-
-    @staticmethod
-    def mapped(address):
-        with open("/proc/self/maps", encoding="ascii") as maps:
-            ranges = [line.split()[0].split("-") for line in maps]
-        return any(int(first, 16) <= address < int(end, 16) for first, end in ranges)
 
     def test_gradients_of_rows_are_checked_and_named(self):
         session = self.open(sparse=1)
@@ -782,10 +776,10 @@ class Signals(support.Case):
         with self.assertRaisesRegex(weft.ClosedError, "closed"):
             rows.wait()
         session.close()
-        self.assertTrue(Job.mapped(where))
+        self.assertTrue(support.mapped(where))
         del rows, table, session
         gc.collect()
-        self.assertFalse(Job.mapped(where))
+        self.assertFalse(support.mapped(where))
 
     def test_ctrl_c_while_close_waits_for_a_step_closes_all_the_same(self):
         """A step that weft.torch has left to be waited for."""

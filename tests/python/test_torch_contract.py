@@ -4,6 +4,7 @@
 Jobs of one trainer, but for Agreement, whose two trainers are tests/python/torch_contract_member.py."""
 
 import copy
+import gc
 import io
 import os
 import pickle
@@ -451,6 +452,47 @@ class Contract(support.Case):
             one_step(model, optimizer, 0)
             one_step(plain, its, 0)
             self.near(model.inner, plain.inner)
+
+
+class Memory(support.Case):
+    """Of weft, in PyTorch's hands: as long as somebody has it, but for who is left when the process ends."""
+
+    def test_a_process_whose_backward_has_failed_ends(self):
+        program = os.path.join(HERE, "torch_contract_member.py")
+        started = [
+            self.run_program(*support.python(program, self.pserver(sparse=1), on))
+            for on in ("workers", "pservers", "ddp")
+        ]
+        for member in started:
+            status, said = member.end()
+            self.assertEqual(status, 1, said)
+            self.assertIn("ZeroDivisionError", said)
+
+    def trained(self, on, early):
+        """A model of a job that is over, and where its arrays lie."""
+        weft.init(pservers=self.pserver())
+        self.addCleanup(weft.close)
+        model = network()
+        optimizer = weft.torch.DistributedOptimizer(
+            torch.optim.SGD(model.parameters(), 0.1), model.named_parameters(), on=on, push_in_backward=early
+        )
+        weft.torch.broadcast_parameters(model.state_dict())
+        one_step(model, optimizer, 0)
+        places = [array.data_ptr() for slot in optimizer._weft.slots for array in (slot.param, slot.grad)]
+        weft.close()
+        self.jobs_end_well()
+        return model, places
+
+    def test_the_memory_of_a_job_goes_with_its_model(self):
+        for on, early in (("workers", False), ("pservers", False), ("pservers", True)):
+            model, places = self.trained(on, early)
+            weft.init()  # another job of the same process
+            gc.collect()
+            self.assertTrue(all(support.mapped(p.grad.data_ptr()) for p in model.parameters()), on)
+            del model
+            gc.collect()
+            self.assertEqual([support.mapped(place) for place in places], [False] * 8, on)
+            weft.close()
 
 
 class Agreement(support.Case):

@@ -2,10 +2,14 @@
 """One of two trainers of test_torch_contract.py. main: mode scaled or typed, PSERVERS, TRAINER_ID, FILE.
 scaled: under a scaler, with a gradient of trainer 1 in step 1 that is not finite, a rate that changes,
 values that are set; in the end with rates that differ. typed: parameters of several types. FILE gets what
-came of it."""
+came of it.
+
+As a program, `fails` PSERVERS ON: a job of its own whose second backward raises."""
 
 import enum
+import sys
 
+import support  # noqa: F401, so that the package is found
 import torch
 
 import weft
@@ -172,3 +176,27 @@ def main(mode, where, number, file):
     torch.save(scaled(number) if mode == "scaled" else typed(number), file)
     if mode == "typed":  # the other job has ended
         weft.close()
+
+
+def fails(where, on):
+    """`on` is that of weft.torch.DistributedOptimizer; "ddp": with rows alone. Nodes of the graph stay behind."""
+    weft.init(pservers=where, ports_num_for_sparse=1)
+    if on == "ddp":
+        table = weft.table("words", 6, init="uniform", init_a=-1, init_b=1)
+        model = torch.nn.Sequential(weft.torch.Embedding(table, padding_idx=0), *network())
+        x = torch.tensor([1, 2, 0])
+    else:
+        model, x = network(), torch.ones(3, 6)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    optimizer = weft.torch.DistributedOptimizer(optimizer, model.named_parameters(), on=on)
+    weft.torch.broadcast_parameters(model.state_dict())
+    for step in range(2):
+        optimizer.zero_grad()
+        if step == 1:
+            model[-1].weight.register_hook(lambda _: 1 // 0)
+        model(x).sum().backward()
+        optimizer.step()
+
+
+if __name__ == "__main__":
+    fails(*sys.argv[1:])

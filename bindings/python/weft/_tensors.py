@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from typing import Any, Dict
 
+import numpy as np
 import torch
 
 from weft import _abi
 from weft.errors import InvalidError
-from weft.session import Session
+from weft.session import Array, Session
 
 _NAMES = {
     torch.float32: "F32",
@@ -20,6 +21,8 @@ _NAMES = {
     torch.int64: "I64",
 }
 _types: Dict[torch.dtype, int] = {}
+# Versions before freed an array of DLPack without the interpreter's lock.
+_HAS_DLPACK = bool(np.lib.NumpyVersion(np.__version__) >= "1.23.5")
 
 
 def element_types() -> Dict[torch.dtype, int]:
@@ -56,6 +59,15 @@ def in_order(what: str, tensor: torch.Tensor) -> torch.Tensor:
                 % (what, tuple(tensor.shape), tensor.stride())
             )
     return torch.empty(tensor.shape, dtype=tensor.dtype).copy_(tensor.detach())
+
+
+def of_array(array: Array) -> torch.Tensor:
+    """A tensor in the memory of an array, for the graphs of autograd.
+
+    After an exception in backward PyTorch keeps the nodes that were still to come in a queue of the thread.
+    The main thread's is freed when the interpreter has ended. A tensor of torch.from_numpy waits for the
+    interpreter's lock to be freed, and the process would hang; NumPy's own for DLPack is left as it is then."""
+    return torch.from_dlpack(array) if _HAS_DLPACK else torch.from_numpy(array)
 
 
 def dense(tensor: torch.Tensor) -> torch.Tensor:

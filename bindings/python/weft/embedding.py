@@ -43,7 +43,7 @@ class _Batch:
         rows = self.rows.gather()
         if not _is_all(where, self.flat.size):
             rows = rows[where].copy() if isinstance(where, slice) else rows[where]
-        return torch.from_numpy(rows.reshape(shape))
+        return _tensors.of_array(rows.reshape(shape))
 
     def find(self, flat: Array) -> Optional["_Where"]:
         """Where these keys are, most often as a part, or None if one is not here."""
@@ -156,7 +156,7 @@ class _TableRows:
         self.refuse_in_step(is_begun)
         rows = self.table.lookup(flat, create=False)
         try:
-            return torch.from_numpy(rows.gather().reshape(shape))
+            return _tensors.of_array(rows.gather().reshape(shape))
         finally:
             rows.free()
 
@@ -394,7 +394,7 @@ class _Module(torch.nn.Module):
         place = np.full(given.numel(), flat.size, np.int64)
         place[~is_padding if is_padding is not None else slice(0)] = np.arange(flat.size)
         zeros = torch.zeros(1, self.embedding_dim, dtype=values.dtype)
-        return torch.cat((values, zeros)), torch.from_numpy(place)
+        return torch.cat((values, zeros)), _tensors.of_array(place)
 
     def get_extra_state(self) -> Dict[str, Any]:
         """For state_dict: the table's name, dim and step. The rows themselves stay on the pservers."""

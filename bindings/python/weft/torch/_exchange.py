@@ -43,8 +43,8 @@ class Slot:
 
     def take_views(self) -> None:
         assert self.tensor is not None
-        self.param = torch.from_numpy(self.tensor.param)
-        self.grad = torch.from_numpy(self.tensor.grad)
+        self.param = _tensors.of_array(self.tensor.param)
+        self.grad = _tensors.of_array(self.tensor.grad)
 
     def change(self, numbers: Mapping[str, float]) -> None:
         """Of its optimizer on the pservers, from the next step on."""

@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, Iterator, List, Tuple
 import torch
 import torch.distributed
 
+from weft import _tensors
 from weft.errors import InternalError, InvalidError
 from weft.session import Tensor, _window
 from weft.torch._exchange import MEAN, Exchange, broadcast_parameters, check
@@ -88,7 +89,7 @@ class _Run(Exchange):
         if adopted:
             return self.grad[where]
         # DistributedDataParallel counts from where the storage begins, so it has to be the bucket's.
-        return torch.from_numpy(self.grad.numpy()[where])
+        return _tensors.of_array(self.grad.numpy()[where])
 
     def _adopt(self, bucket: Any, where: slice) -> bool:
         """With gradient_as_bucket_view=True a parameter's .grad is the very tensor by which
@@ -121,7 +122,7 @@ def _joined(arrays: List[Any]) -> torch.Tensor:
             raise InternalError("the library's arrays have gaps between them")
         end += array.nbytes
     whole = _window(arrays[0].base, arrays[0].ctypes.data, (sum(a.size for a in arrays),))
-    return torch.from_numpy(whole)
+    return _tensors.of_array(whole)
 
 
 class HookState:
