@@ -523,6 +523,16 @@ class Agreement(support.Case):
                 self.assertTrue(torch.equal(gradients, mean), dtype)
                 self.assertTrue(torch.equal(values, torch.full_like(values, 5)), dtype)  # trainer 0's, set later
 
+    def test_buffers_of_any_type_are_trainer_0s_to_the_bit(self):
+        found = self.both("buffers")
+        self.jobs_end_well()
+        for when, first in enumerate((0, 10)):
+            wanted, others = torch_contract_member.buffers(first), torch_contract_member.buffers(first + 1)
+            for name, value in wanted.items():
+                for kept in found:
+                    self.assertTrue(torch.equal(kept[when][name], torch_contract_member.bits(value)), name)
+                self.assertEqual(torch.equal(value, others[name]), name == "nothing", name)
+
     def test_two_trainers_skip_and_change_alike_and_one_that_differs_is_named(self):
         zero, one = self.both("scaled")
         self.assertEqual(zero["factors"], [512, 512, 256, 256])  # trainer 1's gradient of step 1 was infinite

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One of two trainers of test_torch_contract.py. main: mode scaled or typed, PSERVERS, TRAINER_ID, FILE.
-scaled: under a scaler, with a gradient of trainer 1 in step 1 that is not finite, a rate that changes,
-values that are set; in the end with rates that differ. typed: parameters of several types. FILE gets what
-came of it.
+"""One of two trainers of test_torch_contract.py. main: mode scaled, typed or buffers, PSERVERS, TRAINER_ID,
+FILE. scaled: under a scaler, with a gradient of trainer 1 in step 1 that is not finite, a rate that changes,
+values that are set; in the end with rates that differ. typed: parameters of several types. buffers: tensors
+of any type that are broadcast. FILE gets what came of it.
 
 As a program, `fails` PSERVERS ON: a job of its own whose second backward raises."""
 
@@ -142,6 +142,8 @@ def differ(model, optimizer, number):
 
 
 DTYPES = (torch.float32, torch.float64, torch.bfloat16)
+WHOLE = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+KINDS = (*DTYPES, torch.float16, torch.complex64, torch.complex128, *WHOLE)
 
 
 def typed_gradients(number):
@@ -164,6 +166,37 @@ def typed(number):
     return list(zip(gradients, [p.detach().clone() for p in parameters]))
 
 
+def buffers(number):
+    """Tensors of any kind, with other values on each trainer."""
+    random = torch.Generator().manual_seed(number)
+    bytes_of = {dtype: torch.zeros((), dtype=dtype).element_size() for dtype in KINDS}
+    made = {
+        str(dtype): torch.randint(256, (300 * size,), dtype=torch.uint8, generator=random).view(dtype)
+        for dtype, size in bytes_of.items()
+    }
+    made["bool"] = torch.rand(7, generator=random) > 0.5
+    made["counter"] = torch.tensor((1 << 62) + 12345 + number)
+    made["turned"] = made["torch.complex64"].reshape(3, 100).t()
+    made["conjugate"] = made["torch.complex128"].clone().conj()
+    made["nothing"] = torch.zeros(0, 3, dtype=torch.float64)
+    return made
+
+
+def broadcast_buffers(number):
+    """Those that come of it when a job starts, and in the middle of it."""
+    parameter, found = torch.nn.Parameter(torch.zeros(3)), []
+    weft.torch.DistributedOptimizer(torch.optim.SGD([parameter], 0.1), [("p", parameter)])
+    for first in (0, 10):
+        made = buffers(first + number)
+        weft.torch.broadcast_parameters(made)
+        found.append({name: bits(value) for name, value in made.items()})
+    return found
+
+
+def bits(value):
+    return value.resolve_conj().contiguous().view(-1).view(torch.uint8)
+
+
 def scaled(number):
     model, optimizer, factors = scaled_steps(number)
     state = {name: value.clone() for name, value in model.state_dict().items()}
@@ -173,8 +206,8 @@ def scaled(number):
 def main(mode, where, number, file):
     torch.set_num_threads(1)
     weft.init(pservers=where, num_gradient_servers=2, trainer_id=number, log=lambda *_: None)
-    torch.save(scaled(number) if mode == "scaled" else typed(number), file)
-    if mode == "typed":  # the other job has ended
+    torch.save({"scaled": scaled, "typed": typed, "buffers": broadcast_buffers}[mode](number), file)
+    if mode != "scaled":  # whose job has ended
         weft.close()
 
 

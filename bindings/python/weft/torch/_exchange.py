@@ -17,6 +17,7 @@ MEAN = {"grad_reduce": "mean"}  # of the library: with a sample of each trainer,
 TYPED = (torch.float64, torch.bfloat16, torch.float16)  # that are summed by weft.all_reduce
 OPEN, PUSHED, ANSWERED = range(3)
 _REDUCE_MAX = 256
+_WORDS = {1: torch.uint8, 2: torch.int16}  # of elements of so many bytes; larger ones are several of 4
 # Why it was pushed already, and what to do.
 _PUSHED_AT_WORKERS = (
     "not all parameters got a gradient there, so the step was not complete: call optimizer.synchronize() first, and "
@@ -427,11 +428,14 @@ def broadcast_parameters(
 
 
 def _broadcast(session: Session, tensor: torch.Tensor) -> None:
-    """As f64, a few at a time: whole numbers up to 2^53 arrive as they are, and -0 and NaN."""
-    flat = tensor.detach().reshape(-1).to(torch.float64).numpy().copy()
+    """To the bit, some words at a time: f64 holds each of them, and the others add zeros."""
+    whole = torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu").copy_(tensor.detach())
+    words = whole.view(-1).view(_WORDS.get(tensor.element_size(), torch.int32))
+    flat = words.to(torch.float64).numpy()
     if session.trainer_id != 0:
-        flat[:] = -0.0
+        flat[:] = 0
     for first in range(0, flat.size, _REDUCE_MAX):
         flat[first : first + _REDUCE_MAX] = session.reduce(flat[first : first + _REDUCE_MAX])
+    words.copy_(torch.from_numpy(flat))
     with torch.no_grad():
-        tensor.copy_(torch.from_numpy(flat).reshape(tensor.shape))
+        tensor.copy_(whole)
