@@ -190,7 +190,12 @@ class Here(support.Case):
         weft.torch.broadcast_parameters(model.state_dict())
         optimizer.zero_grad()
         self.backward(model)
+        with torch.no_grad():
+            model[0].bias.add_(1)  # what comes back may be there already, or not yet
         optimizer.step()
+        optimizer.zero_grad()
+        with self.assertRaisesRegex(weft.UnsupportedError, "0.bias was written to"):
+            self.backward(model)
 
     def test_push_in_backward_is_refused_where_it_means_nothing(self):
         model = network()

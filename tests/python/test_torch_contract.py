@@ -367,6 +367,25 @@ class Contract(support.Case):
                 self.near(third, model)
             self.assertEqual(copy.copy(optimizer).param_groups[0]["params"][0] is model[0].weight, True)
 
+    def test_backward_through_a_graph_of_before_a_write_is_refused_as_by_pytorch(self):
+        def passes(net, write):
+            x = torch.ones(1, 6, requires_grad=True)
+            loss = net(x).pow(2).sum()
+            loss.backward(retain_graph=True)
+            write()
+            with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
+                loss.backward()
+
+        plain = network()
+        passes(plain, torch.optim.SGD(plain.parameters(), 0.1).step)
+        for on in ("workers", "pservers"):
+            self.begin()
+            model, optimizer = self.distributed(lambda m: torch.optim.SGD(m.parameters(), 0.1), on=on)
+            passes(model, optimizer.step)
+            one_step(model, optimizer, 0)  # the job goes on
+            passes(model, lambda: weft.torch.broadcast_parameters(model.state_dict()))  # noqa: B023
+            one_step(model, optimizer, 1)
+
     def convolution(self):
         torch.manual_seed(1)
         net = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.Flatten(), torch.nn.Linear(4 * 4, 2))

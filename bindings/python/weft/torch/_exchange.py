@@ -41,11 +41,20 @@ class Slot:
         self.version = 0  # of the gradient, when it was pushed
         self.bits: Optional[int] = None  # their sum, if somebody may come to it before it is answered
         self.written = 0  # version of the parameter, when nobody but weft had written to it
+        self.nothing: Optional[torch.Tensor] = None  # of the parameter: a view without elements
 
     def take_views(self) -> None:
         assert self.tensor is not None
         self.param = _tensors.of_array(self.tensor.param)
         self.grad = _tensors.of_array(self.tensor.grad)
+
+    def count_write(self) -> None:
+        """Autograd refuses to go on with values that were written to, and does not see what weft writes: a
+        write to no element counts, too."""
+        if self.nothing is None:
+            self.nothing = self.parameter.detach().view(-1)[:0]
+        self.nothing.zero_()
+        self.written += 1
 
     def change(self, numbers: Mapping[str, float]) -> None:
         """Of its optimizer on the pservers, from the next step on."""
@@ -193,8 +202,10 @@ class Exchange:
         for slot in self.slots:
             if slot.is_copied:
                 slot.parameter.copy_(slot.param)
-            elif slot.parameter.data_ptr() != slot.param.data_ptr():
-                slot.parameter.data = slot.param
+            else:
+                if slot.parameter.data_ptr() != slot.param.data_ptr():
+                    slot.parameter.data = slot.param
+                slot.count_write()
             slot.written = slot.parameter._version
 
     def begin(self) -> None:
@@ -274,6 +285,8 @@ class Exchange:
                     if slot.is_copied:
                         slot.parameter.copy_(slot.param)
                         slot.written = slot.parameter._version
+                    else:
+                        slot.count_write()
             return
         self.take_means()
         if embeddings_of(self.session) is None:
