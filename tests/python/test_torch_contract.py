@@ -445,6 +445,24 @@ class Contract(support.Case):
             for one, other in zip(model.parameters(), plain.parameters()):
                 self.assertTrue(torch.equal(one, other))
 
+    def turned(self, dtype):
+        """network() with a weight whose columns lie one behind the other."""
+        net = network().to(dtype)
+        net[0].weight = torch.nn.Parameter(net[0].weight.detach().t().contiguous().t())
+        return net
+
+    def test_parameters_with_permuted_memory_work(self):
+        for dtype, on in ((torch.float64, "workers"), (torch.float32, "workers"), (torch.float32, "pservers")):
+            self.begin()
+            plain = self.turned(dtype)
+            model, optimizer = self.distributed(lambda m: torch.optim.SGD(m.parameters(), 0.1), self.turned(dtype), on)
+            its = torch.optim.SGD(plain.parameters(), 0.1)
+            for step in range(3):
+                one_step(model, optimizer, step)
+                one_step(plain, its, step)
+            self.near(model, plain)
+            self.assertEqual(model[0].weight.stride(), (1, 5))
+
     def test_parameters_that_are_not_float32_are_refused_on_the_pservers(self):
         for dtype in (torch.float64, torch.bfloat16):
             self.begin()

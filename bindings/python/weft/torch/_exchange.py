@@ -387,7 +387,10 @@ def _sum_typed(session: Session, slot: Slot) -> None:
             % (slot.name, parameter.grad.layout, parameter.grad.dtype, parameter.dtype)
         )
     kind = _tensors.element_types()[parameter.dtype]
-    _tensors.all_reduce(session, parameter.grad, kind, session._operations["mean"])
+    memory = _tensors.packed(parameter.grad)  # gradients have the layout of their parameters
+    _tensors.all_reduce(session, memory, kind, session._operations["mean"])
+    if memory is not parameter.grad:
+        parameter.grad.copy_(memory)
 
 
 def _check_grad(slot: Slot, grad: Optional[torch.Tensor]) -> None:
