@@ -292,6 +292,17 @@ class Arrays(support.Case):
         values += 1
         self.assertEqual(values[0, 0], 4)
 
+    def test_numpy_gets_the_array_itself_or_a_copy_as_it_asks(self):
+        w = self.session.empty((3, 5), name="w")
+        w.param[:] = 2
+        for dtype in (None, np.float32):
+            self.assertTrue(np.shares_memory(w.__array__(dtype), w.param))
+            self.assertTrue(np.shares_memory(w.__array__(dtype, copy=False), w.param))
+            self.assertFalse(np.shares_memory(w.__array__(dtype, copy=True), w.param))
+        self.assertEqual((np.asarray(w, np.float64).dtype, np.array(w).sum()), (np.float64, 30))
+        with self.assertRaisesRegex(ValueError, "tensor w: it is float32, and float64 needs a copy"):
+            w.__array__(np.float64, copy=False)
+
     def test_exact_values_are_there_from_the_first_look_on(self):
         self.assertEqual(self.session.empty(4, name="w").exact().tolist(), [0] * 4)
         session = weft.Session(dense_wire="bf16")

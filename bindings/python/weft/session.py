@@ -308,7 +308,11 @@ class Tensor:
         session._done(session._call.weft_tensor_assign(self._handle, number))
 
     def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> Array:
-        return self.param if dtype is None else self.param.astype(dtype, copy=bool(copy))
+        if copy:
+            return np.array(self.param, dtype)
+        if copy is False and dtype is not None and np.dtype(dtype) != np.float32:
+            raise ValueError("tensor %s: it is float32, and %s needs a copy" % (self.name, np.dtype(dtype)))
+        return np.asarray(self.param, dtype)
 
     def __repr__(self) -> str:
         return "<weft.Tensor %s %s>" % (self.name, "x".join(map(str, self.shape)))
