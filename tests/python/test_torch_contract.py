@@ -4,6 +4,7 @@
 Jobs of one trainer, but for Agreement, whose two trainers are tests/python/torch_contract_member.py."""
 
 import copy
+import functools
 import gc
 import io
 import os
@@ -11,6 +12,8 @@ import pickle
 import re
 import sys
 import tempfile
+import types
+import warnings
 
 import support
 
@@ -109,9 +112,43 @@ class Contract(support.Case):
                 for net, steps, each in ((plain, its, kept[0]), (model, optimizer, kept[1])):
                     one_step(net, steps, step)
                     each.step()
+            self.assertEqual(weft.session().steps, 6)
             self.near(model, plain)
             weft.close()
             self.jobs_end_well()
+
+    def test_a_scheduler_may_be_made_before_or_after_the_optimizer_is_wrapped(self):
+        """Each finds the step that it counts, and nothing to warn of. The gradients of a step are pushed."""
+        for on in ("workers", "pservers"):
+            self.begin()
+            model = network()
+            optimizer = torch.optim.SGD(model.parameters(), 0.5)
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                schedulers = [lr_scheduler.StepLR(optimizer, 1, gamma=0.5)]
+                self.distributed(lambda _: optimizer, model, on)  # noqa: B023
+                schedulers.append(lr_scheduler.StepLR(optimizer, 1, gamma=0.5))
+                for _ in range(3):
+                    optimizer.step()
+                    for each in schedulers:
+                        each.step()
+            self.assertEqual(weft.session().steps, 3)
+            self.assertEqual(optimizer.param_groups[0]["lr"], 0.5**7)
+
+    def test_a_step_that_was_replaced_before_is_refused_unless_a_scheduler_did_it(self):
+        model = network()
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        lr_scheduler.StepLR(optimizer, 1)
+        optimizer.step = functools.wraps(optimizer.step)(lambda: None)  # with a scheduler's marks
+        with self.assertRaisesRegex(weft.InvalidError, "SGD: its method step was replaced.* after weft.torch"):
+            self.distributed(lambda _: optimizer, model)
+        since_2_4 = types.FunctionType((lambda: None).__code__, vars(lr_scheduler))
+        optimizer.step = since_2_4
+        optimizer.step._wrapped_by_lr_sched = True
+        self.distributed(lambda _: optimizer, model)
+        one_step(model, optimizer, 0)
+        self.assertEqual(weft.session().steps, 1)
+        self.assertTrue(optimizer.step._wrapped_by_lr_sched and optimizer._opt_called)
 
     def test_any_number_of_a_parameter_group_may_change_on_the_pservers(self):
         rng = np.random.RandomState(4)

@@ -234,6 +234,16 @@ class Here(support.Case):
         self.assertEqual(pushed, [(1, True), (2, True), (3, True)])
         self.assertEqual(module.table.session.steps, 3)
 
+    def test_a_scheduler_that_was_made_before_the_optimizer_is_wrapped_keeps_no_row_from_its_step(self):
+        module, scale = weft.torch.Embedding(self.table), torch.nn.Parameter(torch.ones(DIM))
+        optimizer = torch.optim.SGD([scale], 0.5)
+        torch.optim.lr_scheduler.StepLR(optimizer, 1)
+        weft.torch.DistributedOptimizer(optimizer, (), on="ddp")
+        weft.torch.broadcast_parameters({})
+        before = self.weight(module)
+        self.one_step(optimizer, module)
+        self.assertTrue(torch.equal(self.weight(module)[[3, 9]], before[[3, 9]] - 0.5))
+
     def one_step(self, optimizer, *modules):
         sum(module(torch.tensor([3, 9])).sum() for module in modules).backward()
         optimizer.step()

@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
+import weakref
 from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Tuple
 
 import torch
+from torch.optim import lr_scheduler
 
 import weft
 from weft.embedding import embeddings_of
@@ -252,8 +255,11 @@ def DistributedOptimizer(
     "ddp": for a model with weft.torch.Embedding whose other parameters DistributedDataParallel
     exchanges, or nobody does. step pushes the gradients of rows alone, then makes the optimizer's own step.
 
-    InvalidError: a parameter (it is named) or an argument is wrong, or the session has tensors or an
-    optimizer already. UnsupportedError: the pservers do not have this optimizer or one of its numbers."""
+    Schedulers may be made before or after it. Whoever replaces optimizer.step does so after it.
+
+    InvalidError: a parameter (it is named) or an argument is wrong, optimizer.step was replaced, or the
+    session has tensors or an optimizer already. UnsupportedError: the pservers do not have this optimizer
+    or one of its numbers."""
     if on not in ("workers", "pservers", "ddp"):
         raise InvalidError("on=%r: 'workers', 'pservers' or 'ddp' is needed" % on)
     if backward_passes_per_step < 1:
@@ -261,6 +267,7 @@ def DistributedOptimizer(
     if push_in_backward and on != "pservers":
         raise InvalidError("push_in_backward: on='pservers' has it; on='workers' always does so, on='ddp' never")
     _check_closure(optimizer)
+    _check_step(optimizer)
     pservers = OnPservers(optimizer, weft.session()) if on == "pservers" else None
     if on == "ddp":
         exchange: Exchange = _RowsAlone((), MEAN)
@@ -274,6 +281,7 @@ def DistributedOptimizer(
     exchange.declare(pservers.of_parameter if pservers is not None else lambda _: {})
     kind = type(optimizer.__class__.__name__, (_Distributed, optimizer.__class__), {})
     optimizer.__class__ = kind
+    _count_again(optimizer)
     optimizer._weft = exchange  # type: ignore[attr-defined]
     optimizer._weft_pservers = pservers  # type: ignore[attr-defined]
     optimizer._weft_in_backward = push_in_backward  # type: ignore[attr-defined]
@@ -295,6 +303,36 @@ def _check_closure(optimizer: torch.optim.Optimizer) -> None:
             "%s: its step evaluates the loss itself, of each trainer's own data, so trainers would part; use an "
             "optimizer whose step does not need a closure" % type(optimizer).__name__
         )
+
+
+def _check_step(optimizer: torch.optim.Optimizer) -> None:
+    """A scheduler replaces the method of the object by one that calls that of its class at that time."""
+    replaced = vars(optimizer).get("step")
+    if replaced is not None and getattr(replaced, "__globals__", None) is not vars(lr_scheduler):
+        raise InvalidError(
+            "%s: its method step was replaced, which would pass weft by: replace it after "
+            "weft.torch.DistributedOptimizer" % type(optimizer).__name__
+        )
+
+
+def _count_again(optimizer: torch.optim.Optimizer) -> None:
+    """If a scheduler has replaced step: the same around the step of the class that the optimizer has now.
+    It keeps the marks by which schedulers know it, and notes what they look at: the number of calls
+    before PyTorch 2.4, and since then whether there was one."""
+    replaced = vars(optimizer).pop("step", None)
+    if replaced is None:
+        return
+    own, function = weakref.ref(optimizer), type(optimizer).step
+
+    @functools.wraps(function)
+    def counting(*args: Any, **kwargs: Any) -> Any:
+        itself: Any = own()
+        itself._step_count = getattr(itself, "_step_count", 0) + 1
+        itself._opt_called = True
+        return function(itself, *args, **kwargs)
+
+    vars(counting).update(vars(replaced), __wrapped__=function)
+    vars(optimizer)["step"] = counting
 
 
 def _settings_at_workers(named: Iterable[Tuple[str, torch.Tensor]]) -> Mapping[str, Any]:
