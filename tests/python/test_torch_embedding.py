@@ -18,6 +18,7 @@ except ImportError:
     torch = None
 else:
     import numpy as np
+    import torch_contract_member
     import torch_embedding_member as member
     import weft
     import weft.torch
@@ -481,6 +482,22 @@ class Here(support.Case):
         self.assertTrue(torch.equal(self.weight(), before))
         weft.close()
         self.jobs_end_well()
+
+    def test_a_scaler_is_refused_for_it_does_not_see_the_gradients_of_rows(self):
+        for on in ("workers", "pservers", "ddp"):
+            for attributes in (False, True):
+                module = weft.torch.Embedding(self.table)
+                optimizer = self.start(module, on=on)
+                before, scaler = self.weight(), torch_contract_member.Scaler(attributes)
+                scaler.scale((module(torch.tensor([1])) * self.model.scale).sum()).backward()
+                with self.refused(weft.UnsupportedError, "GradScaler: it does not see the gradients of rows"):
+                    scaler.step(optimizer)
+                optimizer.zero_grad()
+                self.assertTrue(torch.equal(self.weight(), before))
+                self.assertTrue(torch.equal(self.model.scale.detach(), torch.ones(DIM)))
+                weft.close()
+                self.jobs_end_well()
+                self.open()
 
     def test_what_is_wrong_is_refused_by_name(self):
         module, bags = weft.torch.Embedding(self.table), weft.torch.EmbeddingBag(self.table)

@@ -49,7 +49,7 @@ class _Distributed:
 
         InvalidError: before broadcast_parameters; or a gradient was changed while it was lent, and the job
         is over. UnsupportedError, and nothing was pushed: on="pservers", and a number or a parameter was
-        changed in a way that the pservers cannot follow."""
+        changed in a way that the pservers cannot follow; or a GradScaler beside embeddings."""
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -62,6 +62,7 @@ class _Distributed:
                 self._weft_pservers.change(self._weft.slots)
                 self._weft.finish()
         else:
+            self._weft_check_scaler(grad_scaler)
             self.synchronize()
             self._weft.push_rows()
             try:
@@ -86,7 +87,7 @@ class _Distributed:
     def _weft_finish_backward(self, grad_scaler: Any) -> None:
         """What was pushed in backward cannot be taken back."""
         assert self._weft_pservers is not None
-        if grad_scaler is not None or getattr(self, "found_inf", None) is not None:
+        if self._weft_is_scaled(grad_scaler):
             self._weft.spoil(
                 "GradScaler: gradients were pushed in backward, before anybody has unscaled them: leave "
                 "push_in_backward out"
@@ -101,23 +102,25 @@ class _Distributed:
     @property
     def _step_supports_amp_scaling(self) -> bool:
         """Which a GradScaler asks for: whether step itself looks at what it has found."""
-        return self._weft_pservers is not None
+        return self._weft_pservers is not None or embeddings_of(self._weft.session) is not None
+
+    def _weft_is_scaled(self, grad_scaler: Any) -> bool:
+        """Whether a scaler calls step. Scalers may speak either of PyTorch's languages: step(grad_scaler=), or
+        the attributes grad_scale and found_inf."""
+        return grad_scaler is not None or getattr(self, "found_inf", None) is not None
 
     def _weft_skips(self, grad_scaler: Any) -> bool:
-        """Whether some trainer's scaler has found a gradient that is not finite. Their scalers may speak
-        either of PyTorch's languages: step(grad_scaler=), or the attributes grad_scale and found_inf."""
-        found: Any = getattr(self, "found_inf", None)
+        """Whether some trainer's scaler has found a gradient that is not finite."""
+        if not self._weft_is_scaled(grad_scaler):
+            return False
+        self._weft_check_scaler(grad_scaler)
         if grad_scaler is not None:
             state = grad_scaler._per_optimizer_states[id(self)]
             if state["stage"].name == "READY":
                 grad_scaler.unscale_(self)
-            found = list(state["found_inf_per_device"].values())
-        elif found is not None:
-            found = [found]
+            found: Any = list(state["found_inf_per_device"].values())
         else:
-            return False
-        assert self._weft_pservers is not None
-        self._weft_check_scaler(self._weft_pservers.mode)
+            found = [self.found_inf]  # type: ignore[attr-defined]
         total = self._weft.session.reduce([sum(float(one) for one in found)])[0]
         for one in found:
             one.fill_(float(total > 0))
@@ -128,15 +131,18 @@ class _Distributed:
                     slot.parameter.grad.mul_(1.0 / float(scale))
         return bool(total > 0)
 
-    def _weft_check_scaler(self, mode: str) -> None:
-        if mode != "sync":
-            raise UnsupportedError(
-                "GradScaler: in dense_mode %s trainers have no step in common that all could leave out; use "
-                "dense_mode sync, or on='workers'" % mode
-            )
+    def _weft_check_scaler(self, grad_scaler: Any) -> None:
+        if not self._weft_is_scaled(grad_scaler):
+            return
         if embeddings_of(self._weft.session) is not None:
             raise UnsupportedError(
-                "GradScaler: rows of embeddings are fetched for the step, which cannot be left out; use on='workers'"
+                "GradScaler: it does not see the gradients of rows of embeddings, which would be pushed as they were "
+                "scaled: train without it"
+            )
+        if self._weft_pservers is not None and self._weft_pservers.mode != "sync":
+            raise UnsupportedError(
+                "GradScaler: in dense_mode %s trainers have no step in common that all could leave out; use "
+                "dense_mode sync, or on='workers'" % self._weft_pservers.mode
             )
 
     def zero_grad(self, set_to_none: bool = False) -> None:
