@@ -684,6 +684,32 @@ class Here(support.Case):
                 wanted[batch] -= 0.5
         self.assertTrue(torch.equal(self.weight(), wanted))
 
+    def test_no_gradient_of_before_the_loop_goes_to_rows_of_a_batch_of_lookahead(self):
+        """They may be pushed, or dropped, before it; a backward that comes later is refused."""
+        module = weft.torch.Embedding(self.table)
+        for on in ("ddp", "pservers"):
+            optimizer = self.start(module, on=on)
+            wanted = self.weight()
+            ahead = weft.torch.lookahead([torch.tensor([4])], {module: lambda batch: batch})
+            for end in (optimizer.step, optimizer.zero_grad):
+                (module(torch.tensor([1])).sum() + self.model.scale.sum()).backward()
+                with self.refused(weft.InvalidError, "lookahead: table words has gradients that no step has pushed"):
+                    next(iter(ahead))
+                end()
+            wanted[1] -= 0.5
+            early = module(torch.tensor([2]))
+            for batch in ahead:
+                with self.refused(weft.InvalidError, "table words: backward .* lookahead has given another batch"):
+                    early.sum().backward()
+                (module(batch).sum() + self.model.scale.sum()).backward()
+                optimizer.step()
+            wanted[4] -= 0.5
+            self.assertTrue(torch.equal(self.weight(), wanted), on)
+            weft.close()
+            self.jobs_end_well()
+            self.open()
+            module = weft.torch.Embedding(self.table)
+
     def test_what_cannot_look_ahead_is_refused_by_name(self):
         module = weft.torch.Embedding(self.table)
         self.start(module)

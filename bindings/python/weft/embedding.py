@@ -89,15 +89,15 @@ class _Use:
         self.rows = rows
         self.where = where
         self.number = next(_numbers)  # forward passes are added up in their order
-        self.pushes = rows.pushes  # before the one that its gradients go with
+        self.ended = rows.ended  # before the batch that its gradients go with
         self.grad: Optional[torch.Tensor] = None
         self.version = 0  # of the gradient, when it came
 
     def add(self, grad: torch.Tensor) -> None:
-        if self.pushes != self.rows.pushes:
+        if self.ended != self.rows.ended:
             raise InvalidError(
                 "table %s: backward after the step of its forward pass, which has pushed the gradients of the "
-                "rows: call forward again" % self.rows.table.name
+                "rows, or after lookahead has given another batch: call forward again" % self.rows.table.name
             )
         grad = _tensors.dense(grad)
         if self.grad is not None:
@@ -142,7 +142,7 @@ class _TableRows:
     def __init__(self, table: Table) -> None:
         self.table = table
         self.batch: Optional[_Batch] = None
-        self.pushes = 0  # batches of steps that have ended
+        self.ended = 0  # batches whose forward passes can bring no gradient any more
         self.uses: "weakref.WeakSet[_Use]" = weakref.WeakSet()  # whose gradients may come
         self.kept: Dict[int, _Use] = {}  # whose gradients have come
         self.anchor = torch.zeros(0, requires_grad=True)  # so that autograd comes
@@ -213,10 +213,14 @@ class _TableRows:
             total = self.batch.sum(uses)
             self.table._push(self.batch.rows, total.data_ptr())
             self.batch = None
-        self.free()
-        self.pushes += 1
-        self.uses.clear()
         self.kept.clear()
+        self.end_batch()
+
+    def end_batch(self) -> None:
+        """Its forward passes can bring no gradient any more: their places in it are other rows' in the next one."""
+        self.free()
+        self.ended += 1
+        self.uses.clear()
 
     def zero(self) -> None:
         for use in self.kept.values():
@@ -227,8 +231,12 @@ class _TableRows:
 
     def on_batch(self, now: List[Array], then: Optional[List[Array]]) -> None:
         """The loader gives a batch with the keys `now`, and will give one with `then`: of each module."""
-        self.forget_unused()
-        self.free()
+        if self.kept:
+            raise InvalidError(
+                "lookahead: table %s has gradients that no step has pushed: call optimizer.step() before the loop, "
+                "or zero_grad to drop them" % self.table.name
+            )
+        self.end_batch()
         self.is_ahead = True
         found, self.following = self.following, None
         if found is not None and (found.parts is not now or self.steps != self.table.session.steps):
@@ -582,5 +590,6 @@ def lookahead(loader: Iterable[Any], keys_of: Mapping[Any, Callable[[Any], Any]]
     Returns an iterable, each pass over which is one over the loader; len() is the loader's. Each batch has
     to have its step. With sparse_mode "sync" the results have the same bits as without lookahead; with
     others the rows are those at the beginning of the step before. InvalidError: another module; in the
-    loop, a batch before the step of the last one has ended, or a key that the function did not name."""
+    loop, a batch before the step of the last one has ended, gradients that no step has pushed, or a key
+    that the function did not name."""
     return _LookAhead(loader, keys_of)
