@@ -150,6 +150,33 @@ class Contract(support.Case):
         self.assertEqual(weft.session().steps, 1)
         self.assertTrue(optimizer.step._wrapped_by_lr_sched and optimizer._opt_called)
 
+    def test_a_frozen_parameter_that_learns_later_is_refused_by_name(self):
+        for more in ({"on": "workers"}, {"on": "pservers"}, {"on": "pservers", "push_in_backward": True}):
+            self.begin()
+            model = network()
+            first, odd = model[0].weight.requires_grad_(False), torch.nn.Parameter(torch.zeros(2))
+            optimizer = torch.optim.SGD(model.parameters(), 0.1)
+            weft.torch.DistributedOptimizer(optimizer, model.named_parameters(), **more)
+            weft.torch.broadcast_parameters(model.state_dict())
+            one_step(model, optimizer, 0)
+            before = [parameter.detach().clone() for parameter in model.parameters()]
+            first.requires_grad_(True)
+            with self.assertRaisesRegex(weft.UnsupportedError, r"parameter 0\.weight requires a gradient, and did not"):
+                one_step(model, optimizer, 1)
+            first.requires_grad_(False).grad = None
+            if more["on"] == "workers":  # the pservers look at groups themselves
+                optimizer.param_groups[0]["params"].append(odd)
+                with self.assertRaisesRegex(weft.UnsupportedError, r"parameter of shape \[2\] requires"):
+                    optimizer.step()
+                optimizer.param_groups[0]["params"].pop()
+            for one, other in zip(model.parameters(), before):
+                self.assertTrue(torch.equal(one, other))
+            one_step(model, optimizer, 1)
+            self.assertTrue(torch.equal(first, before[0]))
+            self.assertFalse(torch.equal(model[0].bias, before[1]))
+            weft.close()
+            self.jobs_end_well()
+
     def test_any_number_of_a_parameter_group_may_change_on_the_pservers(self):
         rng = np.random.RandomState(4)
         sgd = [(rng.uniform(0, 0.2), rng.uniform(0, 0.9), rng.choice([0, 0.3]), rng.uniform(0, 0.1)) for _ in range(6)]

@@ -106,8 +106,11 @@ class Exchange:
         self.pushed = 0  # slots that are not open
         self.on_start: Callable[[], None] = lambda: None
         self.on_begin: Callable[[], None] = lambda: None  # before the first push of a step
+        named = list(named)
         # Empty ones have nothing to exchange.
         self.pairs = [(name, p) for name, p in named if p.requires_grad and p.numel() > 0]
+        self.names = {id(p): name for name, p in named}
+        self.known = {id(p) for _, p in self.pairs}
         if not self.pairs and self.pushes_tensors:
             raise InvalidError("no parameter of the model requires a gradient")
 
@@ -341,6 +344,17 @@ class Exchange:
         """What pservers have read of the gradient may be neither what it was nor what it is."""
         self.session.abort(text)
         raise InvalidError(text)
+
+    def check_frozen(self, groups: Iterable[Mapping[str, Any]]) -> None:
+        """Nobody exchanges the gradient of a parameter that required none when the others were declared."""
+        for group in groups:
+            for parameter in group["params"]:
+                if id(parameter) not in self.known and parameter.requires_grad and parameter.numel() > 0:
+                    raise UnsupportedError(
+                        "parameter %s requires a gradient, and did not when weft.torch.DistributedOptimizer was "
+                        "called: the parameters of a job are fixed; let it require one there, in a group with lr=0 "
+                        "until it learns" % self.names.get(id(parameter), "of shape %s" % list(parameter.shape))
+                    )
 
     def check_parameters(self) -> None:
         """On the pservers: what others have written to them the next step would undo."""

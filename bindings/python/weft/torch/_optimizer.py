@@ -48,8 +48,9 @@ class _Distributed:
                      of each scaler is set. At the workers each scaler sees it in the means
 
         InvalidError: before broadcast_parameters; or a gradient was changed while it was lent, and the job
-        is over. UnsupportedError, and nothing was pushed: on="pservers", and a number or a parameter was
-        changed in a way that the pservers cannot follow; or a GradScaler beside embeddings."""
+        is over. UnsupportedError: a parameter requires a gradient that did not when the optimizer was made
+        distributed; a GradScaler beside embeddings; or, and nothing was pushed, on="pservers", and a number
+        or a parameter was changed in a way that the pservers cannot follow."""
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -63,6 +64,8 @@ class _Distributed:
                 self._weft.finish()
         else:
             self._weft_check_scaler(grad_scaler)
+            if self._weft.pushes_tensors:
+                self._weft.check_frozen(self.param_groups)
             self.synchronize()
             self._weft.push_rows()
             try:
@@ -76,6 +79,7 @@ class _Distributed:
         """Whether the pservers can make a step with the groups and parameters as they are."""
         assert self._weft_pservers is not None
         self._weft_pservers.check_groups()
+        self._weft.check_frozen(self.param_groups)
         self._weft.check_parameters()
 
     def _weft_begin_backward(self) -> None:
