@@ -710,6 +710,51 @@ class Here(support.Case):
             self.open()
             module = weft.torch.Embedding(self.table)
 
+    def test_numbers_of_groups_may_change_between_two_batches_of_lookahead(self):
+        """With the optimizer on the pservers, which gives them to these before the forward pass."""
+        module = weft.torch.Embedding(self.table)
+        own, its = ([torch.nn.Parameter(torch.ones(DIM)) for _ in range(2)] for _ in range(2))
+        optimizers = []
+        for first, second in (own, its):
+            groups = [{"params": [first], "lr": 1.0}, {"params": [second], "momentum": 0.5, "nesterov": True}]
+            optimizers.append(torch.optim.SGD(groups, lr=0.25))
+        optimizer = weft.torch.DistributedOptimizer(optimizers[0], zip("ab", own), on="pservers")
+        weft.torch.broadcast_parameters({})
+        wanted = self.weight(module)
+        for batch in weft.torch.lookahead([torch.tensor([k]) for k in range(4)], {module: lambda batch: batch}):
+            for each in optimizers:
+                for group in each.param_groups:
+                    group["lr"] *= 0.5
+                each.zero_grad()
+            loss = module(batch).sum() + own[0].square().sum() + own[1].square().sum()
+            (loss + its[0].square().sum() + its[1].square().sum()).backward()
+            rate, optimizer.param_groups[1]["lr"] = optimizer.param_groups[1]["lr"], 7.0
+            with self.refused(weft.InvalidError, "a parameter group was changed after the forward pass"):
+                optimizer.step()
+            optimizer.param_groups[1]["lr"] = rate
+            for each in optimizers:
+                each.step()
+            for one, other in zip(own, its):
+                self.assertTrue(torch.allclose(one, other, rtol=0, atol=1e-6))
+        wanted[:4] -= 0.5
+        self.assertTrue(torch.equal(self.weight(module), wanted))
+        weft.close()
+        self.jobs_end_well()
+
+    def test_a_parameter_that_was_written_to_is_found_before_a_step_of_lookahead_begins(self):
+        module = weft.torch.Embedding(self.table)
+        optimizer = self.start(module, on="pservers")
+        for batch in weft.torch.lookahead([torch.tensor([1])], {module: lambda batch: batch}):
+            with torch.no_grad():
+                self.model.scale.mul_(2)
+            with self.refused(weft.UnsupportedError, "parameter scale was written to"):
+                module(batch)
+            self.assertFalse(optimizer._weft.begun)
+            weft.torch.broadcast_parameters(self.model.state_dict())
+            module(batch).sum().backward()
+            optimizer.step()
+        self.assertTrue(torch.equal(self.model.scale.detach(), torch.full((DIM,), 2.0)))
+
     def test_what_cannot_look_ahead_is_refused_by_name(self):
         module = weft.torch.Embedding(self.table)
         self.start(module)

@@ -47,8 +47,9 @@ class _Distributed:
                      trainer is not finite, the step is left out on all, in one more round, and found_inf
                      of each scaler is set. At the workers each scaler sees it in the means
 
-        InvalidError: before broadcast_parameters; or a gradient was changed while it was lent, and the job
-        is over. UnsupportedError: a parameter requires a gradient that did not when the optimizer was made
+        InvalidError: before broadcast_parameters; a group was changed after the forward pass of a batch of
+        lookahead, on="pservers"; or a gradient was changed while it was lent, and the job is over.
+        UnsupportedError: a parameter requires a gradient that did not when the optimizer was made
         distributed; a GradScaler beside embeddings; or, and nothing was pushed, on="pservers", and a number
         or a parameter was changed in a way that the pservers cannot follow."""
         loss = None
@@ -58,9 +59,9 @@ class _Distributed:
         if self._weft_in_backward and self._weft.begun:
             self._weft_finish_backward(grad_scaler)
         elif self._weft_pservers is not None:
-            self._weft_check()
+            if self._weft.begun:
+                self._weft_check_begun()
             if not self._weft_skips(grad_scaler):
-                self._weft_pservers.change(self._weft.slots)
                 self._weft.finish()
         else:
             self._weft_check_scaler(grad_scaler)
@@ -82,11 +83,22 @@ class _Distributed:
         self._weft.check_frozen(self.param_groups)
         self._weft.check_parameters()
 
-    def _weft_begin_backward(self) -> None:
-        """The step begins with a gradient that is pushed in backward: with the numbers that groups have now."""
+    def _weft_begin(self) -> None:
+        """The step begins, with the numbers that groups have now: in step, with the first gradient that is
+        pushed in backward, or with the first forward pass of a batch of lookahead."""
         assert self._weft_pservers is not None
         self._weft_check()
         self._weft_pservers.change(self._weft.slots)
+
+    def _weft_check_begun(self) -> None:
+        """The same for a step that has begun with a forward pass of lookahead."""
+        assert self._weft_pservers is not None
+        self._weft_check()
+        if self._weft_pservers.has_changed():
+            raise InvalidError(
+                "a parameter group was changed after the forward pass, with which the step of a batch of lookahead "
+                "begins: put it back, and change groups after step"
+            )
 
     def _weft_finish_backward(self, grad_scaler: Any) -> None:
         """What was pushed in backward cannot be taken back."""
@@ -118,6 +130,7 @@ class _Distributed:
         if not self._weft_is_scaled(grad_scaler):
             return False
         self._weft_check_scaler(grad_scaler)
+        self._weft_check()
         if grad_scaler is not None:
             state = grad_scaler._per_optimizer_states[id(self)]
             if state["stage"].name == "READY":
@@ -297,8 +310,7 @@ def DistributedOptimizer(
     optimizer._weft_in_backward = push_in_backward  # type: ignore[attr-defined]
     if pservers is not None:
         exchange.on_start = optimizer._weft_put_state  # type: ignore[attr-defined]
-    if push_in_backward:
-        exchange.on_begin = optimizer._weft_begin_backward  # type: ignore[attr-defined]
+        exchange.on_begin = optimizer._weft_begin  # type: ignore[attr-defined]
     if on == "workers" or push_in_backward:
         for slot in exchange.slots:
             _push_in_backward(exchange, slot, backward_passes_per_step)
