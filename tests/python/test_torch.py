@@ -342,6 +342,21 @@ class Here(support.Case):
                 steps.step()
         self.same_parameters(model, plain)
 
+    def test_gradients_may_be_replaced_by_views(self):
+        """As of one vector that all of them were put into; zero_grad cannot detach these."""
+        model, plain = network(), network()
+        optimizer, its = self.at_the_workers(model), torch.optim.SGD(plain.parameters(), 0.1)
+        for step in range(3):
+            for net, steps in ((model, optimizer), (plain, its)):
+                steps.zero_grad()
+                self.backward(net, step)
+                parameters = list(net.parameters())
+                flat = torch.cat([parameter.grad.flatten() for parameter in parameters]) * 0.5
+                for parameter, part in zip(parameters, flat.split([p.numel() for p in parameters])):
+                    parameter.grad = part.view_as(parameter)
+                steps.step()
+            self.same_parameters(model, plain)
+
     def test_a_step_may_be_left_out_after_backward(self):
         model, plain = network(), network()
         optimizer, its = self.at_the_workers(model), torch.optim.SGD(plain.parameters(), 0.1)

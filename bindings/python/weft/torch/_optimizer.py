@@ -182,9 +182,13 @@ class _Distributed:
                     % (slot.name, "step" if exchange.on_pservers else "optimizer.synchronize()")
                 )
             slot.passes = 0
-            if slot.parameter.grad is not None:
-                slot.parameter.grad.detach_()
-                slot.parameter.grad.zero_()
+            grad = slot.parameter.grad
+            if grad is not None:
+                if grad.grad_fn is not None:
+                    grad.detach_()
+                else:  # somebody may have put a view there, which cannot be detached
+                    grad.requires_grad_(False)
+                grad.zero_()
 
     def state_dict(self) -> Dict[str, Any]:
         """The optimizer's state in PyTorch's form. On the pservers it is fetched, and waited for: between two
