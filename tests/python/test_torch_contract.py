@@ -177,6 +177,31 @@ class Contract(support.Case):
             weft.close()
             self.jobs_end_well()
 
+    def test_a_model_may_be_used_when_its_job_has_ended(self):
+        """Alone, and in another job; the optimizer of the job is over."""
+        for on in ("workers", "pservers"):
+            self.begin()
+            plain, model = network(), network()
+            make, its = two_groups(torch.optim.SGD, lr=0.1), two_groups(torch.optim.SGD, lr=0.1)(plain)
+            optimizer = weft.torch.DistributedOptimizer(
+                make(model), model.named_parameters(), on=on, push_in_backward=on == "pservers"
+            )
+            weft.torch.broadcast_parameters(model.state_dict())
+            one_step(model, optimizer, 0)
+            weft.close()
+            self.jobs_end_well()
+            with self.assertRaises(weft.ClosedError):
+                one_step(model, optimizer, 1)
+            one_step(model, make(model), 1)
+            self.begin()
+            _, other = self.distributed(make, model, on)
+            one_step(model, other, 2)
+            for step in range(3):
+                one_step(plain, its, step)
+            self.near(model, plain)
+            weft.close()
+            self.jobs_end_well()
+
     def test_any_number_of_a_parameter_group_may_change_on_the_pservers(self):
         rng = np.random.RandomState(4)
         sgd = [(rng.uniform(0, 0.2), rng.uniform(0, 0.9), rng.choice([0, 0.3]), rng.uniform(0, 0.1)) for _ in range(6)]

@@ -388,7 +388,8 @@ def _push_in_backward(exchange: Exchange, slot: Slot, passes: int) -> None:
     node = slot.parameter.expand_as(slot.parameter).grad_fn.next_functions[0][0]
 
     def added(*_: Any) -> None:
-        exchange.came(slot, passes)
+        if exchange.session._handle is not None:  # the model may live longer than its job
+            exchange.came(slot, passes)
 
     node.register_hook(added)
     slot.node = node  # type: ignore[attr-defined]
