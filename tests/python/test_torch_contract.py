@@ -352,10 +352,14 @@ class Contract(support.Case):
         for call in (optimizer.state_dict, lambda: optimizer.load_state_dict(kept), lambda: pickle.dumps(optimizer)):
             with self.assertRaisesRegex(weft.UnsupportedError, "count the updates of each slice .* dense_mode async"):
                 call()
-        self.begin(schedule="poly", schedule_a=0.1, schedule_b=0.5)
-        model, optimizer = self.distributed(lambda m: torch.optim.Adam(m.parameters(), 0.01))
-        with self.assertRaisesRegex(weft.UnsupportedError, "load_state_dict in the middle .* schedule 'poly' counts"):
-            optimizer.load_state_dict(torch.optim.Adam(network().parameters(), 0.01).state_dict())
+        plain = network()
+        its = torch.optim.Adam(plain.parameters(), 0.01)
+        one_step(plain, its, 0)
+        for start in (False, True):
+            self.begin(schedule="poly", schedule_a=0.1, schedule_b=0.5)
+            model, optimizer = self.distributed(lambda m: torch.optim.Adam(m.parameters(), 0.01), start=start)
+            with self.assertRaisesRegex(weft.UnsupportedError, "load_state_dict: .* which the schedule 'poly' counts"):
+                optimizer.load_state_dict(its.state_dict())
         self.begin()
         model, optimizer = self.distributed(lambda m: torch.optim.SGD(m.parameters(), 0.01))
         with self.assertRaisesRegex(weft.UnsupportedError, "it has a momentum"):

@@ -499,6 +499,29 @@ class Here(support.Case):
                 self.jobs_end_well()
                 self.open()
 
+    def test_state_is_refused_when_it_is_loaded_beside_rows_that_would_count_its_steps(self):
+        """Before the start, too. That of SGD without a momentum takes none."""
+        for kind in (torch.optim.Adam, torch.optim.SGD):
+            plain, scale = (torch.nn.Parameter(torch.ones(DIM)) for _ in range(2))
+            its = kind([plain], 0.5)
+            plain.sum().backward()
+            its.step()
+            module = weft.torch.Embedding(self.table)
+            optimizer = weft.torch.DistributedOptimizer(kind([scale], 0.5), [("scale", scale)], on="pservers")
+            for start in (False, True):
+                if start:
+                    weft.torch.broadcast_parameters({})
+                if kind is torch.optim.Adam:
+                    with self.refused(weft.UnsupportedError, "load_state_dict: .* in steps .* which embeddings"):
+                        optimizer.load_state_dict(its.state_dict())
+                else:
+                    optimizer.load_state_dict(its.state_dict())
+            self.one_step(optimizer, module)
+            self.assertEqual(weft.session().steps, 1)
+            weft.close()
+            self.jobs_end_well()
+            self.open()
+
     def test_what_is_wrong_is_refused_by_name(self):
         module, bags = weft.torch.Embedding(self.table), weft.torch.EmbeddingBag(self.table)
         weft.start()

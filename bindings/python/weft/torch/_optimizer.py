@@ -206,13 +206,13 @@ class _Distributed:
         """Load what state_dict returned. With on="pservers" all trainers call it together, with the same
         contents, and wait: trainer 0's arrays go to the pservers, in a step of the session for each array
         of the optimizer's state; before broadcast_parameters they go when that starts the job.
-        UnsupportedError: state that the pservers cannot have."""
+        UnsupportedError: state that the pservers cannot have, or whose steps embeddings or a schedule count."""
         if self._weft_pservers is None:
             super().load_state_dict(state_dict)  # type: ignore[misc]
             return
         self._weft_pservers.check_state("load_state_dict")
-        if self._weft.started:
-            self._weft_pservers.check_values("load_state_dict")
+        if self._weft.started or state_dict["state"]:
+            self._weft_pservers.check_values()
         self._weft_pservers.check_loaded(state_dict)
         super().load_state_dict(state_dict)  # type: ignore[misc]
         if self._weft.started:
@@ -222,7 +222,7 @@ class _Distributed:
         """What was loaded, to the pservers."""
         assert self._weft_pservers is not None
         if self.state:
-            self._weft_pservers.check_values("load_state_dict")
+            self._weft_pservers.check_values()
             self._weft_pservers.put_state(self._weft, self.state)
             self.state.clear()
 

@@ -165,15 +165,16 @@ class OnPservers:
                 "dense_mode %s; use on='workers', or dense_mode sync" % (call, self.mode)
             )
 
-    def check_values(self, call: str) -> None:
-        """They are set in steps of their own, which other things count."""
-        self.check_state(call)
+    def check_values(self) -> None:
+        """Arrays of state are set in steps of their own, which other things count."""
+        self.check_state("load_state_dict")
         schedule = self.session.setting("schedule")
-        if schedule != "constant" or embeddings_of(self.session) is not None:
+        has_rows = embeddings_of(self.session) is not None
+        if self.method in _ARRAYS and (schedule != "constant" or has_rows):
             raise UnsupportedError(
-                "%s in the middle of a job: values go to the pservers in steps that %s; do it before "
-                "weft.torch.broadcast_parameters"
-                % (call, "embeddings count" if schedule == "constant" else "the schedule %r counts" % schedule)
+                "load_state_dict: the optimizer's state goes to the pservers in steps of the session, which %s; leave "
+                "it out, go on from a snapshot of the pservers, or use on='workers'"
+                % ("embeddings count" if has_rows else "the schedule %r counts" % schedule)
             )
 
     def state(self, slots: Sequence[Slot]) -> Dict[torch.Tensor, Dict[str, Any]]:
