@@ -389,6 +389,27 @@ class Contract(support.Case):
                 self.near(model, plain)
                 self.assertEqual(optimizer.state_dict()["state"][0]["step"].item(), step + 1)
 
+    def test_a_parameter_that_is_clamped_keeps_it_unless_pytorch_did_not_count_that(self):
+        """Through .data, where the next step of the pservers undoes it."""
+        for on in ("workers", "pservers"):
+            self.begin()
+            model, optimizer = self.distributed(two_groups(torch.optim.SGD, lr=0.1), on=on)
+            weight = model[0].weight
+            before = weight.detach().clone()
+            clamped = before.clamp(-0.1, 0.1)
+            self.assertFalse(torch.equal(before, clamped))
+            weight.data.clamp_(-0.1, 0.1)
+            optimizer.step()  # with gradients that are zeros
+            self.assertTrue(torch.equal(weight, clamped if on == "workers" else before))
+            with torch.no_grad():
+                weight.clamp_(-0.1, 0.1)
+            if on == "pservers":
+                with self.assertRaisesRegex(weft.UnsupportedError, r"parameter 0\.weight was written to"):
+                    optimizer.step()
+                weft.torch.broadcast_parameters(model.state_dict())
+            optimizer.step()
+            self.assertTrue(torch.equal(weight, clamped))
+
     def test_an_infinite_gradient_skips_the_step_under_a_scaler(self):
         """With one trainer; Agreement has two. A scaler speaks one of two languages."""
         for attributes in (False, True):
