@@ -181,17 +181,8 @@ load_versions(const struct loading *loading, struct wf_part_reader *reader,
 			     : st;
 }
 
-static bool
-has_slice_of(const struct loading *loading, uint32_t item)
-{
-	bool has = false;
-	for (uint32_t i = 0; i < loading->target_count && !has; i++) {
-		has = loading->target[i].item == item;
-	}
-	return has;
-}
-
-/* All lanes have the same: those of the first part that has some count, and the others agree. */
+/* Every lane to which trainers push has those of all tensors, whatever slices it has: its part of
+ * the next snapshot has them again, with those that are changed by then. */
 static enum weft_status
 load_numbers(const struct loading *loading, struct wf_part_reader *reader,
 	     const struct wf_part_block *block)
@@ -207,8 +198,7 @@ load_numbers(const struct loading *loading, struct wf_part_reader *reader,
 	st = st == WEFT_OK ? wf_snapshot_numbers_get(payload, &numbers) : st;
 	for (uint32_t i = 0; i < dense->job.tensor_count && st == WEFT_OK; i++) {
 		if (loading->item[i] == block->item && !dense->job.tensor[i].is_piece) {
-			/* A lane without slices may be without changes, too. */
-			return has_slice_of(loading, block->item)
+			return dense->store.pushable_count > 0
 				       ? wf_change_load(loading->lane, i, &numbers)
 				       : WEFT_OK;
 		}

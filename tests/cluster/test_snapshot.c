@@ -42,7 +42,7 @@ struct run {
 	enum weft_dense_wire wire;
 	double clip_norm;
 	bool averages;
-	uint32_t change_step; /* of trainer 0's steps: the rate changes; 0: never */
+	uint32_t change_step; /* of the first pass: the rate changes, and beta1 later; 0: neither */
 	uint64_t slice_bytes; /* of this run */
 	uint32_t stop_after;  /* steps, after which a trainer gives up; 0: it does not */
 
@@ -133,10 +133,17 @@ steps_before(const struct member *m)
 	return steps;
 }
 
-/* All trainers change the rate before the same step, in which all of them take part. */
+/* All trainers change the rate before the same step, in which all of them take part, and beta1
+ * before the first of the second pass. */
 static enum weft_status
 change(struct member *m)
 {
+	if (m->run->change_step == 0) {
+		return WEFT_OK;
+	}
+	if (m->at.pass == 1 && m->at.step == 0) {
+		return weft_tensor_change(m->tensor[0], "beta1", 0.5);
+	}
 	bool is_due = m->at.pass == 0 && m->at.step + 1 == m->run->change_step;
 	return is_due ? weft_tensor_change(m->tensor[0], "learning_rate", 0.003) : WEFT_OK;
 }
@@ -408,20 +415,29 @@ play_with_lives(struct run *run, uint64_t expected, uint64_t *cuts)
 	return killed_play_lives(&run->job, &run->crew, run->digest, expected, cuts);
 }
 
-/* The first run of a job, which stops after some steps. `expected` is what the second has to begin
- * with. */
+/* The next run of a job, which stops after so many steps. `expected` is what the one after it has
+ * to begin with. */
 static bool
-play_once(struct run *run, uint64_t *cuts)
+play_until(struct run *run, uint32_t stop_after, struct history *history, uint64_t *cuts)
 {
-	const struct history history = {.epoch = 1};
+	history->epoch++;
 	run->crew.kills = true;                        /* it may end badly, */
 	run->crew.kill_within_ns = 3600 * WF_NS_PER_S; /* and nobody is killed */
-	run->stop_after = 18;
+	run->stop_after = stop_after;
 	bool ended = play(run, cuts);
 	run->stop_after = 0;
 	run->crew.kills = false;
-	run->expected = find_newest(run, &history).step;
-	return !ended && run->expected > 0;
+	const struct found newest = find_newest(run, history);
+	history->base[history->epoch + 1] = newest;
+	run->expected = newest.step;
+	return !ended && newest.epoch == history->epoch;
+}
+
+static bool
+play_once(struct run *run, uint64_t *cuts)
+{
+	struct history history = {0};
+	return play_until(run, 18, &history, cuts);
 }
 
 /* Two trainers with 20 steps, without faults, and a snapshot of each step. */
@@ -493,6 +509,36 @@ check_long(uint64_t *cuts)
 	return ok;
 }
 
+/* Two of the three lanes have no slice of the first tensor. Its rate changes in the first run, and
+ * its beta1 in the second; both are in force in the third. */
+static bool
+check_changes(uint64_t *cuts)
+{
+	struct run run, plain;
+	struct history history = {0};
+	bool ok = prepare_two(&run);
+	run.crew.pservers = 1;
+	run.crew.lanes = 3;
+	run.change_step = 2;
+	run.drawn.tensors = 2;
+	run.drawn.count[0] = SLICE_FLOATS;
+	run.drawn.count[1] = 6 * SLICE_FLOATS;
+	for (uint32_t t = 0; t < 2; t++) {
+		run.drawn.steps[0][t] = 10;
+		run.drawn.steps[1][t] = 20;
+	}
+	plain = run;
+	plain.job.dir[0] = '\0';
+	ok = ok && play(&plain, cuts) && play_until(&run, 8, &history, cuts) &&
+	     play_until(&run, 20, &history, cuts) && run.expected > 10 && play(&run, cuts) &&
+	     drawn_compare(&run.crew, run.digest, plain.digest[0]) && run.job.resumed == 4;
+	killed_remove_dir(&run.job);
+	if (!ok) {
+		(void)printf("FAILED: changes of two runs: %s%s\n", plain.crew.why, run.crew.why);
+	}
+	return ok;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -526,6 +572,7 @@ main(int argc, char **argv)
 		failed += check_keep(keep, &cuts) ? 0 : 1;
 	}
 	failed += check_long(&cuts) ? 0 : 1;
+	failed += check_changes(&cuts) ? 0 : 1;
 	(void)printf("%" PRIu64 " seeds, %" PRIu64 " failed, %" PRIu64 " cuts, %" PRIu64
 		     " runs killed, %" PRIu64 " trainers began with a snapshot, %" PRIu64
 		     " times the newest was damaged, %" PRIu64
