@@ -43,6 +43,7 @@ struct run {
 	double clip_norm;
 	bool averages;
 	uint32_t change_step; /* of the first pass: the rate changes, and beta1 later; 0: neither */
+	bool changes_first;   /* the rate of each life, before its first step */
 	uint64_t slice_bytes; /* of this run */
 	uint32_t stop_after;  /* steps, after which a trainer gives up; 0: it does not */
 
@@ -71,6 +72,7 @@ struct member {
 	struct weft_session *session;
 	struct weft_tensor *tensor[TENSORS_MAX];
 	struct drawn_place at;
+	bool has_changed; /* with changes_first: in this life */
 };
 
 static void
@@ -86,6 +88,13 @@ add_counts(struct crew *crew, struct wf_server *server)
 {
 	struct run *run = crew->run;
 	killed_add_waits(&run->job, server, 0);
+}
+
+static enum weft_status
+change_rate(struct member *m)
+{
+	m->has_changed = true;
+	return weft_tensor_change(m->tensor[0], "learning_rate", 0.003);
 }
 
 static enum weft_status
@@ -114,6 +123,9 @@ open_session(struct member *m, struct wf_env *env)
 	if (st == WEFT_OK) {
 		st = weft_session_seal(m->session);
 	}
+	if (st == WEFT_OK && run->changes_first) {
+		st = change_rate(m);
+	}
 	for (uint32_t t = 0; t < run->drawn.tensors && st == WEFT_OK; t++) {
 		for (uint32_t i = 0; i < run->drawn.count[t]; i++) {
 			weft_tensor_param(m->tensor[t])[i] = (float)(i % 7) - (float)m->idx;
@@ -138,14 +150,13 @@ steps_before(const struct member *m)
 static enum weft_status
 change(struct member *m)
 {
-	if (m->run->change_step == 0) {
-		return WEFT_OK;
-	}
-	if (m->at.pass == 1 && m->at.step == 0) {
+	const uint32_t rate_step = m->run->change_step;
+	if (rate_step > 0 && m->at.pass == 1 && m->at.step == 0) {
 		return weft_tensor_change(m->tensor[0], "beta1", 0.5);
 	}
-	bool is_due = m->at.pass == 0 && m->at.step + 1 == m->run->change_step;
-	return is_due ? weft_tensor_change(m->tensor[0], "learning_rate", 0.003) : WEFT_OK;
+	bool is_due = m->run->changes_first ? !m->has_changed
+					    : m->at.pass == 0 && m->at.step + 1 == rate_step;
+	return is_due ? change_rate(m) : WEFT_OK;
 }
 
 static enum weft_status
@@ -193,6 +204,7 @@ train(void *arg)
 		m->at.step = 0;
 	}
 	m->run->digest[m->idx] = drawn_digest(&m->run->drawn, m->run->drawn.tensors, m->tensor);
+	m->has_changed = false; /* it may go back */
 	return st;
 }
 
@@ -539,6 +551,30 @@ check_changes(uint64_t *cuts)
 	return ok;
 }
 
+/* Some are killed while the others start, and are started again. The trainers change the rate
+ * before they start, or when they have gone back later. */
+static bool
+check_changes_first(uint64_t *cuts)
+{
+	bool ok = true;
+	for (uint64_t seed = 1; seed <= 20 && ok; seed++) {
+		struct run run, plain;
+		ok = prepare_two(&run);
+		killed_remove_dir(&run.job); /* it gets another one */
+		run.changes_first = true;
+		run.crew.seed = seed;
+		run.crew.kill_within_ns = 20 * WF_NS_PER_MS;
+		plain = run;
+		plain.job.dir[0] = '\0';
+		ok = ok && play(&plain, cuts) && play_with_lives(&run, plain.digest[0], cuts);
+		if (!ok) {
+			(void)printf("FAILED: changes before the start, seed %" PRIu64 ": %s%s\n",
+				     seed, plain.crew.why, run.crew.why);
+		}
+	}
+	return ok;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -573,6 +609,7 @@ main(int argc, char **argv)
 	}
 	failed += check_long(&cuts) ? 0 : 1;
 	failed += check_changes(&cuts) ? 0 : 1;
+	failed += check_changes_first(&cuts) ? 0 : 1;
 	(void)printf("%" PRIu64 " seeds, %" PRIu64 " failed, %" PRIu64 " cuts, %" PRIu64
 		     " runs killed, %" PRIu64 " trainers began with a snapshot, %" PRIu64
 		     " times the newest was damaged, %" PRIu64

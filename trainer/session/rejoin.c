@@ -102,12 +102,14 @@ wf_rejoin_start(struct weft_session *session)
 {
 	struct wf_core *core = &session->core;
 	const struct wf_session_start begins = core->start;
+	const uint32_t change_count = core->changes.count; /* of before the first step */
 	const uint64_t deadline_ns = wf_now_ns(core->end.env) + core->opts.connect_timeout_ns;
 	enum weft_status st = wf_session_begin(session);
 	while (st == WEFT_ROLLED_BACK && may_start_again(session, deadline_ns)) {
 		wf_session_await_quiet(session);
 		reset(session);
 		core->start = begins;
+		core->changes.count = change_count;
 		wf_core_go_on_after(core, begins.init.step);
 		st = wf_session_begin(session);
 	}
