@@ -5,7 +5,8 @@
  *
  * All trainers that take part make the same changes. The first to name one appends it to the list
  * of the step; what the others send is compared with the list from its beginning, and their STEP
- * with its end. Whoever differs ends the job, with both values.
+ * with its end. Whoever differs ends the job, with both values. Those of a trainer that is dropped
+ * from a step that nobody else is in are undone: some lanes may not have them.
  *
  * Only in jobs where all tensors are summed: elsewhere the trainers have no step in common. The
  * list is allocated when the first change arrives, which most jobs never see; from then on STEPs
@@ -39,12 +40,21 @@ struct changes {
 	/* NULL before the first change: */
 	struct named *list;         /* [capacity] */
 	struct wf_numbers *numbers; /* [tensor_count], the store's */
+	/* [tensor_count]: of a tensor in the list, its numbers before that: */
+	struct wf_numbers *before;
 };
 
 static size_t
 capacity(const struct wf_dense *dense)
 {
 	return (size_t)dense->job.tensor_count * WF_NUMBER_COUNT;
+}
+
+/* Those in force, and those before. */
+static size_t
+numbers_bytes(const struct wf_dense *dense)
+{
+	return 2 * (size_t)dense->job.tensor_count * sizeof(struct wf_numbers);
 }
 
 static uint64_t
@@ -81,7 +91,7 @@ close_changes(struct wf_feature *self, struct wf_lane *lane)
 		return;
 	}
 	dense->store.numbers = NULL;
-	wf_free(lane->env, changes->numbers, dense->job.tensor_count * sizeof(*changes->numbers));
+	wf_free(lane->env, changes->numbers, numbers_bytes(dense));
 	wf_free(lane->env, changes->list, capacity(dense) * sizeof(*changes->list));
 	wf_free(lane->env, changes->sent, lane->peers.count * sizeof(*changes->sent));
 	wf_free(lane->env, changes, sizeof(*changes));
@@ -107,20 +117,19 @@ alloc_list(const struct wf_feature *self, struct wf_lane *lane)
 	if (changes->list != NULL) {
 		return true;
 	}
-	changes->numbers =
-		wf_zalloc_array(lane->env, dense->job.tensor_count, sizeof(*changes->numbers));
+	changes->numbers = wf_zalloc(lane->env, numbers_bytes(dense));
 	changes->list = changes->numbers == NULL ? NULL
 						 : wf_zalloc_array(lane->env, capacity(dense),
 								   sizeof(*changes->list));
 	if (changes->list == NULL) {
-		wf_free(lane->env, changes->numbers,
-			dense->job.tensor_count * sizeof(*changes->numbers));
+		wf_free(lane->env, changes->numbers, numbers_bytes(dense));
 		changes->numbers = NULL;
 		wf_lane_fail(lane, WEFT_NOMEM, lane->order.sum.step,
 			     "lane %u: no memory for changes of %u tensors", lane->opts.idx,
 			     dense->job.tensor_count);
 		return false;
 	}
+	changes->before = changes->numbers + dense->job.tensor_count;
 	dense->store.numbers = changes->numbers;
 	close_for_early(changes, lane);
 	wf_feature_wake(self, lane);
@@ -246,6 +255,10 @@ record(struct changes *changes, struct wf_lane *lane, const struct wf_peer *peer
 		return false;
 	}
 	WF_ASSERT(changes->count < capacity(dense)); /* they are in order */
+	if (changes->count == 0 ||
+	    changes->list[changes->count - 1].change.tensor != change->tensor) {
+		changes->before[change->tensor] = changes->numbers[change->tensor];
+	}
 	changes->list[changes->count++] =
 		(struct named){.change = *change, .trainer = peer->trainer};
 	sent->count++;
@@ -351,6 +364,28 @@ path_ends(const struct wf_feature *self, struct wf_lane *lane, struct wf_peer *p
 	struct changes *changes = self->state;
 	(void)lane;
 	changes->sent[peer->trainer] = (struct sent){0};
+}
+
+void
+wf_change_drop(struct wf_lane *lane, uint64_t step)
+{
+	const struct wf_feature *self = wf_feature_find(lane, &wf_change_hooks);
+	struct changes *changes = self != NULL ? self->state : NULL;
+	if (changes == NULL || changes->list == NULL || changes->step != step) {
+		return;
+	}
+	for (uint32_t t = 0; t < lane->peers.count; t++) {
+		const struct sent *sent = &changes->sent[t]; /* zero if it was dropped */
+		if (sent->step == step && sent->count > 0) {
+			return; /* it is in this step, too, and makes all of them */
+		}
+	}
+	for (uint32_t i = 0; i < changes->count; i++) {
+		const uint32_t tensor = changes->list[i].change.tensor;
+		changes->numbers[tensor] = changes->before[tensor];
+	}
+	changes->count = 0;
+	changes->is_closed = false;
 }
 
 const struct wf_feature_hooks wf_change_hooks = {

@@ -281,6 +281,9 @@ wf_slice_is_piece(const struct wf_dense *dense, uint32_t ordinal)
  * in store.numbers. WEFT_INVALID, WEFT_DATA, WEFT_NOMEM. */
 enum weft_status wf_change_load(struct wf_lane *lane, uint32_t tensor,
 				const struct wf_numbers *numbers) WEFT_MUST_CHECK;
+/* Undoes the changes that come with step `step`, unless a trainer that is not dropped makes them,
+ * too. It is the newest step with changes, or nothing is undone. */
+void wf_change_drop(struct wf_lane *lane, uint64_t step);
 
 /* answer.c */
 enum wf_flush wf_answer_flush(struct wf_lane *lane, struct wf_peer *peer);

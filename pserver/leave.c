@@ -208,6 +208,18 @@ wf_round_enter(struct wf_lane *lane, struct wf_peer *peer)
 	}
 }
 
+/* What it has changed with a step that nobody else is in. */
+static void
+drop_changes(struct wf_lane *lane, const struct wf_peer_leaving *leaving)
+{
+	const struct wf_dense *dense = lane->own;
+	if (leaving->alone) {
+		wf_change_drop(lane, leaving->border);
+	} else if (lane->order.sum.heard == 0 && dense->applied == 0) {
+		wf_change_drop(lane, lane->order.sum.step);
+	}
+}
+
 void
 wf_round_drop(struct wf_lane *lane, struct wf_peer *peer)
 {
@@ -217,6 +229,7 @@ wf_round_drop(struct wf_lane *lane, struct wf_peer *peer)
 	}
 	log_half(lane, peer);
 	drop_pushes(lane, peer);
+	drop_changes(lane, leaving);
 	if (leaving->alone && lane->order.sum.step == leaving->border &&
 	    lane->order.sum.heard == 0) {
 		skip_step(lane);

@@ -268,6 +268,141 @@ an_array_that_is_assigned_is_that_of_the_first_trainer_for_one_step(void **state
 	stage_play(&opts, assign, NULL);
 }
 
+/* ---- who has made them is dropped ---- */
+
+enum when { NEVER, BEFORE, AFTER };
+
+/* Trainer 1 has begun step 2, and is dropped. */
+struct lost {
+	bool has_changed; /* with that step */
+	enum when
+		others; /* trainer 0 makes the same changes, and when; NEVER: it is in a new pass */
+};
+
+/* Of all that is pushed. */
+static void
+change_rate(struct stage *stage, uint32_t puppet, uint64_t step, double rate)
+{
+	for (uint32_t tensor = 0; tensor < 2; tensor++) {
+		send_change(stage, &(struct sent){.puppet = puppet,
+						  .tensor = tensor,
+						  .value = rate,
+						  .step = step});
+	}
+}
+
+static void
+lose_one(struct stage *stage, const struct lost *lost)
+{
+	struct peer *one = &stage->puppet[1].peer;
+	if (lost->others == NEVER) {
+		puppet_say_out(&stage->puppet[0], 2, 0);
+	}
+	if (lost->has_changed) {
+		change_rate(stage, 1, 2, 0.125);
+	}
+	if (lost->others == BEFORE) {
+		send_change(stage, &(struct sent){.value = 0.125, .step = 2});
+	}
+	puppet_say_step(&stage->puppet[1], 2, 0);
+	stage_settle(stage);
+	peer_disconnect(one, WF_DISCONNECT_NOW);
+	stage_run(stage, 10 * WF_NS_PER_S);
+	CHECK(stage, stage->lane[0]->peers.all[1].leaving.is_dropped);
+}
+
+/* In a new pass, or not. */
+static void
+step_alone(struct puppet *zero, uint64_t step, uint32_t pass)
+{
+	puppet_say_step(zero, step, pass);
+	zero->peer.steps.step = step;
+	puppet_continue(zero, step);
+	stage_settle(zero->stage);
+	CHECK(zero->stage, !zero->peer.aborted && !zero->peer.down);
+}
+
+static void
+go_on_alone(struct stage *stage)
+{
+	const struct lost *lost = stage->arg;
+	struct puppet *zero = &stage->puppet[0];
+	puppets_begin(stage);
+	for (uint32_t t = 0; t < 2; t++) {
+		change_rate(stage, t, 1, 0.25);
+		puppet_continue(&stage->puppet[t], 1);
+	}
+	stage_settle(stage);
+	stage->opts.learning_rate = 0.25;
+	stage_expect_step(stage, 1);
+	lose_one(stage, lost);
+	if (lost->others == BEFORE) {
+		send_change(stage, &(struct sent){.tensor = 1, .value = 0.125, .step = 2});
+	} else if (lost->others == AFTER) {
+		change_rate(stage, 0, 2, 0.125);
+	}
+	step_alone(zero, 2, lost->others == NEVER ? 1 : 0);
+	CHECK(stage, applied(stage) == 2);
+	stage->opts.learning_rate = lost->others == NEVER ? 0.25 : 0.125;
+	stage->opts.trainers = 1;
+	stage_expect_step(stage, 2);
+	CHECK(stage, puppet_values_are_right(zero));
+}
+
+/* Trainer 1 is alone in step 1, which is applied on one lane, and the other never gets its pushes.
+ * The puppets of lane 0 come first. */
+static void
+go_on_after_half(struct stage *stage)
+{
+	const uint32_t slices = stage_slice_count(stage, 0);
+	puppets_begin(stage);
+	for (uint32_t t = 0; t < 2; t++) {
+		puppet_meet(puppet_add(stage, t, 1));
+		puppet_initialise(&stage->puppet[2 + t]);
+	}
+	stage_settle(stage);
+	for (uint32_t lane = 0; lane < 2; lane++) {
+		puppet_say_out(&stage->puppet[2 * lane], 1, 0);
+		change_rate(stage, 2 * lane + 1, 1, 0.125);
+	}
+	puppet_say_step(&stage->puppet[3], 1, 0);
+	puppet_continue(&stage->puppet[1], 1);
+	stage_settle(stage);
+	CHECK(stage, applied(stage) == 1);
+	stage->opts.learning_rate = 0.125;
+	for (uint32_t i = 0; i < slices; i++) {
+		stage_expect_push(stage, 1, 1, i, 1);
+	}
+	peer_disconnect(&stage->puppet[1].peer, WF_DISCONNECT_NOW);
+	peer_disconnect(&stage->puppet[3].peer, WF_DISCONNECT_NOW);
+	stage_run(stage, 10 * WF_NS_PER_S);
+	for (uint32_t lane = 0; lane < 2; lane++) {
+		CHECK(stage, stage->lane[lane]->peers.all[1].leaving.is_dropped);
+		step_alone(&stage->puppet[2 * lane], 2, 1);
+	}
+	CHECK(stage, applied(stage) == 2);
+	stage->opts.learning_rate = 0.5;
+	for (uint32_t i = 0; i < slices; i++) {
+		stage_expect_push(stage, 0, 2, i, 2);
+	}
+	CHECK(stage, puppet_values_are_right(&stage->puppet[0]));
+}
+
+static void
+what_a_dropped_trainer_has_changed_counts_if_others_change_it(void **state)
+{
+	static const struct lost lost[] = {
+		{true, NEVER}, {true, BEFORE}, {true, AFTER}, {false, NEVER}, {false, AFTER}};
+	struct stage_opts dropping = opts;
+	(void)state;
+	dropping.min_trainers = 1;
+	for (size_t i = 0; i < WF_ARRAY_COUNT(lost); i++) {
+		stage_play(&dropping, go_on_alone, &lost[i]);
+	}
+	dropping.lanes = 2;
+	stage_play(&dropping, go_on_after_half, NULL);
+}
+
 int
 main(void)
 {
@@ -278,6 +413,7 @@ main(void)
 		cmocka_unit_test(what_no_trainer_sends_costs_it_its_connection),
 		cmocka_unit_test(
 			an_array_that_is_assigned_is_that_of_the_first_trainer_for_one_step),
+		cmocka_unit_test(what_a_dropped_trainer_has_changed_counts_if_others_change_it),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
