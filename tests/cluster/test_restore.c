@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A job that is saved in the middle and continued by another one, with other numbers of pservers,
  * lanes and slots and under faults, ends with the bits of a job that was never interrupted. Rates
- * change in both, and values are replaced. Usage: test_restore FIRST COUNT; WEFT_SEED=S runs one
- * seed. */
+ * change in both, and values are replaced. What is saved has the samples of all trainers. Usage:
+ * test_restore FIRST COUNT; WEFT_SEED=S runs one seed. */
 #include <ftw.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,8 +11,10 @@
 
 #include "base/digest.h"
 #include "base/rng.h"
+#include "saved/saved.h"
 #include "tests/support/crew.h"
 #include "tests/support/sweep.h"
+#include "weft/members.h"
 #include "weft/weft.h"
 #include "base/settings.h"
 
@@ -21,6 +23,7 @@
 #define ELEMENTS 700u
 #define STATE_MAX 5u
 #define STEPS 8u /* of each half */
+#define LEAVE_STEP 3u
 
 static const char *const methods[] = {
 	"sgd",    "momentum",        "adam",           "adagrad",    "rmsprop",  "adadelta",
@@ -42,6 +45,8 @@ struct job {
 	enum weft_dense_wire wire;
 	enum weft_rounding rounding;
 	uint64_t steps;
+	bool is_async;
+	bool leaves;            /* the last trainer, after step LEAVE_STEP */
 	struct kept *from, *to; /* NULL: from the beginning; not saved */
 	/* The same by weft_session_load and _save, through files; NULL: not by these. */
 	const char *load_dir, *save_dir;
@@ -61,7 +66,7 @@ declare(const struct job *job, struct weft_session *s, struct weft_tensor **t)
 			.rows = ELEMENTS - 100 * i,
 			.is_static = i == TENSORS - 1,
 			.is_reduced = i == TENSORS - 2 && !(job->clip_norm > 0) &&
-				      job->wire == WEFT_WIRE_F32,
+				      job->wire == WEFT_WIRE_F32 && !job->is_async,
 		};
 		st = weft_tensor_add(s, &opts, &t[i]);
 	}
@@ -163,6 +168,27 @@ add_averages(struct job *job, struct weft_tensor **t)
 	return st;
 }
 
+/* Of a trainer; 0: it takes no part in the step. */
+static uint64_t
+samples_of(const struct job *job, uint32_t trainer, uint64_t step)
+{
+	const bool has_left = job->leaves && trainer + 1 == TRAINERS && step > LEAVE_STEP;
+	return has_left ? 0 : 1 + (step + trainer) % 5;
+}
+
+/* Of all trainers, in the steps since the first job's first. */
+static uint64_t
+samples_until(const struct job *job, uint64_t last)
+{
+	uint64_t samples = 0;
+	for (uint64_t step = 1; step <= last; step++) {
+		for (uint32_t t = 0; t < TRAINERS; t++) {
+			samples += samples_of(job, t, step);
+		}
+	}
+	return samples;
+}
+
 /* Between two steps of trainer 0 all lanes have applied the same ones, whatever the others do. */
 static enum weft_status
 check_samples(struct weft_session *s, uint64_t samples)
@@ -177,42 +203,58 @@ check_samples(struct weft_session *s, uint64_t samples)
 	return st;
 }
 
+/* All trainers do; what trainer 0 has written is looked at. */
 static enum weft_status
-train(struct job *job, struct weft_session *s, struct weft_tensor **t, uint32_t idx)
+save_pass(const struct job *job, struct weft_session *s, struct wf_env *env, uint32_t idx)
+{
+	struct wf_saved *saved = NULL;
+	char path[WF_SAVED_PATH_BYTES];
+	enum weft_status st = weft_session_save(s, idx == 0 ? job->save_dir : NULL);
+	if (st != WEFT_OK || idx != 0) {
+		return st;
+	}
+	st = wf_saved_pass_path(job->save_dir, 0, path);
+	st = st == WEFT_OK ? wf_saved_open_any(env, wf_saved_posix(), path, &saved) : st;
+	const uint64_t written = st == WEFT_OK ? wf_saved_about(saved)->samples : 0;
+	const uint64_t samples = samples_until(job, weft_steps(s));
+	wf_saved_close(saved);
+	return st == WEFT_OK && written != samples
+		       ? wf_fail(WEFT_DATA, "saved with %" PRIu64 " samples, not %" PRIu64, written,
+				 samples)
+		       : st;
+}
+
+static enum weft_status
+train(struct job *job, struct weft_session *s, struct wf_env *env, struct weft_tensor **t,
+      uint32_t idx)
 {
 	enum weft_status st = WEFT_OK;
-	uint64_t samples = 0; /* of all trainers, in each step since the first job's first */
-	for (uint64_t step = 1; step <= weft_steps(s); step++) {
-		for (uint32_t other = 0; other < TRAINERS; other++) {
-			samples += 1 + (step + other) % 5;
-		}
-	}
 	for (uint64_t n = 0; n < job->steps && st == WEFT_OK; n++) {
 		uint64_t step = weft_steps(s) + 1;
 		for (uint32_t i = 0; i < TENSORS; i++) {
 			fill(t[i], step, idx);
 		}
-		for (uint32_t other = 0; other < TRAINERS; other++) {
-			samples += 1 + (step + other) % 5;
+		if (samples_of(job, idx, step) == 0) {
+			return weft_session_leave(s);
 		}
-		st = change(job, s, t, n == 0);
-		st = st != WEFT_OK ? st : weft_exchange(s, 1 + (step + idx) % 5, 0);
-		if (st == WEFT_OK && idx == 0) {
-			st = check_samples(s, samples);
+		st = job->is_async ? WEFT_OK : change(job, s, t, n == 0);
+		st = st != WEFT_OK ? st : weft_exchange(s, samples_of(job, idx, step), 0);
+		if (st == WEFT_OK && idx == 0 && !job->is_async) {
+			st = check_samples(s, samples_until(job, step));
 		}
 	}
 	if (st == WEFT_OK) {
 		st = weft_pass_end(s);
 	}
 	if (st == WEFT_OK && job->save_dir != NULL) {
-		st = weft_session_save(s, idx == 0 ? job->save_dir : NULL);
+		st = save_pass(job, s, env, idx);
 	}
 	if (st != WEFT_OK || idx != 0) {
 		return st;
 	}
 	st = weft_pull_state(s);
 	if (st == WEFT_OK && job->to != NULL) {
-		save(job, s, t, samples);
+		save(job, s, t, samples_until(job, weft_steps(s)));
 	}
 	st = st != WEFT_OK ? st : weft_digest(s, &job->digest);
 	return st == WEFT_OK && job->averages ? add_averages(job, t) : st;
@@ -228,6 +270,7 @@ fill_opts(const struct crew_seat *seat, struct weft_session_opts *opts)
 	opts->keep_state = seat->idx == 0;
 	opts->dense_wire = job->wire;
 	opts->dense_rounding = job->rounding;
+	opts->dense_mode = job->is_async ? WEFT_DENSE_ASYNC : WEFT_DENSE_SYNC;
 	opts->optimizer.method = job->method;
 	opts->optimizer.learning_rate = 0.05;
 	opts->optimizer.momentum =
@@ -267,7 +310,7 @@ run_trainer(struct wf_env *env, void *arg)
 		st = weft_session_start(s);
 	}
 	if (st == WEFT_OK) {
-		st = train(job, s, t, seat->idx);
+		st = train(job, s, env, t, seat->idx);
 	}
 	if (st != WEFT_OK) {
 		crew_complain(seat->crew, "trainer", seat->idx);
@@ -349,17 +392,16 @@ run_seed(uint64_t seed)
 	whole.steps = 2 * STEPS;
 	first.to = has_files ? NULL : &kept;
 	second.from = has_files ? NULL : &kept;
-	if (has_files && mkdtemp(dir) != NULL) {
-		first.save_dir = second.load_dir = dir;
+	if (mkdtemp(dir) != NULL) {
+		first.save_dir = second.load_dir = has_files ? dir : NULL;
+		second.save_dir = has_files ? NULL : dir;
 	}
 	memset(&kept, 0, sizeof(kept));
 	const struct job *bad = !run(&whole)    ? &whole
 				: !run(&first)  ? &first
 				: !run(&second) ? &second
 						: NULL;
-	if (first.save_dir != NULL) {
-		(void)nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-	}
+	(void)nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 	if (bad == NULL && whole.digest == second.digest && (has_files || kept.step == STEPS)) {
 		return true;
 	}
@@ -370,6 +412,38 @@ run_seed(uint64_t seed)
 	return false;
 }
 
+static void
+fill_server(const struct crew *crew, struct wf_server_opts *out)
+{
+	(void)crew;
+	out->snapshots.registrar = "ps0";
+	out->min_trainers = 1;
+}
+
+/* A job that a trainer leaves is saved by the others, and an asynchronous one that goes on from
+ * another is saved, too. */
+static bool
+check_saved(bool is_async)
+{
+	static struct kept kept;
+	char dir[] = "/tmp/weft-restore-XXXXXX";
+	struct job job = draw(2, 0, "sgd");
+	job.is_async = is_async;
+	job.leaves = !is_async;
+	job.crew.fill_server = is_async ? NULL : fill_server;
+	kept = (struct kept){.step = STEPS, .samples = samples_until(&job, STEPS)};
+	job.from = is_async ? &kept : NULL;
+	job.save_dir = mkdtemp(dir);
+	const bool ok = job.save_dir != NULL && run(&job);
+	(void)nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	if (!ok) {
+		(void)printf("FAILED: what is saved of a job %s: %s\n",
+			     is_async ? "without common steps" : "that a trainer leaves",
+			     job.crew.why);
+	}
+	return ok;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -378,6 +452,8 @@ main(int argc, char **argv)
 	for (uint64_t seed = sweep.first; seed < sweep.first + sweep.count; seed++) {
 		failed += run_seed(seed) ? 0 : 1;
 	}
+	failed += check_saved(false) ? 0 : 1;
+	failed += check_saved(true) ? 0 : 1;
 	(void)printf("%" PRIu64 " jobs saved and restored, %" PRIu64 " failed\n", sweep.count,
 		     failed);
 	return failed == 0 ? 0 : 1;

@@ -198,7 +198,6 @@ load_first(struct weft_session *session, const char *dir)
 		return st;
 	}
 	session->past.next_pass = next_pass(session, saved);
-	session->past.old_samples = wf_saved_about(saved)->samples;
 	session->past.state = saved;
 	session->past.close = close_saved;
 	return WEFT_OK;

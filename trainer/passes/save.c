@@ -36,6 +36,19 @@ sum_samples(struct weft_session *session, uint64_t *out)
 	return st;
 }
 
+/* Of all trainers, in all of the job. The lanes know it, whoever has left or joined; where trainers
+ * have steps of their own, or push no tensor, it is what the sessions have, which is `sum`. */
+static enum weft_status
+find_samples(struct weft_session *session, uint64_t sum, uint64_t *out)
+{
+	enum weft_status st = weft_samples(session, out);
+	if (st == WEFT_INVALID) {
+		*out = session->past.old_samples + sum;
+		st = WEFT_OK;
+	}
+	return st;
+}
+
 static uint64_t
 pass_number(const struct weft_session *session)
 {
@@ -85,13 +98,12 @@ write_content(struct weft_session *session, const char *dir, const struct wf_sav
 
 /* Trainer 0. */
 static enum weft_status
-write_pass(struct weft_session *session, const char *dir, uint64_t samples)
+write_pass(struct weft_session *session, const char *dir, uint64_t sum)
 {
 	struct wf_pass_content content = {0};
 	struct wf_saved_about about = {
 		.pass = pass_number(session),
 		.step = weft_steps(session),
-		.samples = session->past.old_samples + samples,
 	};
 
 	snprintf(about.version, sizeof(about.version), "%s", weft_version());
@@ -99,6 +111,9 @@ write_pass(struct weft_session *session, const char *dir, uint64_t samples)
 	enum weft_status st = wf_pass_check_first(session, dir, "save");
 	if (st == WEFT_OK) {
 		st = weft_pull_state(session);
+	}
+	if (st == WEFT_OK) {
+		st = find_samples(session, sum, &about.samples);
 	}
 	if (st == WEFT_OK) {
 		st = wf_pass_content_init(session, true, &content);
@@ -140,17 +155,17 @@ enum weft_status
 weft_session_save(struct weft_session *session, const char *dir)
 {
 	WF_ENTER(session);
-	uint64_t samples = 0;
+	uint64_t sum = 0;
 
 	enum weft_status st = check(session);
 	if (st == WEFT_OK) {
-		st = sum_samples(session, &samples);
+		st = sum_samples(session, &sum);
 	}
 	if (st != WEFT_OK) {
 		return st;
 	}
 	if (session->core.opts.trainer_id == 0) {
-		st = write_pass(session, dir, samples);
+		st = write_pass(session, dir, sum);
 	}
 	return share(session, st);
 }

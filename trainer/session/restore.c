@@ -64,6 +64,7 @@ weft_session_restore(struct weft_session *session, uint64_t step, uint64_t sampl
 		.samples = samples,
 		.sections = step > 0 ? core->memory.section_count : 1,
 	};
+	session->past.old_samples = samples;
 	wf_core_go_on_after(core, step);
 	return WEFT_OK;
 }
