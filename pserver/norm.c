@@ -2,11 +2,12 @@
 /* norm: clipping by the norm of the whole gradient, which takes one more round. When all pushes of
  * a step are here the lane sends the sum of their squares to the trainers, and applies the step
  * when one of them sends it the sum over all lanes. The sum is exact, so the placement of slices on
- * lanes changes no bit. Thread: the lane's. */
+ * lanes changes no bit. What replaces an array (change.c) is no part of it. Thread: the lane's. */
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/assert.h"
+#include "pserver/apply.h"
 #include "pserver/codec.h"
 #include "pserver/dense.h"
 
@@ -93,9 +94,11 @@ measure(struct norm *norm, struct wf_lane *lane, uint32_t ordinal)
 		norm->sum = (struct wf_norm){0};
 		norm->measured = 0;
 	}
-	uint64_t entered = wf_turn_enter(&lane->turn);
-	wf_norm_add(&norm->sum, wf_codec_squares(dense, count, ordinal));
-	(void)wf_turn_leave(&lane->turn, WF_LANE_APPLY_TIME_NS, entered);
+	if (wf_apply_assigned(&dense->store, &dense->store.stored[ordinal], norm->step) == NULL) {
+		uint64_t entered = wf_turn_enter(&lane->turn);
+		wf_norm_add(&norm->sum, wf_codec_squares(dense, count, ordinal));
+		(void)wf_turn_leave(&lane->turn, WF_LANE_APPLY_TIME_NS, entered);
+	}
 	norm->slice[ordinal] = norm->step;
 	norm->measured++;
 }

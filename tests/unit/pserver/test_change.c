@@ -231,13 +231,13 @@ what_no_trainer_sends_costs_it_its_connection(void **state)
 	stage_play(&lagging, change_asynchronously, NULL);
 }
 
-/* The first trainer's gradients become the values; then all is as always. */
+/* Step 1, with which both replace the values of so many tensors. */
 static void
-assign(struct stage *stage)
+assign_and_step(struct stage *stage, uint32_t tensors)
 {
 	puppets_begin(stage);
 	for (uint32_t t = 0; t < 2; t++) {
-		for (uint32_t tensor = 0; tensor < 2; tensor++) {
+		for (uint32_t tensor = 0; tensor < tensors; tensor++) {
 			send_change(stage, &(struct sent){.puppet = t,
 							  .tensor = tensor,
 							  .number = WF_NUMBER_ASSIGNED});
@@ -245,6 +245,13 @@ assign(struct stage *stage)
 		puppet_continue(&stage->puppet[t], 1);
 		stage_settle(stage);
 	}
+}
+
+/* The first trainer's gradients become the values; then all is as always. */
+static void
+assign(struct stage *stage)
+{
+	assign_and_step(stage, 2);
 	CHECK(stage, applied(stage) == 1);
 	for (uint32_t i = 0; i + 1 < stage_slice_count(stage, 0); i++) {
 		for (uint32_t e = 0; e < stage_slice(stage, 0, i)->count; e++) {
@@ -266,6 +273,30 @@ an_array_that_is_assigned_is_that_of_the_first_trainer_for_one_step(void **state
 {
 	(void)state;
 	stage_play(&opts, assign, NULL);
+}
+
+/* The lane sends the norm of what is not assigned. */
+static void
+assign_with_norm(struct stage *stage)
+{
+	static const struct wf_msg_norm zero;
+	const uint32_t *tensors = stage->arg;
+	assign_and_step(stage, *tensors);
+	const struct puppet *puppet = &stage->puppet[0];
+	CHECK(stage, puppet->norms == 1 && puppet->norm.step == 1);
+	bool is_zero = memcmp(puppet->norm.word, zero.word, sizeof(zero.word)) == 0;
+	CHECK(stage, is_zero == (*tensors == 2));
+}
+
+static void
+an_array_that_is_assigned_is_no_part_of_the_norm(void **state)
+{
+	struct stage_opts clipping = opts;
+	(void)state;
+	clipping.clip_norm = 1e30;
+	for (uint32_t tensors = 1; tensors <= 2; tensors++) {
+		stage_play(&clipping, assign_with_norm, &tensors);
+	}
 }
 
 /* ---- who has made them is dropped ---- */
@@ -413,6 +444,7 @@ main(void)
 		cmocka_unit_test(what_no_trainer_sends_costs_it_its_connection),
 		cmocka_unit_test(
 			an_array_that_is_assigned_is_that_of_the_first_trainer_for_one_step),
+		cmocka_unit_test(an_array_that_is_assigned_is_no_part_of_the_norm),
 		cmocka_unit_test(what_a_dropped_trainer_has_changed_counts_if_others_change_it),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
