@@ -65,7 +65,9 @@ step_said(const struct wf_feature *self, struct wf_lane *lane, struct wf_peer *p
 	  const struct wf_msg_step *msg)
 {
 	(void)self;
-	note(lane, WF_TRACE_STEP_ARRIVED, peer->trainer, 0, msg->step);
+	if ((msg->flags & WF_STEP_OUT_OF_DATA) == 0) { /* else it comes before that step begins */
+		note(lane, WF_TRACE_STEP_ARRIVED, peer->trainer, 0, msg->step);
+	}
 }
 
 static bool

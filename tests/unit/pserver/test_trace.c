@@ -254,6 +254,39 @@ a_lane_whose_job_begins_during_the_recording_records_its_first_step(void **state
 	stage_play(&opts, begin_late, NULL);
 }
 
+/* Whose data has ended says so of the step that it begins in the next pass, if it does. */
+static void
+run_out_of_data(struct stage *stage)
+{
+	puppets_begin(stage);
+	CHECK(stage, !ask(stage));
+	stage_run(stage, TICK_NS);
+	run_steps(stage, 1, 1);
+	puppet_say_out(&stage->puppet[1], 2, 0);
+	puppet_continue(&stage->puppet[0], 2);
+	stage_run(stage, TICK_NS);
+	const struct wf_trace *ring = stage->lane[0]->trace.ring;
+	unsigned arrived[TRAINERS] = {0};
+	unsigned done = 0;
+	for (uint32_t i = 0; i < wf_trace_kept(ring); i++) {
+		const struct wf_trace_event *event = wf_trace_at(ring, i);
+		done += event->what == WF_TRACE_STEP_DONE ? 1 : 0;
+		if (event->what == WF_TRACE_STEP_ARRIVED) {
+			arrived[event->peer]++;
+		}
+	}
+	CHECK(stage, done == 2); /* the second one without trainer 1 */
+	CHECK(stage, arrived[0] == 2 && arrived[1] == 1);
+}
+
+static void
+a_step_without_data_is_not_recorded_as_begun(void **state)
+{
+	const struct stage_opts opts = {.trainers = TRAINERS, .has_views = true};
+	(void)state;
+	stage_play(&opts, run_out_of_data, NULL);
+}
+
 static void
 ask_wrongly(struct stage *stage)
 {
@@ -290,6 +323,7 @@ main(void)
 		cmocka_unit_test(a_trainer_that_sends_nothing_is_not_waited_for),
 		cmocka_unit_test(
 			a_lane_whose_job_begins_during_the_recording_records_its_first_step),
+		cmocka_unit_test(a_step_without_data_is_not_recorded_as_begun),
 		cmocka_unit_test(questions_that_cannot_be_answered_are_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
