@@ -41,7 +41,8 @@ static const struct wf_option own[] = {
 	 .type = WF_OPTION_CHOICE,
 	 .offset = AT(learning_method),
 	 .choices = OPTIMIZERS,
-	 .help = "The original's name for --optimizer. It wins over --optimizer.",
+	 .help = "The original's name for --optimizer. Given in the same place, it wins over "
+		 "--optimizer.",
 	 .means = "the pservers' optimizer, as --optimizer"},
 	{.name = "learning_rate",
 	 .type = WF_OPTION_F64,
@@ -588,10 +589,32 @@ make_table(struct wf_option table[WF_TRAIN_OPTIONS_MAX])
 	return count + (unsigned)WF_ARRAY_COUNT(originals);
 }
 
+static enum wf_option_origin
+origin_of(const struct wf_train_command *command, const char *name)
+{
+	return wf_options_origin(&command->options, name);
+}
+
 static bool
 is_default(const struct wf_train_command *command, const char *name)
 {
-	return wf_options_origin(&command->options, name) == WF_ORIGIN_DEFAULT;
+	return origin_of(command, name) == WF_ORIGIN_DEFAULT;
+}
+
+/* The first comes from a place that counts more, such as the command line over the environment. */
+static bool
+is_above(const struct wf_train_command *command, const char *first, const char *second)
+{
+	return origin_of(command, first) > origin_of(command, second);
+}
+
+/* As if nobody had given it. */
+static void
+forget(struct wf_train_command *command, const char *name)
+{
+	const struct wf_option *option = wf_option_find(&command->options, name, strlen(name));
+	wf_option_defaults(option, 1, command->options.target);
+	command->origin[option - command->table] = WF_ORIGIN_DEFAULT;
 }
 
 /* What neither command line nor environment gave and depends on the model. */
@@ -620,6 +643,23 @@ apply_usual(struct wf_train_command *command, const struct wf_kind_settings *usu
 	}
 }
 
+/* Of two names of one setting that of the place that counts more; both, if it is the same. */
+static void
+settle_names(struct wf_train_command *command)
+{
+	static const char *const names[][2] = {
+		{"learning_method", "optimizer"},
+		{"local", "sequential"},
+	};
+	for (size_t i = 0; i < WF_ARRAY_COUNT(names); i++) {
+		if (is_above(command, names[i][0], names[i][1])) {
+			forget(command, names[i][1]);
+		} else if (is_above(command, names[i][1], names[i][0])) {
+			forget(command, names[i][0]);
+		}
+	}
+}
+
 /* What the original's options say in other words. */
 static void
 apply_originals(struct wf_train_command *command)
@@ -631,10 +671,10 @@ apply_originals(struct wf_train_command *command)
 	}
 	if (opts->session.local_steps > 0 && is_default(command, "dense_mode")) {
 		opts->session.dense_mode = WEFT_DENSE_LOCAL;
-	} else if (opts->is_async && is_default(command, "dense_mode")) {
+	} else if (opts->is_async && is_above(command, "is_async", "dense_mode")) {
 		opts->session.dense_mode = WEFT_DENSE_ASYNC;
 	}
-	if (opts->is_async && is_default(command, "sparse_mode")) {
+	if (opts->is_async && is_above(command, "is_async", "sparse_mode")) {
 		opts->session.sparse_mode = WEFT_SPARSE_ASYNC;
 	}
 }
@@ -645,12 +685,8 @@ leave_launcher(struct wf_train_command *command)
 {
 	static const char *const names[] = {"trainer_id", "num_gradient_servers"};
 	for (size_t i = 0; i < WF_ARRAY_COUNT(names); i++) {
-		const struct wf_option *option =
-			wf_option_find(&command->options, names[i], strlen(names[i]));
-		size_t idx = (size_t)(option - command->table);
-		if (command->origin[idx] == WF_ORIGIN_LAUNCHER) {
-			wf_option_defaults(option, 1, command->options.target);
-			command->origin[idx] = WF_ORIGIN_DEFAULT;
+		if (origin_of(command, names[i]) == WF_ORIGIN_LAUNCHER) {
+			forget(command, names[i]);
 		}
 	}
 }
@@ -679,6 +715,7 @@ wf_train_command_parse(struct wf_train_command *command, const struct wf_launche
 	if (st != WEFT_OK || command->options.help_wanted) {
 		return st;
 	}
+	settle_names(command);
 	if (command->opts.sequential || command->opts.local) {
 		leave_launcher(command);
 	}

@@ -141,6 +141,35 @@ learning_method_is_the_originals_word_for_optimizer(void **state)
 	assert_string_equal(command.opts.session.optimizer.method, "rmsprop");
 }
 
+/* Whichever of its names the command line has. */
+static void
+the_command_line_wins_over_another_name_in_the_environment(void **state)
+{
+	assert_int_equal(setenv("PADDLE_INIT_LEARNING_METHOD", "adam", 1), 0);
+	assert_ok(parse("weft-train ngram"));
+	assert_string_equal(command.opts.session.optimizer.method, "adam");
+	assert_ok(parse("weft-train ngram --optimizer=sgd"));
+	assert_string_equal(command.opts.session.optimizer.method, "sgd");
+	assert_int_equal(unsetenv("PADDLE_INIT_LEARNING_METHOD"), 0);
+	assert_int_equal(setenv("WEFT_LOCAL", "1", 1), 0);
+	assert_ok(parse("weft-train linear --no-sequential"));
+	assert_false(command.opts.sequential || command.opts.local);
+	assert_int_equal(unsetenv("WEFT_LOCAL"), 0);
+	assert_int_equal(setenv("WEFT_SEQUENTIAL", "1", 1), 0);
+	assert_ok(parse("weft-train linear --no-local"));
+	assert_false(command.opts.sequential || command.opts.local);
+	assert_ok(parse("weft-train linear --local"));
+	assert_true(command.opts.sequential || command.opts.local);
+	assert_int_equal(unsetenv("WEFT_SEQUENTIAL"), 0);
+	assert_int_equal(setenv("WEFT_DENSE_MODE", "bounded", 1), 0);
+	assert_int_equal(setenv("WEFT_SPARSE_MODE", "bounded", 1), 0);
+	assert_ok(parse("weft-train ctr --is_async"));
+	assert_int_equal(command.opts.session.dense_mode, WEFT_DENSE_ASYNC);
+	assert_int_equal(command.opts.session.sparse_mode, WEFT_SPARSE_ASYNC);
+	assert_int_equal(unsetenv("WEFT_DENSE_MODE"), 0);
+	assert_int_equal(unsetenv("WEFT_SPARSE_MODE"), 0);
+}
+
 static void
 nothing_is_saved_or_loaded_unless_asked_for(void **state)
 {
@@ -303,6 +332,7 @@ main(void)
 		cmocka_unit_test(the_originals_environment_is_taken_and_said),
 		cmocka_unit_test(is_async_and_local_steps_choose_a_mode_where_none_is_given),
 		cmocka_unit_test(learning_method_is_the_originals_word_for_optimizer),
+		cmocka_unit_test(the_command_line_wins_over_another_name_in_the_environment),
 		cmocka_unit_test(nothing_is_saved_or_loaded_unless_asked_for),
 		cmocka_unit_test(bad_command_lines_are_refused),
 		cmocka_unit_test(help_needs_no_model),
