@@ -359,10 +359,10 @@ static const struct wf_option own[] = {
 	{.name = "format",
 	 .type = WF_OPTION_CHOICE,
 	 .offset = AT(format),
-	 .initial = "strikes",
 	 .choices = "strikes|libsvm|criteo|idx|csv",
-	 .help = "ctr: the format of the files: strikes is that of birdstrikes.csv, libsvm "
-		 "is LIBSVM with two classes, criteo is Criteo's tab-separated lines. mlp: "
+	 .help = "ctr: the format of the files: strikes, the default, is that of "
+		 "birdstrikes.csv, libsvm is LIBSVM with two classes, criteo is Criteo's "
+		 "tab-separated lines. mlp: "
 		 "idx is a folder with the four files of MNIST; without --data it is "
 		 "Fashion-MNIST from Debian's dataset-fashion-mnist. linear, mlp: csv is a "
 		 "table of numbers with the names of its columns in the first line, separated "
@@ -619,8 +619,9 @@ forget(struct wf_train_command *command, const char *name)
 
 /* What neither command line nor environment gave and depends on the model. */
 static void
-apply_usual(struct wf_train_command *command, const struct wf_kind_settings *usual)
+apply_usual(struct wf_train_command *command, const struct wf_kind *kind)
 {
+	const struct wf_kind_settings *usual = &kind->usual;
 	struct wf_train_opts *opts = &command->opts;
 
 	if (is_default(command, "num_passes")) {
@@ -628,6 +629,9 @@ apply_usual(struct wf_train_command *command, const struct wf_kind_settings *usu
 	}
 	if (is_default(command, "batch_size")) {
 		opts->batch_size = usual->batch_size;
+	}
+	if (is_default(command, "format")) {
+		opts->format = kind->data_format;
 	}
 	if (is_default(command, "optimizer") && usual->optimizer != NULL) {
 		opts->session.optimizer.method = usual->optimizer;
@@ -727,7 +731,7 @@ wf_train_command_parse(struct wf_train_command *command, const struct wf_launche
 		const struct wf_error why = *wf_error_record();
 		return wf_fail(st, "%s: %s", command->options.program, why.text);
 	}
-	apply_usual(command, &kind->usual);
+	apply_usual(command, kind);
 	apply_originals(command);
 	return WEFT_OK;
 }

@@ -75,6 +75,23 @@ unscaled(const struct wf_run *job)
 				    : ", or give format=csv, which takes columns as they stand";
 }
 
+/* Of the format of its default data the model's reader says itself what it must be. */
+static enum weft_status
+check_format(const struct wf_run *job)
+{
+	const struct wf_kind *kind = job->kind;
+	const char *format = job->opts->format;
+	const bool is_other = kind->other_format != NULL && format != NULL &&
+			      strcmp(format, kind->other_format) == 0;
+
+	return format == NULL || kind->data_format != NULL || is_csv(job) || is_other
+		       ? WEFT_OK
+		       : wf_fail(WEFT_INVALID,
+				 "format=%.40s: the model %s does not read it; leave the option "
+				 "out",
+				 format, kind->name);
+}
+
 static enum weft_status
 check_csv(const struct wf_run *job)
 {
@@ -474,6 +491,9 @@ wf_run_open_data(struct wf_run *job)
 	}
 	if (st == WEFT_OK) {
 		st = check_window(job->opts);
+	}
+	if (st == WEFT_OK) {
+		st = check_format(job);
 	}
 	if (st == WEFT_OK) {
 		st = check_csv(job);

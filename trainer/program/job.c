@@ -27,6 +27,12 @@ make_model(struct wf_run *job)
 	if (job->data.source->kind == WF_SOURCE_WORDS && job->opts->embedding == 0) {
 		return wf_fail(WEFT_INVALID, "embedding=0: ngram needs rows of at least 1 value");
 	}
+	if (!job->kind->has_tables && job->opts->embedding > 0) {
+		return wf_fail(WEFT_INVALID,
+			       "embedding=%" PRIu64
+			       ": the model %s has no table; leave the option out",
+			       job->opts->embedding, job->kind->name);
+	}
 	enum weft_status st = job->kind->init(&model_opts, &job->model);
 	return st == WEFT_OK ? wf_run_batches_init(job) : st;
 }
