@@ -69,6 +69,13 @@ run(const struct wf_train_command *command, bool *is_out_of_time)
 	return st;
 }
 
+/* The exit code of what has only printed: a line that was lost before is an error, too. */
+static int
+end_output(void)
+{
+	return fflush(stdout) == 0 && ferror(stdout) == 0 ? WF_EXIT_OK : WF_EXIT_IO;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -87,11 +94,11 @@ main(int argc, char **argv)
 	}
 	if (command.options.help_wanted) {
 		wf_train_command_help(&command, stdout);
-		return fflush(stdout) == 0 ? WF_EXIT_OK : WF_EXIT_IO;
+		return end_output();
 	}
 	if (command.options.print_wanted) {
 		wf_options_print(&command.options, stdout);
-		return fflush(stdout) == 0 ? WF_EXIT_OK : WF_EXIT_IO;
+		return end_output();
 	}
 	bool is_out_of_time = false;
 	st = run(&command, &is_out_of_time);
