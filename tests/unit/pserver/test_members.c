@@ -301,15 +301,14 @@ goes_on(struct wf_lane *held)
 	assert_false(wf_members_hold(held));
 }
 
-/* Trainers that count their own steps go on between what a lane reports of them and the border that
- * follows from it, even to the end of their pass. */
+/* Trainers that count their own steps have made 8 of them and come to the end of their pass, and
+ * trainer 2 is to join; the lane has reported them, and lacks the border. */
 static void
-no_reduce_ends_before_the_border_of_a_joiner_is_known(void **state)
+join_at_the_end_of_a_pass(struct wf_registry_member *order)
 {
 	static const struct wf_lane_service service = {.go_on = goes_on};
-	struct wf_registry_member order = {
+	*order = (struct wf_registry_member){
 		.change = 1, .incarnation = 21, .trainer = 2, .flags = WF_REGISTRY_MEMBER_JOINS};
-	(void)state;
 	begin(1);
 	lane.service = &service;
 	lane.job.is_ready = lane.job.is_here = true;
@@ -322,16 +321,43 @@ no_reduce_ends_before_the_border_of_a_joiner_is_known(void **state)
 		peer[i].reduce.id = i == 2 ? 0 : 1;
 	}
 	peer[2].leaving = (struct wf_peer_leaving){.ordered = true, .is_dropped = true};
-	wf_members_order(members, &order);
+	wf_members_order(members, order);
 	wf_members_look(&lane, 1);
+	order->border = 9;
+}
+
+/* They go on between what a lane reports of them and the border that follows from it. */
+static void
+no_reduce_ends_before_the_border_of_a_joiner_is_known(void **state)
+{
+	struct wf_registry_member order;
+	(void)state;
+	join_at_the_end_of_a_pass(&order);
 	lane.reduction.since_ns = 1;
 	wf_reduce_try_complete(&lane);
 	assert_int_equal(lane.reduction.id, 0);
-	order.border = 9;
 	wf_members_order(members, &order);
 	wf_members_look(&lane, 2); /* nobody has begun step 9: the reduce comes before it */
 	assert_int_equal(lane.reduction.id, 1);
 	assert_true(peer[2].joining.ordered);
+	end();
+}
+
+static void
+no_reduce_ends_before_who_joins_in_its_pass_is_taken_in(void **state)
+{
+	struct wf_registry_member order;
+	(void)state;
+	join_at_the_end_of_a_pass(&order);
+	wf_members_order(members, &order);
+	wf_members_look(&lane, 2);
+	assert_true(peer[2].joining.ordered);
+	lane.order.highest = 9; /* somebody has begun it since */
+	lane.reduction.since_ns = 1;
+	wf_reduce_try_complete(&lane);
+	assert_int_equal(lane.reduction.id, 0);
+	wf_members_end_join(&lane, &peer[2]); /* it was lost */
+	assert_int_equal(lane.reduction.id, 1);
 	end();
 }
 
@@ -517,6 +543,7 @@ main(void)
 		cmocka_unit_test(a_joiner_that_is_lost_before_a_lane_has_it_is_forgotten),
 		cmocka_unit_test(a_lane_reports_of_the_process_that_it_knows),
 		cmocka_unit_test(no_reduce_ends_before_the_border_of_a_joiner_is_known),
+		cmocka_unit_test(no_reduce_ends_before_who_joins_in_its_pass_is_taken_in),
 		cmocka_unit_test(those_who_are_lost_meanwhile_do_not_go_on),
 		cmocka_unit_test(a_job_that_keeps_too_few_ends_at_once),
 		cmocka_unit_test(a_process_that_has_had_its_place_does_not_come_again),
