@@ -73,11 +73,12 @@ apply_round(struct wf_lane *lane, uint32_t ordinal, double divisor)
 	struct wf_round *round = &dense->round[ordinal];
 	WF_ASSERT(round->next == lane->order.sum.step && round->lent == 0);
 	struct wf_apply apply;
+	const struct wf_step_sum *sum = &lane->order.sum;
 	wf_apply_fill(lane, ordinal,
-		      &(struct wf_apply_scale){.samples_before = lane->order.sum.samples_before,
-					       .samples = lane->order.sum.samples,
-					       .pass = lane->order.sum.pass,
-					       .updates = lane->order.sum.step,
+		      &(struct wf_apply_scale){.samples_before = sum->samples_before,
+					       .samples = sum->samples + sum->gone_samples,
+					       .pass = sum->pass,
+					       .updates = sum->step,
 					       .divisor = divisor},
 		      &apply);
 	struct wf_push *pushes = wf_push_of(lane, ordinal, 0);

@@ -293,11 +293,14 @@ apply_table(struct wf_lane *lane, uint32_t idx, struct wf_sparse_applied *out)
 {
 	const struct wf_sparse *sparse = lane->own;
 	const struct wf_served *served = &sparse->served[idx];
+	const struct wf_step_sum *sum = &lane->order.sum;
 	bool mean = sparse->tables.grad_reduce == WEFT_REDUCE_MEAN;
+	/* Rates follow from all samples, a mean from those that are in the sum. */
+	uint64_t summed = out->samples - (sum->heard > 0 ? sum->gone_samples : 0);
 	const struct wf_table_push push = {
 		.step = sparse->version,
-		.rate = wf_row_rate(&served->row, lane->order.sum.samples_before, out->samples),
-		.divisor = mean ? (float)out->samples : 1.0f,
+		.rate = wf_row_rate(&served->row, sum->samples_before, out->samples),
+		.divisor = mean ? (float)summed : 1.0f,
 		.batch = served->batch,
 		.batch_count = sparse->deal.next[idx],
 	};
@@ -373,10 +376,12 @@ apply_pushes(struct wf_lane *lane, const struct wf_peer *peer, uint64_t number,
 }
 
 static void
-apply_step(struct wf_lane *lane, uint64_t samples)
+apply_step(struct wf_lane *lane)
 {
-	uint64_t step = lane->order.sum.step;
-	struct wf_sparse_applied applied = {.step = step, .samples = samples};
+	const struct wf_step_sum *sum = &lane->order.sum;
+	uint64_t step = sum->step;
+	struct wf_sparse_applied applied = {.step = step,
+					    .samples = sum->samples + sum->gone_samples};
 	uint64_t entered = wf_turn_enter(&lane->turn);
 	bool runs = apply_pushes(lane, NULL, step, &applied);
 	uint64_t applied_ns = wf_turn_leave(&lane->turn, WF_LANE_APPLY_TIME_NS, entered);
@@ -429,11 +434,11 @@ wf_push_try_apply(struct wf_lane *lane)
 	const struct wf_step_sum *sum = &lane->order.sum;
 	if (sparse->skips != 0 && sum->step == sparse->skips && sum->heard == 0 &&
 	    may_go_on(lane)) {
-		apply_step(lane, sum->gone_samples);
+		apply_step(lane);
 	}
 	uint32_t members = wf_order_taking_part(&lane->order);
 	if (sum->heard > 0 && sum->heard == members && may_go_on(lane)) {
-		apply_step(lane, sum->samples);
+		apply_step(lane);
 	}
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables of a step that is counted in half, and that nobody else is in: trainer 0 is out of data,
- * and trainer 1 pushes its last step to pserver 0 alone, and dies. The lane of pserver 1 takes that
- * step as well, without gradients. Each step pushes the same gradient to all keys, so rows of both
- * lanes are alike. Thread: one. */
+/* Tables of a step that is counted in half: trainer 1 pushes its last step to pserver 0 alone, and
+ * dies. Trainer 0 is out of data, and the lane of pserver 1 takes that step as well, without
+ * gradients; or it is in the step, too. Each step pushes the same gradient to all keys, and the
+ * last one of trainer 1 none, so rows of both lanes are alike. Thread: one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,6 +17,7 @@
 
 #define DIM 2u
 #define KEYS 64u
+#define VALUES 128u /* of the tensor, in slices of both pservers */
 
 struct job {
 	struct crew crew;
@@ -24,6 +25,7 @@ struct job {
 	bool is_late;   /* pserver 1 learns late that trainer 1 is to be dropped, */
 	bool is_slow;   /* or takes long to end its connection */
 	bool goes_on;   /* trainer 0 waits for no rows before its next step */
+	bool is_in;     /* trainer 0 has data for that step, too */
 	bool has_ended; /* trainer 0 */
 	uint32_t record_count;
 };
@@ -33,6 +35,7 @@ struct member {
 	struct wf_env *env;
 	struct weft_session *session;
 	struct weft_table *table;
+	struct weft_tensor *tensor; /* NULL: none */
 };
 
 static enum weft_status
@@ -41,7 +44,10 @@ open_session(struct member *m, uint32_t idx)
 	struct weft_session_opts opts;
 	struct weft_table_opts table;
 	crew_fill_opts(&m->job->crew, idx, &opts);
-	opts.slice_bytes = 4096;
+	opts.slice_bytes = VALUES / 8 * sizeof(float);
+	opts.optimizer.learning_rate = 0.5;
+	opts.optimizer.schedule = "warmup";
+	opts.optimizer.schedule_a = 100;
 	weft_table_opts_init(&table);
 	table.name = "rows";
 	table.dim = DIM;
@@ -54,7 +60,11 @@ open_session(struct member *m, uint32_t idx)
 		table.optimizer.schedule = "warmup"; /* the step's own samples count */
 		table.optimizer.schedule_a = 100;
 	}
+	const struct weft_tensor_opts tensor = {.name = "values", .rows = VALUES};
 	enum weft_status st = wf_session_open_in(m->env, &opts, &m->session);
+	if (st == WEFT_OK && m->job->is_in) {
+		st = weft_tensor_add(m->session, &tensor, &m->tensor);
+	}
 	st = st == WEFT_OK ? weft_table_add(m->session, &table, &m->table) : st;
 	st = st == WEFT_OK ? weft_session_seal(m->session) : st;
 	return st == WEFT_OK ? weft_session_start(m->session) : st;
@@ -81,8 +91,26 @@ step(const struct member *m, uint32_t keys)
 	enum weft_status st = pull(m, keys, &rows);
 	st = st == WEFT_OK ? weft_rows_wait(rows) : st;
 	st = st == WEFT_OK ? weft_step(m->session, 1, 0) : st;
+	if (st == WEFT_OK && m->tensor != NULL) {
+		for (uint32_t i = 0; i < VALUES; i++) {
+			weft_tensor_grad(m->tensor)[i] = keys > 0 ? -1 : 0;
+		}
+		st = weft_push(m->tensor);
+	}
 	st = st == WEFT_OK ? weft_rows_push(rows, grad, NULL, NULL) : st;
 	return st == WEFT_OK ? weft_wait_all(m->session) : st;
+}
+
+static enum weft_status
+check_alike(const float *value, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		if (value[i] != value[0] || value[i] <= 0) {
+			return wf_fail(WEFT_DATA, "value %u of %u is %g, value 0 is %g", i, count,
+				       (double)value[i], (double)value[0]);
+		}
+	}
+	return WEFT_OK;
 }
 
 static enum weft_status
@@ -91,12 +119,9 @@ check_rows(const struct member *m)
 	struct weft_rows *rows = NULL;
 	enum weft_status st = pull(m, KEYS, &rows);
 	st = st == WEFT_OK ? weft_rows_wait(rows) : st;
-	for (uint32_t i = 0; i < KEYS * DIM && st == WEFT_OK; i++) {
-		const float *value = weft_rows_values(rows);
-		if (value[i] != value[0] || value[i] <= 0) {
-			st = wf_fail(WEFT_DATA, "value %u is %g, value 0 is %g", i,
-				     (double)value[i], (double)value[0]);
-		}
+	st = st == WEFT_OK ? check_alike(weft_rows_values(rows), KEYS * DIM) : st;
+	if (st == WEFT_OK && m->tensor != NULL) {
+		st = check_alike(weft_tensor_param(m->tensor), VALUES);
 	}
 	weft_rows_free(rows);
 	return st;
@@ -149,7 +174,8 @@ static enum weft_status
 train_to_the_end_of_all(const struct member *m)
 {
 	enum weft_status st = WEFT_OK;
-	for (uint32_t i = 1; i < HALF_LAST && st == WEFT_OK; i++) {
+	const uint32_t steps = m->job->is_in ? HALF_LAST : HALF_LAST - 1;
+	for (uint32_t i = 1; i <= steps && st == WEFT_OK; i++) {
 		half_wait_until(m->env, i * HALF_STEP_NS);
 		st = step(m, KEYS);
 	}
@@ -231,6 +257,15 @@ rows_that_move_by_themselves_stay_alike(void **state)
 	play(&job);
 }
 
+/* One lane has the samples of both trainers in its sum, and the other one learns them. */
+static void
+rates_stay_alike_in_a_step_that_others_are_in(void **state)
+{
+	(void)state;
+	struct job job = {.moves = true, .goes_on = true, .is_in = true};
+	play(&job);
+}
+
 /* What the trainer sends then names a step that others would not be in yet. */
 static void
 a_pass_ends_when_all_lanes_have_dropped_who_is_lost(void **state)
@@ -250,6 +285,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tables_of_all_lanes_are_of_the_same_step),
 		cmocka_unit_test(rows_that_move_by_themselves_stay_alike),
+		cmocka_unit_test(rates_stay_alike_in_a_step_that_others_are_in),
 		cmocka_unit_test(a_pass_ends_when_all_lanes_have_dropped_who_is_lost),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
