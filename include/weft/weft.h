@@ -546,9 +546,9 @@ WEFT_API enum weft_status weft_step(struct weft_session *session, uint64_t sampl
  * only then push the next is allowed only if all trainers push in the same order: if two trainers
  * wait in opposite orders both are blocked, and the wait says so after two seconds. With clip_norm
  * push all tensors before the first wait.
- * @return WEFT_OK; WEFT_INVALID: the tensor is static, no step has begun, or it has been pushed in
- *         this step; WEFT_DATA: with local_steps, the gradient is not finite, and the job is over;
- *         WEFT_ABORTED: the text is the first cause
+ * @return WEFT_OK; WEFT_INVALID: the tensor is static, no step has begun, it has been pushed in
+ *         this step, or its pull is unanswered; WEFT_DATA: with local_steps, the gradient is not
+ *         finite, and the job is over; WEFT_ABORTED: the text is the first cause
  */
 WEFT_API enum weft_status weft_push(struct weft_tensor *tensor) WEFT_MUST_CHECK;
 

@@ -252,6 +252,11 @@ begin_push(struct weft_tensor *tensor)
 		return wf_fail(WEFT_INVALID, "push of %s twice in step %" PRIu64, declared->name,
 			       step);
 	}
+	if (is_busy(session, tensor->idx)) { /* no push: the last step is answered */
+		return wf_fail(WEFT_INVALID,
+			       "push of %s while its pull is unanswered; wait for it first",
+			       declared->name);
+	}
 	return push_first(tensor);
 }
 

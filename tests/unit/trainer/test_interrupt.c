@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What languages with signals and arrays of their own need: waits that the caller can leave, and
  * arrays that stay when the session is gone. And how a wait ends that the session's own thread
- * overtakes. Each trainer is on a thread of its own. */
+ * overtakes. Each trainer is on a thread of its own, or in a simulated world. */
 #include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "tests/support/crew.h"
 #include "tests/unit/trainer/fabric.h"
 #include "trainer/session/driver.h"
 
@@ -92,6 +93,62 @@ a_wait_can_be_left_and_entered_again(void **state)
 		assert_int_equal((int)members[0].value[0], WEFT_AGAIN);
 		assert_int_equal((int)members[0].value[1], WEFT_AGAIN);
 	}
+}
+
+/* The slices of two lanes come one by one, and the first one ends a sleep. */
+static int
+push_within_pull(struct wf_env *env, void *arg)
+{
+	const struct crew_seat *seat = arg;
+	struct member *member = seat->crew->run;
+	const struct weft_tensor_opts declared = {.name = "w", .rows = ROWS};
+	struct weft_session_opts opts;
+	struct weft_session *session = NULL;
+	struct weft_tensor *w = NULL;
+	crew_fill_opts(seat->crew, seat->idx, &opts);
+	opts.slice_bytes = 64;
+	opts.interrupted = ask;
+	opts.interrupted_arg = &stop;
+	enum weft_status st = wf_session_open_in(env, &opts, &session);
+	st = st == WEFT_OK ? weft_tensor_add(session, &declared, &w) : st;
+	st = st == WEFT_OK ? weft_session_seal(session) : st;
+	st = st == WEFT_OK ? weft_session_start(session) : st;
+	st = st == WEFT_OK ? weft_step(session, 1, 0) : st;
+	stop = 1;
+	member->value[0] = st == WEFT_OK ? (float)weft_pull(w) : -1;
+	stop = 0;
+	(void)member_note(member, st == WEFT_OK ? weft_push(w) : st);
+	st = st == WEFT_OK ? weft_wait(w) : st;
+	st = st == WEFT_OK ? weft_push(w) : st;
+	st = st == WEFT_OK ? weft_wait_all(session) : st;
+	(void)crew_end_session(seat, session, st);
+	return 0;
+}
+
+static void
+a_push_is_refused_while_a_pull_that_was_left_is_unanswered(void **state)
+{
+	static struct member member;
+	uint64_t cuts = 0;
+	struct crew crew = {
+		.seed = 1,
+		.world = {.seed = 1,
+			  .delay_min_ns = WF_NS_PER_MS,
+			  .delay_max_ns = 5 * WF_NS_PER_MS,
+			  .log_fd = -1},
+		.transport = "sim",
+		.pservers = 1,
+		.trainers = 1,
+		.lanes = 2,
+		.run_trainer = push_within_pull,
+		.run = &member,
+	};
+	(void)state;
+	if (!crew_ends_well(&crew, &cuts)) {
+		fail_msg("%s", crew.why);
+	}
+	assert_int_equal((int)member.value[0], WEFT_AGAIN);
+	assert_ended(&member, WEFT_INVALID, "push of w while its pull is unanswered");
 }
 
 static enum weft_status
@@ -347,6 +404,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_wait_can_be_left_and_entered_again),
+		cmocka_unit_test(a_push_is_refused_while_a_pull_that_was_left_is_unanswered),
 		cmocka_unit_test(a_reduce_that_was_left_ends_the_session),
 		cmocka_unit_test(who_is_stopped_by_a_signal_says_so_to_all),
 		cmocka_unit_test(closing_in_a_call_that_others_wait_in_ends_the_job_and_says_so),
