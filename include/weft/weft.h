@@ -741,8 +741,8 @@ WEFT_API uint64_t weft_steps(const struct weft_session *session);
  * trainer 0 may save between any two of its steps: weft_pull_state, and this. Blocks until the
  * lanes have answered.
  * @return WEFT_OK; WEFT_INVALID: a step is under way, other trainers have gone on without this one,
- *         which is out of data, or trainers have steps of their own (in a mode that is not
- *         synchronous); otherwise as weft_wait
+ *         which is out of data, trainers have steps of their own (in a mode that is not
+ *         synchronous), or no tensor is pushed; otherwise as weft_wait
  */
 WEFT_API enum weft_status weft_samples(struct weft_session *session, uint64_t *out) WEFT_MUST_CHECK;
 

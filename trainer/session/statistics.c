@@ -146,6 +146,10 @@ weft_samples(struct weft_session *session, uint64_t *out)
 		return wf_fail(WEFT_INVALID, "samples: each trainer of this job has steps of its "
 					     "own; give dense_mode=sync, and tensors no other");
 	}
+	if (core->pace.pushable_count == 0) {
+		return wf_fail(WEFT_INVALID, "samples: this job pushes no tensor, and lanes count "
+					     "samples with these alone; count them in the program");
+	}
 	st = ask_lanes(session, WF_REPORT_OF_JOB, "samples");
 	if (st != WEFT_OK) {
 		return st;

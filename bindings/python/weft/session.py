@@ -1118,7 +1118,7 @@ class Session:
     def samples(self) -> int:
         """Samples of all trainers in the steps so far, those of the job that it continues included: what
         `restore` has to be given. Waits. InvalidError: in the middle of a step, while other trainers go on
-        without this one, or the job is not synchronous."""
+        without this one, or the job is not synchronous or pushes no tensor."""
         self._settled()
         out = ctypes.c_uint64()
         self._wait_once("samples", self._call.weft_samples, self._handle, ctypes.byref(out))

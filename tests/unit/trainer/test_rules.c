@@ -359,6 +359,23 @@ a_restored_job_goes_on_with_its_momentum(void **state)
 }
 
 static void
+samples_are_counted_with_pushes_of_tensors_alone(void **state)
+{
+	struct fixture *f = *state;
+	const struct weft_tensor_opts declared = {.name = "s", .rows = 4, .is_static = 1};
+	struct weft_session *session;
+	struct weft_tensor *tensor;
+	uint64_t samples = 7;
+	assert_ok(weft_session_open(&f->member.opts, &session));
+	assert_ok(weft_tensor_add(session, &declared, &tensor));
+	assert_ok(weft_session_seal(session));
+	assert_ok(weft_session_start(session));
+	assert_refused(weft_samples(session, &samples), WEFT_INVALID, "this job pushes no tensor");
+	assert_true(samples == 7);
+	assert_ok(weft_session_close(session));
+}
+
+static void
 only_trainer_0_restores(void **state)
 {
 	struct fixture *f = *state;
@@ -499,6 +516,7 @@ main(void)
 		rule(a_job_may_follow_another),
 		rule(state_is_there_only_where_it_is_kept),
 		rule(a_restored_job_goes_on_with_its_momentum),
+		rule(samples_are_counted_with_pushes_of_tensors_alone),
 		rule(only_trainer_0_restores),
 		rule(a_position_has_256_bytes_at_most_and_travels_with_steps),
 		rule(a_position_is_refused_where_the_first_lane_gets_no_steps),
