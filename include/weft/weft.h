@@ -625,7 +625,7 @@ WEFT_API enum weft_status weft_all_reduce(struct weft_session *session, void *ar
  * @param values [count]; of a name that occurs again the last one counts
  * @return WEFT_OK; WEFT_INVALID: the session is not sealed, something is unanswered, the tensor is
  *         static or reduced, pushes of a tensor are applied as they arrive, the optimizer has no
- *         such number, or not this value; the text names it; WEFT_NOMEM
+ *         such number, or not this value; the text names it; WEFT_NOMEM; else why the job is over
  */
 WEFT_API enum weft_status weft_tensor_change_numbers(struct weft_tensor *tensor,
 						     const char *const *names, const double *values,

@@ -36,7 +36,8 @@ check_job(const struct weft_session *session, const char *name)
 	}
 	const struct wf_session_changes *changes = &session->core.changes;
 	bool looked = changes->count > 0 && changes->step == 0; /* no step has begun since */
-	return session->running && !looked ? wf_exchange_finished(session) : WEFT_OK;
+	enum weft_status st = session->running ? wf_exchange_check_running(session) : WEFT_OK;
+	return st == WEFT_OK && session->running && !looked ? wf_exchange_finished(session) : st;
 }
 
 static enum weft_status

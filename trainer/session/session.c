@@ -479,15 +479,16 @@ enum weft_status
 weft_session_leave(struct weft_session *session)
 {
 	WF_ENTER(session);
-	if (!session->running) {
-		return wf_exchange_refuse(session);
+	enum weft_status st = wf_exchange_check_running(session);
+	if (st != WEFT_OK) {
+		return st;
 	}
 	if (atomic_load_explicit(&session->core.end.must_stay, memory_order_relaxed)) {
 		return wf_fail(WEFT_UNSUPPORTED,
 			       "leave: the pservers end the job when it loses a trainer; start "
 			       "them with --on_trainer_death=drop");
 	}
-	enum weft_status st = wf_exchange_finished(session);
+	st = wf_exchange_finished(session);
 	return st == WEFT_OK ? finish(session, true) : st;
 }
 

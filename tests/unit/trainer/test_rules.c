@@ -7,6 +7,7 @@
 #include "trainer/session/dense.h"
 #include "trainer/session/session.h"
 #include "transport/paths/paths_internal.h"
+#include "weft/members.h"
 #include "weft/restart.h"
 
 struct fixture {
@@ -358,6 +359,25 @@ a_restored_job_goes_on_with_its_momentum(void **state)
 	assert_ok(weft_session_close(session));
 }
 
+/* In the middle of a step. */
+static void
+calls_after_a_failure_return_it(void **state)
+{
+	struct fixture *f = *state;
+	struct weft_session *session;
+	struct weft_tensor *tensor[3];
+	start_three(&f->member.opts, &session, tensor);
+	assert_ok(weft_step(session, 1, 0));
+	assert_ok(weft_push(tensor[0]));
+	wf_core_fail(&session->core, WEFT_LOST, "a pserver was lost");
+	assert_refused(weft_tensor_change(tensor[0], "decay", 1), WEFT_LOST, "a pserver was lost");
+	assert_refused(weft_tensor_assign(tensor[0], 0), WEFT_LOST, "a pserver was lost");
+	assert_refused(weft_session_leave(session), WEFT_LOST, "a pserver was lost");
+	assert_refused(weft_push(tensor[1]), WEFT_LOST, "a pserver was lost");
+	assert_refused(weft_wait_all(session), WEFT_LOST, "a pserver was lost");
+	assert_refused(weft_session_close(session), WEFT_LOST, "a pserver was lost");
+}
+
 static void
 samples_are_counted_with_pushes_of_tensors_alone(void **state)
 {
@@ -516,6 +536,7 @@ main(void)
 		rule(a_job_may_follow_another),
 		rule(state_is_there_only_where_it_is_kept),
 		rule(a_restored_job_goes_on_with_its_momentum),
+		rule(calls_after_a_failure_return_it),
 		rule(samples_are_counted_with_pushes_of_tensors_alone),
 		rule(only_trainer_0_restores),
 		rule(a_position_has_256_bytes_at_most_and_travels_with_steps),
