@@ -597,10 +597,10 @@ WEFT_API enum weft_status weft_barrier(struct weft_session *session) WEFT_MUST_C
  * (to nearest, ties to even) and integers wrapping, so that the bits are those of a sequential sum
  * and the same everywhere. NaN and Inf pass. The array travels through a ring of pieces on all
  * dense lanes, which the setting all_reduce_ring declares (weft_settings_set; the same on all
- * trainers): the number of its bytes is what may be under way at a time. Every trainer makes the
- * same calls in the same order; those that differ in size, type or operation end the job, and the
- * text names both trainers. Trainers that are out of data take part as the others do, and a call
- * may be made while pushes of tensors are under way. Blocks.
+ * trainers; not with a dense_wire of 16 bits): its bytes are what may be under way at a time. Every
+ * trainer makes the same calls in the same order; those that differ in size, type or operation end
+ * the job, and the text names both trainers. Trainers that are out of data take part as the others
+ * do, and a call may be made while pushes of tensors are under way. Blocks.
  * @param array in: this trainer's; out: the result. [count] of `type`, aligned for it
  * @param count elements; 0 moves nothing, and counts as a call
  * @param how   WEFT_REDUCE_SUM; WEFT_REDUCE_MEAN: the sum divided by the number of trainers, in
@@ -783,12 +783,12 @@ WEFT_API enum weft_status weft_session_abort(struct weft_session *session, enum 
 
 /**
  * End the job for all members because a signal has stopped this program. All members show "trainer
- * 1 (host nodea, pid 12) was stopped by SIGTERM" as the first cause. Calls that wait, and all later
- * ones, return WEFT_ABORTED; the session still has to be closed. With WEFT_PROGRESS_THREAD the
- * other members are informed at once. With WEFT_PROGRESS_CALLER they are informed when the owner
- * next makes progress, for example in weft_poll or weft_session_close. If the program dies of the
- * signal before that, they see a trainer that was lost. Any thread, and a signal handler, may call
- * it, but not beside close or abort: it never blocks, and preserves errno.
+ * 1 (host nodea, pid 12) was stopped by SIGTERM" as the first cause. Calls that have to wait return
+ * WEFT_ABORTED, and so do later ones; the session still has to be closed. WEFT_PROGRESS_THREAD does
+ * that at once, WEFT_PROGRESS_CALLER when the owner next makes progress: in weft_poll, close, or a
+ * call that has to wait, and until then the others return WEFT_OK. If the program dies of the
+ * signal before, the other members see a trainer that was lost. Any thread, and a signal handler,
+ * may call it, but not beside close or abort: it never blocks, and preserves errno.
  * @param session       NULL: nothing happens
  * @param signal_number the signal, for example SIGTERM
  */
