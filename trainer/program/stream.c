@@ -82,7 +82,8 @@ add_span(struct wf_stream *stream, uint32_t idx, uint64_t first, uint64_t end)
 	const size_t at = stream->span_count++;
 
 	stream->order[at] = idx;
-	stream->span[at].path = set->files.file[file->idx].path;
+	stream->span[at].listed = &set->files.file[file->idx];
+	stream->span[at].path = stream->span[at].listed->path;
 	if (stream->words == NULL) {
 		stream->span[at].first = first == 0 ? 1 : (size_t)(header + first + 1);
 		stream->span[at].last = (size_t)(header + end);

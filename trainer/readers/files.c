@@ -52,7 +52,7 @@ grow(struct wf_env *env, struct wf_files *files)
 }
 
 static enum weft_status
-add_file(struct listing *listing, const char *path, uint64_t bytes, bool is_found)
+add_file(struct listing *listing, const char *path, const struct stat *about, bool is_found)
 {
 	struct wf_files *files = &listing->files;
 	const size_t path_bytes = strlen(path) + 1;
@@ -70,8 +70,12 @@ add_file(struct listing *listing, const char *path, uint64_t bytes, bool is_foun
 		return wf_fail(WEFT_NOMEM, "%s: %zu bytes", path, path_bytes);
 	}
 	memcpy(copy, path, path_bytes);
-	files->file[files->count++] =
-		(struct wf_file){.path = copy, .bytes = bytes, .is_found = is_found};
+	files->file[files->count++] = (struct wf_file){
+		.path = copy,
+		.bytes = (uint64_t)about->st_size,
+		.changed = about->st_mtim,
+		.is_found = is_found,
+	};
 	return WEFT_OK;
 }
 
@@ -91,8 +95,7 @@ add_found(struct listing *listing, const char *path)
 		return wf_fail_errno(errno == ENOENT ? WEFT_DATA : WEFT_IO, errno, "%s%s",
 				     listing->where, path);
 	}
-	return S_ISREG(about.st_mode) ? add_file(listing, path, (uint64_t)about.st_size, true)
-				      : WEFT_OK;
+	return S_ISREG(about.st_mode) ? add_file(listing, path, &about, true) : WEFT_OK;
 }
 
 static int
@@ -306,7 +309,7 @@ add_item(struct listing *listing, const char *item)
 	if (ends_in(item, ".list")) {
 		return add_list(listing, item);
 	}
-	return add_file(listing, item, (uint64_t)about.st_size, false);
+	return add_file(listing, item, &about, false);
 }
 
 static enum weft_status

@@ -7,15 +7,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "base/env.h"
 
 #define WF_FILES_MAX (1u << 20) /* of a set */
 
 struct wf_file {
-	char *path;     /* as it was named or found */
-	uint64_t bytes; /* of the file itself, packed or not */
-	bool is_found;  /* in a folder or by a pattern; else somebody named this very file */
+	char *path;              /* as it was named or found */
+	uint64_t bytes;          /* of the file itself, packed or not */
+	struct timespec changed; /* when it last was; 0: it was not listed */
+	bool is_found; /* in a folder or by a pattern; else somebody named this very file */
 };
 
 struct wf_files {

@@ -135,6 +135,7 @@ open_file(struct wf_input *input)
 		return wf_fail(WEFT_DATA, "%s: is not a regular file", input->path);
 	}
 	input->file_bytes = (uint64_t)about.st_size;
+	input->changed = about.st_mtim;
 	return WEFT_OK;
 }
 
@@ -211,6 +212,19 @@ uint64_t
 wf_input_file_bytes(const struct wf_input *input)
 {
 	return input->file_bytes;
+}
+
+enum weft_status
+wf_input_check_unchanged(const struct wf_input *input, uint64_t bytes,
+			 const struct timespec *changed)
+{
+	if (input->file_bytes == bytes && input->changed.tv_sec == changed->tv_sec &&
+	    input->changed.tv_nsec == changed->tv_nsec) {
+		return WEFT_OK;
+	}
+	return wf_fail(WEFT_DATA,
+		       "%s: was changed after it was listed: it must not change while it is in use",
+		       input->path);
 }
 
 uint64_t

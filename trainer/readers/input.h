@@ -14,6 +14,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "base/env.h"
 
@@ -47,6 +48,9 @@ void wf_input_close(struct wf_input *input); /* accepts NULL */
 const char *wf_input_format(const struct wf_input *input);
 /* Of the file itself, when it was opened. */
 uint64_t wf_input_file_bytes(const struct wf_input *input);
+/* WEFT_DATA: when it was opened, it had other bytes, or was last changed at another time. */
+enum weft_status wf_input_check_unchanged(const struct wf_input *input, uint64_t bytes,
+					  const struct timespec *changed) WEFT_MUST_CHECK;
 /* The most bytes that a file of this format and size can hold, unpacked. What a header announces
  * beyond them is a lie. */
 uint64_t wf_input_bytes_max(const struct wf_input *input);

@@ -51,8 +51,9 @@ struct wf_input {
 	struct wf_env *env;
 	const char *path; /* lent */
 	int fd;
-	uint64_t file_bytes; /* when it was opened */
-	uint64_t read_bytes; /* of the file, into the chunk and past it */
+	uint64_t file_bytes;     /* when it was opened */
+	struct timespec changed; /* likewise: the last change before */
+	uint64_t read_bytes;     /* of the file, into the chunk and past it */
 	const struct wf_input_ops *ops;
 	void *state; /* of the format */
 	bool is_in_frame;

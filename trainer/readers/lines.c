@@ -199,6 +199,19 @@ end_file(struct wf_lines *lines)
 	return WEFT_OK;
 }
 
+static enum weft_status
+open_span(struct wf_lines *lines)
+{
+	const struct wf_span *span = &lines->span[lines->at];
+	const struct wf_file *listed = span->listed;
+
+	lines->line = 1;
+	enum weft_status st = wf_input_open(lines->env, span->path, &lines->input);
+	return st == WEFT_OK && listed != NULL && listed->changed.tv_sec != 0
+		       ? wf_input_check_unchanged(lines->input, listed->bytes, &listed->changed)
+		       : st;
+}
+
 /* Bytes of the current span, or the next one. */
 static enum weft_status
 read_more(struct wf_lines *lines)
@@ -206,9 +219,7 @@ read_more(struct wf_lines *lines)
 	size_t got = 0;
 
 	if (lines->input == NULL) {
-		lines->line = 1;
-		enum weft_status st =
-			wf_input_open(lines->env, lines->span[lines->at].path, &lines->input);
+		enum weft_status st = open_span(lines);
 		if (st != WEFT_OK) {
 			return st;
 		}

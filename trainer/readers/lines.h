@@ -4,6 +4,7 @@
  * feed gets one. Thread: its owner's. */
 #pragma once
 
+#include "trainer/readers/files.h"
 #include "trainer/readers/text.h"
 
 #define WF_WINDOW_BYTES_MIN 1024u
@@ -13,6 +14,7 @@
 struct wf_span {
 	const char *path;   /* lent until the last window has been read */
 	size_t first, last; /* both included, from 1; last SIZE_MAX: to the end of the file */
+	const struct wf_file *listed; /* lent likewise; NULL: the file may have changed */
 };
 
 struct wf_lines;
@@ -28,7 +30,8 @@ void wf_lines_begin(struct wf_lines *lines, const struct wf_span *span, size_t c
  * The next window. Its pieces' `file` is the index of the span.
  * @param out lent until the next call; no bytes: there is none left. Readers may write to it
  * @return WEFT_OK; WEFT_DATA: a file is damaged, a line is longer than a window, or a file has
- *         fewer lines than its span: file and line; WEFT_IO; WEFT_NOMEM
+ *         fewer lines than its span: file and line; or a file has changed since it was listed;
+ *         WEFT_IO; WEFT_NOMEM
  */
 enum weft_status wf_lines_next(struct wf_lines *lines, struct wf_text *out) WEFT_MUST_CHECK;
 /* Whether that was the last one. A window that is exactly full may be followed by an empty one. */

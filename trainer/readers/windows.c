@@ -11,8 +11,12 @@ wf_windows_spans(struct wf_env *env, const struct wf_files *files, struct wf_spa
 		return wf_fail(WEFT_NOMEM, "list of %zu files", files->count);
 	}
 	for (size_t i = 0; i < files->count; i++) {
-		span[i] =
-			(struct wf_span){.path = files->file[i].path, .first = 1, .last = SIZE_MAX};
+		span[i] = (struct wf_span){
+			.path = files->file[i].path,
+			.first = 1,
+			.last = SIZE_MAX,
+			.listed = &files->file[i],
+		};
 	}
 	*out = span;
 	return WEFT_OK;
