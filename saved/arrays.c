@@ -30,6 +30,20 @@ enum table_field {
 static const char *const field_names[TABLE_FIELDS] = {"keys", "values", "state", "stamp",
 						      "born", "show",   "click"};
 
+size_t
+wf_array_state_owner(const char *name, size_t bytes)
+{
+	for (unsigned field = STATE; field < TABLE_FIELDS; field++) {
+		const size_t ending = strlen(field_names[field]);
+		const size_t owner = bytes > ending + 1 ? bytes - ending - 1 : 0;
+		if (owner > 0 && name[owner] == '.' &&
+		    memcmp(name + owner + 1, field_names[field], ending) == 0) {
+			return owner;
+		}
+	}
+	return 0;
+}
+
 /* `cols` 0: it has one dimension. */
 static void
 set_shape(struct wf_saved_array *out, uint64_t rows, uint64_t cols)

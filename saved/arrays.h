@@ -38,6 +38,9 @@ bool wf_arrays_next(const struct wf_saved *saved, bool with_state, struct wf_arr
 		    struct wf_saved_array *out);
 /* WEFT_DATA: two arrays have one name. */
 enum weft_status wf_arrays_check(const struct wf_saved *saved) WEFT_MUST_CHECK;
+/* How many bytes the name of the table has, of whose state the array of this name is: 1 for
+ * "t.stamp"; 0: it has another ending. */
+size_t wf_array_state_owner(const char *name, size_t bytes);
 uint64_t wf_array_bytes(const struct wf_saved_array *array);
 /* Appends its bytes to `to`, little-endian, row by row. WEFT_DATA; WEFT_IO; WEFT_NOMEM */
 enum weft_status wf_array_write(const struct wf_saved *saved, const struct wf_saved_array *array,

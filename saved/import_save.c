@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "saved/arrays.h"
 #include "saved/directory.h"
 #include "saved/import_internal.h"
 
@@ -28,23 +29,39 @@ struct saving {
 	struct wf_import_saved saved;
 };
 
-/* NAME.state0 of a NAME that exists too. `name` is that of a file, which has no ".state" in it. */
+/* The array OWNER.END is there, too. */
+static bool
+has_beside(const struct wf_import *import, const char *owner, size_t bytes, const char *end)
+{
+	char plain[WF_ARRAY_NAME_BYTES];
+	char file[WF_SAVED_NAME_BYTES];
+
+	const int count = snprintf(plain, sizeof(plain), "%.*s%s", (int)bytes, owner, end);
+	return wf_saved_name_encode(plain, (size_t)count, file) == WEFT_OK &&
+	       wf_import_find(import, file) != NULL;
+}
+
+/* NAME.state0 of a NAME that exists too, or NAME.stamp of a table. `name` is that of a file, which
+ * has no ".state" in it. */
 static bool
 is_state(const struct wf_import *import, const char *name)
 {
 	static const char mark[] = ".state";
 	char plain[WF_SAVED_NAME_BYTES];
-	char owner[WF_SAVED_NAME_BYTES];
 
 	const size_t bytes = wf_saved_name_decode(name, plain);
+	const size_t table = wf_array_state_owner(plain, bytes);
+	if (table > 0 && has_beside(import, plain, table, ".keys") &&
+	    has_beside(import, plain, table, ".values")) {
+		return true;
+	}
 	const size_t ending = sizeof(mark); /* with the digit */
 	const char *at = bytes > ending ? plain + bytes - ending : plain;
 	if (at == plain || strncmp(at, mark, sizeof(mark) - 1) != 0 || plain[bytes - 1] < '0' ||
 	    plain[bytes - 1] > '9') {
 		return false;
 	}
-	return wf_saved_name_encode(plain, bytes - ending, owner) == WEFT_OK &&
-	       wf_import_find(import, owner) != NULL;
+	return has_beside(import, plain, bytes - ending, "");
 }
 
 /* One of the patterns fits the name. */

@@ -141,19 +141,28 @@ static const char header[] =
 #define DATA_BYTES 25u
 
 static void
-write_state_dict(const char *path)
+write_arrays(const char *path, const char *head)
 {
-	uint8_t bytes[8 + sizeof(header) - 1 + DATA_BYTES];
+	uint8_t bytes[8 + 1000 + DATA_BYTES];
+	const size_t head_bytes = strlen(head);
+	const size_t count = 8 + head_bytes + DATA_BYTES;
 
-	wf_store_u64(bytes, sizeof(header) - 1);
-	memcpy(bytes + 8, header, sizeof(header) - 1);
+	assert_true(count <= sizeof(bytes));
+	wf_store_u64(bytes, head_bytes);
+	memcpy(bytes + 8, head, head_bytes);
 	for (unsigned i = 0; i < DATA_BYTES; i++) {
-		bytes[sizeof(bytes) - DATA_BYTES + i] = (uint8_t)(200 - i);
+		bytes[count - DATA_BYTES + i] = (uint8_t)(200 - i);
 	}
 	FILE *file = fopen(path, "wb");
 	assert_non_null(file);
-	assert_int_equal(fwrite(bytes, 1, sizeof(bytes), file), sizeof(bytes));
+	assert_int_equal(fwrite(bytes, 1, count, file), count);
 	assert_int_equal(fclose(file), 0);
+}
+
+static void
+write_state_dict(const char *path)
+{
+	write_arrays(path, header);
 }
 
 /* Import the file as a pass of this number. */
@@ -227,6 +236,34 @@ arrays_of_other_types_are_kept_and_given_back(void **state)
 	assert_refused(wf_saved_export_tar(saved, out, false), WEFT_INVALID, "keeps arrays aside");
 	assert_refused(wf_saved_export_paddle(saved, out, false), WEFT_INVALID, "--skip");
 	wf_saved_close(saved);
+}
+
+/* What weft export --state writes of a table, and an array of such a name without a table. */
+static const char table_header[] =
+	"{\"t.keys\":{\"dtype\":\"U64\",\"shape\":[1],\"data_offsets\":[0,8]},"
+	"\"t.values\":{\"dtype\":\"F32\",\"shape\":[1,1],\"data_offsets\":[8,12]},"
+	"\"t.state\":{\"dtype\":\"F32\",\"shape\":[1,1],\"data_offsets\":[12,16]},"
+	"\"t.stamp\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[16,17]},"
+	"\"t.born\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[17,18]},"
+	"\"t.show\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[18,19]},"
+	"\"t.click\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[19,20]},"
+	"\"alone.state\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[20,24]},"
+	"\".born\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[24,25]}}";
+
+static void
+state_of_rows_is_left_out(void **state)
+{
+	struct scene *scene = *state;
+	const struct wf_import_save how = {.version = "0.1.0"};
+	struct wf_import_saved result;
+	char path[200];
+
+	snprintf(path, sizeof(path), "%s/table", scene->dir);
+	write_arrays(path, table_header);
+	assert_ok(import_pass(scene, path, &how, &result));
+	assert_int_equal(result.state_count, 5);
+	assert_int_equal(result.tensor_count, 2); /* t.values, alone.state */
+	assert_int_equal(result.aside_count, 2);  /* t.keys, .born */
 }
 
 /* A model takes the floats of a pass, whatever their type, and refuses what is none. */
@@ -349,6 +386,7 @@ main(void)
 		cmocka_unit_test(names_that_are_too_long_are_refused_by_their_escaped_length),
 		cmocka_unit_test(text_that_is_no_utf8_is_found),
 		WITH_SCENE(arrays_of_other_types_are_kept_and_given_back),
+		WITH_SCENE(state_of_rows_is_left_out),
 		WITH_SCENE(floats_aside_fill_a_model_and_other_arrays_do_not),
 		WITH_SCENE(patterns_of_names_choose_arrays),
 		WITH_SCENE(damage_of_an_array_aside_is_found),
