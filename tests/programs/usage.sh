@@ -58,6 +58,9 @@ expect 64 "$WEFT" train mlp --closed_form
 expect 64 "$WEFT" demo no_such_demo
 says last.err "no_such_demo" "linear" "mlp"
 
+expect 64 "$WEFT" why --steps=1000
+says last.err "--steps=1000: must be a whole number, from 2 to 999"
+
 # A text that is lost is an error of every command that prints one.
 for command in "pserver --help" "pserver --print_options" "train --help" "train mlp --print_options"; do
 	expect 74 sh -c "'$WEFT' $command >/dev/full"
