@@ -170,9 +170,8 @@ static const struct wf_option own[] = {
 	 .max = 1000,
 	 .help = "Of the snapshots of a job with tables, each of so many has all rows, and the "
 		 "others only the rows that have changed since the one before. They take less "
-		 "time and space, but need all those before them down to the one that has all "
-		 "rows, and weft export and --init_model_path read only that one. 1: each has "
-		 "all rows."},
+		 "time and space, but are read together with all those before them down to the "
+		 "one that has all rows. 1: each has all rows."},
 	{.name = "keep",
 	 .type = WF_OPTION_U64,
 	 .offset = FIELD(keep),
