@@ -249,8 +249,8 @@ parse_option(struct wf_options *options, const struct argument *arg, const char 
 {
 	const struct wf_option *option = arg->option;
 	if (arg->negated && value != NULL) {
-		return wf_fail(WEFT_INVALID, "%s: --no-%s takes no value; write --%s=%.*s",
-			       options->program, option->name, option->name, QUOTE, value);
+		return wf_fail(WEFT_INVALID, "%s: --no-%s takes no value; it means --%s=false",
+			       options->program, option->name, option->name);
 	}
 	if (option->type == WF_OPTION_BOOL && value == NULL) {
 		value = arg->negated ? "false" : "true";

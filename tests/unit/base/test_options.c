@@ -359,7 +359,8 @@ static void
 no_form_takes_no_value_and_only_booleans_have_it(void **state)
 {
 	assert_int_equal(parse_one("--no-once=true"), WEFT_INVALID);
-	assert_non_null(strstr(weft_last_error(), "--no-once takes no value; write --once=true"));
+	assert_non_null(
+		strstr(weft_last_error(), "--no-once takes no value; it means --once=false"));
 	assert_int_equal(parse_one("--no-port"), WEFT_INVALID);
 	assert_non_null(strstr(weft_last_error(), "unknown option --no-port"));
 	assert_int_equal(parse_one("--no-"), WEFT_INVALID);
