@@ -83,7 +83,9 @@ read_entry(const struct wf_field *field, struct state *state)
 	}
 	uint64_t idx = parse_index(field->at, (size_t)(colon - field->at));
 	if (idx == 0) {
-		return wf_field_refuse(field, "has no whole number of at least 1 before its colon");
+		return wf_field_refuse(
+			field, "has no whole number from 1 to 9999999999999999999 before its "
+			       "colon");
 	}
 	if (idx <= state->last) {
 		return wf_field_refuse(field,

@@ -282,7 +282,8 @@ malformed_libsvm_rows_are_refused_by_line_column_and_value(void **state)
 		{"1 1:1  2:1\n", "line 1, column 3: \"\" is not index:value"},
 		{"1 1:1  \n", "line 1, column 3: \"\" is not index:value"},
 		{"1 qid:3 1:1\n", "line 1, column 2: \"qid:3\" has no whole number"},
-		{"1 0:1\n", "line 1, column 2: \"0:1\" has no whole number of at least 1"},
+		{"1 0:1\n",
+		 "line 1, column 2: \"0:1\" has no whole number from 1 to 9999999999999999999 "},
 		{"1 01:1\n", "line 1, column 2: \"01:1\" has no whole number"},
 		{"1 :1\n", "line 1, column 2: \":1\" has no whole number"},
 		{"1 1 2:1\n", "line 1, column 2: \"1\" is not index:value"},
@@ -294,7 +295,7 @@ malformed_libsvm_rows_are_refused_by_line_column_and_value(void **state)
 		{"1 1:2:3\n", "line 1, column 2: \"2:3\" is not a decimal number"},
 		{"1 1:1 # note\n", "line 1, column 3: \"#\" is not index:value"},
 		{"1 99999999999999999999:1\n",
-		 "line 1, column 2: \"99999999999999999999:1\" has no"},
+		 "\"99999999999999999999:1\" has no whole number from 1 to 9999999999999999999 "},
 	};
 	check_refusals(wf_libsvm_parse, *state, cases, sizeof(cases) / sizeof(cases[0]));
 }
