@@ -142,8 +142,14 @@ class Split(Folder):
         for suffix in ("x", "%s-%s", "%%"):
             with self.assertRaisesRegex(weft.InvalidError, "one %d in it"):
                 weft.data.split(lambda: [1], 1, suffix)
-        with self.assertRaisesRegex(weft.InvalidError, "line_count=0"):
-            weft.data.split(lambda: [1], 0, self.path("%d"))
+
+    def test_a_file_has_a_whole_number_of_samples_above_0(self):
+        for line_count in (0, -1, 2.5, float("nan"), float("inf")):
+            with self.assertRaisesRegex(weft.InvalidError, "line_count=%r: is a whole number" % line_count):
+                weft.data.split(lambda: [1, 2, 3], line_count, self.path("%d"))
+            with self.assertRaisesRegex(weft.InvalidError, "line_count=%r: is a whole number" % line_count):
+                weft.data.convert(self.path("records"), lambda: [1, 2, 3], line_count, "train", compressor="none")
+        self.assertEqual(self.names(), [])
 
 
 class RecordIO(Folder):

@@ -147,8 +147,8 @@ _CLEAR = (Error, MemoryError, OSError)
 
 def _batches(reader: Reader, line_count: int) -> Iterator[List[Any]]:
     """Lists of `line_count` samples; the last may have fewer, and none is empty."""
-    if line_count < 1:
-        raise InvalidError("line_count=%r: is at least 1" % (line_count,))
+    if line_count < 1 or line_count % 1 != 0:
+        raise InvalidError("line_count=%r: is a whole number of at least 1" % (line_count,))
     batch: List[Any] = []
     for sample in reader():
         batch.append(sample)
