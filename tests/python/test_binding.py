@@ -13,6 +13,7 @@ try:
     import docstrings
     import numpy as np
     import weft
+    from weft import rng
 except ImportError:  # support.main says so
     np = None
 
@@ -353,6 +354,16 @@ class Arrays(support.Case):
     def test_a_table_needs_sparse_lanes(self):
         self.refused("ports_num_for_sparse", self.session.table, "words", 4)
         self.refused("learing_rate", self.session.table, "words", 4, learing_rate=1)
+
+
+class Numbers(support.Case):
+    def test_a_random_number_has_a_bound_that_it_can_be_below(self):
+        drawn = rng.Rng(7)
+        for bound in (0, -1, (1 << 64) + 1, float("nan")):
+            with self.assertRaisesRegex(ValueError, "bound=%r: is from 1" % bound):
+                drawn.below(bound)
+        self.assertEqual(drawn.below(1 << 64), rng.Rng(7).u64())
+        self.assertEqual(drawn.below(1), 0)
 
 
 class Library(support.Case):

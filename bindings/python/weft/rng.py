@@ -55,6 +55,8 @@ class Rng:
 
     def below(self, bound: int) -> int:
         """A whole number from 0 to bound - 1, all equally likely; bound is from 1 to 2^64."""
+        if not 1 <= bound <= 1 << 64:
+            raise ValueError("bound=%r: is from 1 to 2^64" % (bound,))
         surplus = (1 << 64) % bound
         value = self.u64()
         while value < surplus:
