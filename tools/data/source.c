@@ -10,7 +10,8 @@
 
 #include "trainer/readers/input.h"
 
-#define TEXT_BYTES (256u << 10) /* read at once */
+#define TEXT_BYTES (256u << 10)                       /* read at once */
+#define LINE_ROOM_MAX (WF_SOURCE_LINE_BYTES_MAX + 1u) /* with the line feed */
 
 struct wf_source {
 	struct wf_env *env;
@@ -131,19 +132,19 @@ make_room(struct wf_source *source)
 	if (source->end < source->room) {
 		return WEFT_OK;
 	}
-	if (source->room > WF_SOURCE_LINE_BYTES_MAX) {
+	if (source->room == LINE_ROOM_MAX) {
 		return wf_fail(WEFT_DATA, "%s: line %" PRIu64 ": has more than %u bytes",
 			       source->path, source->line + 1, WF_SOURCE_LINE_BYTES_MAX);
 	}
-	uint8_t *text = wf_zalloc(source->env, 2 * source->room);
+	size_t room = 2 * source->room < LINE_ROOM_MAX ? 2 * source->room : LINE_ROOM_MAX;
+	uint8_t *text = wf_zalloc(source->env, room);
 	if (text == NULL) {
-		return wf_fail(WEFT_NOMEM, "%s: %zu bytes for a line", source->path,
-			       2 * source->room);
+		return wf_fail(WEFT_NOMEM, "%s: %zu bytes for a line", source->path, room);
 	}
 	memcpy(text, source->text, have);
 	wf_free(source->env, source->text, source->room);
 	source->text = text;
-	source->room *= 2;
+	source->room = room;
 	return WEFT_OK;
 }
 

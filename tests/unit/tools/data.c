@@ -123,6 +123,37 @@ lines_of_any_length_come_whole(void **state)
 	assert_int_equal(heap.out_bytes, 0);
 }
 
+/* Two lines of zeros, the first of the most bytes that one may have. */
+static void
+a_line_above_the_limit_is_refused(void **state)
+{
+	const off_t limit = WF_SOURCE_LINE_BYTES_MAX;
+	struct heap_env heap = heap_env_make();
+
+	for (off_t more = 0; more < 2; more++) {
+		struct wf_source *source = NULL;
+		struct wf_record record;
+		char path[64];
+		int fd = memfd_create("text", MFD_CLOEXEC);
+		assert_int_equal(ftruncate(fd, 2 * limit + 1 + more), 0); /* no feed at its end */
+		assert_int_equal(pwrite(fd, "\n", 1, limit), 1);
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		assert_ok(wf_source_open(&heap.env, path, &source));
+		assert_ok(wf_source_read(source, &record));
+		assert_int_equal(record.count, limit);
+		if (more == 0) {
+			assert_ok(wf_source_read(source, &record));
+			assert_int_equal(record.count, limit);
+		} else {
+			assert_refused(wf_source_read(source, &record), WEFT_DATA,
+				       "line 2: has more than 67108864 bytes");
+		}
+		wf_source_close(source);
+		assert_int_equal(close(fd), 0);
+	}
+	assert_int_equal(heap.out_bytes, 0);
+}
+
 static unsigned
 files_in(const char *folder)
 {
@@ -216,6 +247,7 @@ main(void)
 		cmocka_unit_test(the_order_of_a_window_is_its_seeds_and_its_numbers),
 		cmocka_unit_test(a_window_is_full_by_its_bytes_and_holds_one_record_of_any_length),
 		cmocka_unit_test(lines_of_any_length_come_whole),
+		cmocka_unit_test(a_line_above_the_limit_is_refused),
 		cmocka_unit_test_setup_teardown(the_files_of_a_set_appear_together_or_not_at_all,
 						open_env, close_env),
 		cmocka_unit_test_setup_teardown(
