@@ -55,6 +55,11 @@ ends "$job" 30 "weft launch"
 [ "$(tail -n 1 job.err)" = "weft launch: trainer 0 ended with exit code 65: why" ] ||
 	fail "the last line is not the first cause"
 
+# What it printed to stdout is no cause, but printed.
+expect 3 "$WEFT" launch --local --port="$port" -- sh -c 'echo words; exit 3'
+[ "$(tail -n 1 last.err)" = "weft launch: trainer 0 ended with exit code 3: it printed nothing to stderr" ] ||
+	fail "the last line calls stdout nothing"
+
 # Impossible options are refused before anything is started.
 : >plain.txt
 refuses() {

@@ -208,8 +208,7 @@ wf_agent_finish_help(struct wf_agent *agent)
 	int code = wf_child_exit_code(child);
 	if (code != 0) {
 		st = wf_fail(WEFT_IO, "%s ended with exit code %d: %.400s", child->spec->name, code,
-			     child->last_error[0] != '\0' ? child->last_error
-							  : "it printed nothing");
+			     wf_child_last_words(child));
 	}
 	agent->help.runs = false;
 	wf_agent_reply(agent, st, "");

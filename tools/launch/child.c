@@ -376,6 +376,12 @@ wf_child_signal(struct wf_child *child, int signal_number)
 	}
 }
 
+const char *
+wf_child_last_words(const struct wf_child *child)
+{
+	return child->last_error[0] != '\0' ? child->last_error : "it printed nothing to stderr";
+}
+
 int
 wf_child_exit_code(const struct wf_child *child)
 {

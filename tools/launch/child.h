@@ -57,6 +57,8 @@ bool wf_child_leave(struct wf_child *child, char *text, size_t bytes) WEFT_MUST_
 void wf_child_signal(struct wf_child *child, int signal_number);
 /* Its exit code as a shell counts it: 128 + signal. It has ended. */
 int wf_child_exit_code(const struct wf_child *child);
+/* The last line of its stderr, or a text that says that there is none. */
+const char *wf_child_last_words(const struct wf_child *child);
 void wf_child_fini(struct wf_child *child); /* it has ended, or was never started */
 
 /* What a site reports of a process that runs there. */

@@ -27,7 +27,7 @@ void
 wf_supervision_describe_cause(const struct wf_child *cause, struct wf_supervise_end *out)
 {
 	bool has_last = cause->last_error[0] != '\0';
-	const char *last = has_last ? cause->last_error : "it printed nothing";
+	const char *last = wf_child_last_words(cause);
 
 	if (WIFSIGNALED(cause->wait_status)) {
 		int number = WTERMSIG(cause->wait_status);
