@@ -424,15 +424,32 @@ write_file(const struct wf_saved *saved, bool with_state, const struct wf_export
 	return wf_saved_sync_folder(place->calls, place->folder, place->path);
 }
 
-/* A file replaces only a file, because a rename would also replace /dev/stdout. The system refuses
- * to rename it over a folder. */
+/* Whether the folder is that of the save itself. */
+static bool
+is_in_save(const struct wf_saved *saved, const struct wf_export_place *place)
+{
+	struct stat its, own;
+
+	return fstat(place->folder, &its) == 0 && stat(saved->path, &own) == 0 &&
+	       its.st_dev == own.st_dev && its.st_ino == own.st_ino;
+}
+
+/* A file replaces only a file, because a rename would also replace /dev/stdout, and none of those
+ * that are read. The system refuses to rename it over a folder. */
 static enum weft_status
-check_place(const struct wf_export_place *place)
+check_place(const struct wf_saved *saved, const struct wf_export_place *place)
 {
 	struct stat info;
 
-	if (fstatat(place->folder, place->name, &info, AT_SYMLINK_NOFOLLOW) != 0 ||
-	    S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)) {
+	if (fstatat(place->folder, place->name, &info, AT_SYMLINK_NOFOLLOW) != 0) {
+		return WEFT_OK;
+	}
+	if (S_ISREG(info.st_mode) && is_in_save(saved, place)) {
+		return wf_fail(WEFT_INVALID,
+			       "%s: is a file of the save that is exported; name another one",
+			       place->path);
+	}
+	if (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)) {
 		return WEFT_OK;
 	}
 	return wf_fail(WEFT_INVALID, "%s: is a device, a pipe or a link; name a file", place->path);
@@ -450,7 +467,7 @@ wf_export(const struct wf_saved *saved, bool with_state, const char *path, wf_ex
 	if (st != WEFT_OK) {
 		return st;
 	}
-	st = check_place(&place);
+	st = check_place(saved, &place);
 	if (st == WEFT_OK) {
 		st = write_file(saved, with_state, &place, write);
 	}

@@ -180,7 +180,7 @@ uint32_t wf_saved_aside_count(const struct wf_saved *saved);
  * @param with_state state arrays too, as NAME.state0; of a table NAME.state, NAME.stamp, NAME.born,
  *        and NAME.show and NAME.click where it has them
  * @return WEFT_OK; WEFT_DATA, WEFT_IO: file and reason; WEFT_NOMEM; WEFT_INVALID: the path is
- *         a device, a pipe or a link
+ *         a device, a pipe or a link, or a file of the save
  */
 enum weft_status wf_saved_export_safetensors(const struct wf_saved *saved, const char *path,
 					     bool with_state) WEFT_MUST_CHECK;

@@ -49,6 +49,14 @@ for format in npz safetensors tar paddle; do
 	check pass "again.$format/pass-00000"
 done
 expect 74 "$WEFT" export auto/pass-00000 --format=paddle -o out.paddle
+# No file of the pass is replaced, whatever the way to it.
+ln -s auto/pass-00000 linked
+for path in auto/pass-00000/fc1_b linked/manifest; do
+	expect 64 "$WEFT" export auto/pass-00000 -o $path
+	says last.err "$path: is a file of the save that is exported; name another one"
+done
+rm linked
+expect 0 "$WEFT" ckpt verify auto/pass-00000
 check paddle out.paddle
 # A file replaces only a file.
 mkfifo pipe
