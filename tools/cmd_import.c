@@ -40,6 +40,7 @@ static const struct wf_option table[] = {
 	 .type = WF_OPTION_U64,
 	 .offset = AT(pass),
 	 .initial = "0",
+	 .max = UINT64_MAX - 1, /* passes are listed below a number */
 	 .help = "The number of the pass to create. It must not exist yet."},
 	{.name = "like",
 	 .type = WF_OPTION_STRING,

@@ -102,6 +102,11 @@ expect 64 "$WEFT" import
 expect 64 "$WEFT" import model.tar
 says last.err "-o DIR"
 expect 64 "$WEFT" import model.tar -o no --format=onnx
+# Each pass that can be made is listed.
+expect 64 "$WEFT" import model.tar -o last --pass=18446744073709551615
+expect 0 "$WEFT" import model.tar -o last --pass=18446744073709551614
+expect 0 "$WEFT" ckpt list last
+says last.out "pass-18446744073709551614"
 expect 74 "$WEFT" import model.tar -o no/such/folder
 expect 0 "$WEFT" help import
 says last.out "Examples:" "--like"
