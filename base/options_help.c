@@ -8,12 +8,19 @@
 
 #define INDENT 6u
 
-const char wf_option_notation[] =
-	"SIZE is a number of bytes, such as 4096, 64KiB, 8M or 1GiB. TIME is a number of seconds, "
-	"a number with a unit: 50us, 20ms, 1.5s, 2m, or hours, minutes and seconds: 00:30:00, "
-	"2-12:00:00 with days. An option that is not given is looked up in the environment as "
-	"WEFT_NAME and PADDLE_INIT_NAME, in upper case, and then in the file of --config; an empty "
-	"variable counts as not set.";
+#define NOTATION(then)                                                                             \
+	"SIZE is a number of bytes, such as 4096, 64KiB, 8M or 1GiB. TIME is a number of "         \
+	"seconds, a number with a unit: 50us, 20ms, 1.5s, 2m, or hours, minutes and seconds: "     \
+	"00:30:00, 2-12:00:00 with days. An option that is not given is looked up in the "         \
+	"environment as WEFT_NAME and PADDLE_INIT_NAME, in upper case" then "; an empty "          \
+	"variable counts as not set."
+
+const char *
+wf_option_notation(const struct wf_options *options)
+{
+	return options->file != NULL ? NOTATION(", and then in the file of --config")
+				     : NOTATION("");
+}
 
 const char *
 wf_option_metavar(const struct wf_option *option)
@@ -276,7 +283,7 @@ wf_option_print_page(const struct wf_options *options, FILE *out, unsigned colum
 	wf_option_walk(options, &page);
 	if (options->option_count > 0) {
 		(void)fputc('\n', out);
-		wf_help_print_text(out, columns, 0, wf_option_notation);
+		wf_help_print_text(out, columns, 0, wf_option_notation(options));
 	}
 	if (help->exit_codes != NULL) {
 		(void)fputs("\nExit codes:\n", out);

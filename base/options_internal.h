@@ -48,7 +48,7 @@ const char *wf_option_metavar(const struct wf_option *option);
 void wf_option_describe(const struct wf_option *option, bool choices_shown, char *out,
 			size_t bytes);
 /* How SIZE and TIME are written, and where an option is looked up. */
-extern const char wf_option_notation[];
+const char *wf_option_notation(const struct wf_options *options);
 
 /* options_json.c: the parts of the page as one JSON object. */
 void wf_option_print_json(const struct wf_options *options, FILE *out);

@@ -112,7 +112,7 @@ wf_option_print_json(const struct wf_options *options, FILE *out)
 	wf_json_print_member(out, "list_title", help->list_title);
 	print_list(out, help);
 	wf_json_print_member(out, "notation",
-			     options->option_count > 0 ? wf_option_notation : NULL);
+			     options->option_count > 0 ? wf_option_notation(options) : NULL);
 	wf_json_print_member(out, "exit_codes", help->exit_codes);
 	(void)fputs("\"groups\": [", out);
 	wf_option_walk(options, &page); /* the last title, "General", is always there */

@@ -18,6 +18,12 @@ for command in pserver train launch ckpt data demo doctor drill export gen impor
 	expect 0 "$WEFT" "$command" --help=json
 	python3 -c 'import json, sys; json.load(sys.stdin)' <last.out || fail "$command --help=json: no JSON"
 	[ ! -s last.err ] || fail "$command --help=json wrote on stderr"
+	# A value may come from the file of --config where there is such an option.
+	if grep -qF -e "  --config=FILE" asked.out; then
+		says last.out ", and then in the file of --config;"
+	else
+		says_not last.out "the file of --config;"
+	fi
 done
 for option in port ports_num ports_num_for_sparse num_gradient_servers listen pin once transport \
 	slot_count max_shard_bytes reconnect_timeout peer_timeout stall_timeout connect_timeout spin stats_period log_level; do
