@@ -356,7 +356,7 @@ parse_arguments(struct wf_options *options, int argc, char *const *argv)
 
 /* The last --config among the arguments, otherwise the environment's; NULL or "": no file. */
 static const char *
-find_config(const struct wf_options *options, int argc, char *const *argv)
+find_config(const struct wf_options *options, int argc, char *const *argv, const char **given_as)
 {
 	static const char *const variables[] = {"WEFT_CONFIG", "PADDLE_INIT_CONFIG"};
 	const char *found = NULL;
@@ -364,6 +364,7 @@ find_config(const struct wf_options *options, int argc, char *const *argv)
 		const char *value = getenv(variables[i]);
 		if (value != NULL && *value != '\0' && found == NULL) {
 			found = value;
+			*given_as = variables[i];
 		}
 	}
 	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
@@ -378,6 +379,7 @@ find_config(const struct wf_options *options, int argc, char *const *argv)
 		if (arg.value != NULL &&
 		    arg.option == wf_option_builtin(options, "config", strlen("config"))) {
 			found = arg.value;
+			*given_as = "--config";
 		}
 	}
 	return found;
@@ -394,7 +396,7 @@ parse_file(struct wf_options *options, int argc, char *const *argv)
 	file->path = NULL;
 	file->bytes = 0;
 	memset(file->line, 0, sizeof(file->line));
-	const char *path = find_config(options, argc, argv);
+	const char *path = find_config(options, argc, argv, &file->given_as);
 	if (path == NULL || *path == '\0') {
 		return WEFT_OK;
 	}

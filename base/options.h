@@ -94,7 +94,8 @@ struct wf_option {
 
 /* A file of --config: its text, into which values point, and the line of each option. */
 struct wf_option_file {
-	const char *path; /* as the user gave it; NULL: no file */
+	const char *path;     /* as the user gave it; NULL: no file */
+	const char *given_as; /* by "--config" or the variable of this name */
 	size_t bytes;
 	/* Lines from 1, in the table's order; 0: the file does not set it. */
 	uint16_t line[WF_OPTION_FILE_OPTIONS];

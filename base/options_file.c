@@ -300,13 +300,13 @@ read_whole(int fd, const struct wf_options *options, struct wf_option_file *file
 			return WEFT_OK;
 		}
 		if (got < 0 && errno != EINTR) {
-			return wf_fail_errno(WEFT_IO, errno, "%s: --config=%.*s", options->program,
-					     PATH_QUOTE, file->path);
+			return wf_fail_errno(WEFT_IO, errno, "%s: %s=%.*s", options->program,
+					     file->given_as, PATH_QUOTE, file->path);
 		}
 		file->bytes += got > 0 ? (size_t)got : 0;
 	}
-	return wf_fail(WEFT_INVALID, "%s: --config=%.*s: longer than %u bytes", options->program,
-		       PATH_QUOTE, file->path, WF_OPTION_FILE_BYTES);
+	return wf_fail(WEFT_INVALID, "%s: %s=%.*s: longer than %u bytes", options->program,
+		       file->given_as, PATH_QUOTE, file->path, WF_OPTION_FILE_BYTES);
 }
 
 static bool
@@ -324,15 +324,15 @@ wf_option_file_read(struct wf_options *options, const char *path)
 	file->path = path;
 	if (ends_with(path, ".py")) {
 		return wf_fail(WEFT_UNSUPPORTED,
-			       "%s: --config=%.*s: a model written in Python is the original's; "
+			       "%s: %s=%.*s: a model written in Python is the original's; "
 			       "here models are built in (weft train MODEL), and --config is a "
 			       "file of name = value lines",
-			       options->program, PATH_QUOTE, path);
+			       options->program, file->given_as, PATH_QUOTE, path);
 	}
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	if (fd < 0) {
-		return wf_fail_errno(WEFT_IO, errno, "%s: --config=%.*s", options->program,
-				     PATH_QUOTE, path);
+		return wf_fail_errno(WEFT_IO, errno, "%s: %s=%.*s", options->program,
+				     file->given_as, PATH_QUOTE, path);
 	}
 	enum weft_status st = read_whole(fd, options, file);
 	(void)close(fd);

@@ -65,6 +65,8 @@ expect 64 env WEFT_CONFIG=wrong.conf "$WEFT" pserver
 says last.err "wrong.conf:2: ports_num = many: must be a whole number, from 1 to 256"
 expect 74 "$WEFT" pserver --config=missing.conf
 says last.err "--config=missing.conf: No such file"
+expect 74 env WEFT_CONFIG=missing.conf "$WEFT" pserver
+says last.err "weft pserver: WEFT_CONFIG=missing.conf: No such file"
 expect 64 "$WEFT" launch --confg=job.conf -- train linear
 says last.err "did you mean --config"
 expect 64 "$WEFT" pserver --config=trainer_config.py

@@ -41,7 +41,7 @@ shown "PADDLE_PSERVERS=$(printf 'a\033[31m\nb')" WEFT_CONFIG=job.conf \
 	PADDLE_PSERVER_IPS=10.0.0.1,10.0.0.2,10.0.0.3,10.0.0.4
 row pservers "a?[31m?b" "PADDLE_PSERVERS (PaddlePaddle's job)" used
 row pservers "10.0.0.1,10.0.0.2,10.0.0.3,10..." "PADDLE_PSERVER_IPS" ""
-says last.out "it would not start: weft train: --config=job.conf: No such file"
+says last.out "it would not start: weft train: WEFT_CONFIG=job.conf: No such file"
 
 # torchrun sets three variables; two of them are not its word.
 shown RANK=1 WORLD_SIZE=2
