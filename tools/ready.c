@@ -102,6 +102,7 @@ wf_ready_announce(struct wf_ready *ready, struct wf_env *env, const char *path, 
 	const char *manager = manager_socket();
 	char message[512];
 
+	wf_env_system_flush_log(env);
 	if (path != NULL) {
 		enum weft_status st = write_file(path, text);
 		if (st != WEFT_OK) {

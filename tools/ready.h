@@ -14,9 +14,9 @@ struct wf_ready {
 
 /**
  * Write the file, and send READY=1 to the socket in NOTIFY_SOCKET, if there is one, as systemd's
- * sd_notify(3) describes. The file appears with its whole text: it is written under another name
- * first. A service manager that cannot be reached, or that reads nothing for two seconds, costs a
- * warning in the log.
+ * sd_notify(3) describes. What was logged before is written by then, unless nobody reads the log.
+ * The file appears with its whole text: it is written under another name first. A service manager
+ * that cannot be reached, or that reads nothing for two seconds, costs a warning in the log.
  * @param path NULL: no file
  * @param text what the file holds; a newline is added
  * @return WEFT_OK; WEFT_IO: the file cannot be written; nobody has been told
