@@ -10,7 +10,7 @@ needs_training
 port=$(free_ports)
 data=${WEFT_DATA_DIR:-${0%/*}/../../data}
 head -n 100 "$data/moby-dick.txt" >text
-mlp="mlp --slice_bytes=4096 --hidden=200 --learning_rate=0.01 --seed=5 --optimizer=adam"
+mlp="mlp --slice_bytes=4096 --hidden=800 --learning_rate=0.01 --seed=5 --optimizer=adam"
 mlp="$mlp --learning_rate_schedule=warmup --learning_rate_decay_a=7000"
 words="ngram --vocabulary=100 --hidden=8 --embedding=4 --data=$work/text --batch_size=50 --baseline=false"
 
