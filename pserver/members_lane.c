@@ -172,6 +172,20 @@ drop_due(struct wf_lane *lane)
 	return is_left;
 }
 
+/* Whether the lane has yet to take the step in which somebody that it has dropped was alone. A
+ * sparse lane may have to wait for copies of a snapshot before. */
+static bool
+skips_later(const struct wf_lane *lane)
+{
+	const struct wf_step_sum *sum = &lane->order.sum;
+	bool skips = false;
+	for (uint32_t i = 0; i < lane->peers.count && sum->heard == 0 && !skips; i++) {
+		const struct wf_peer_leaving *leaving = &lane->peers.all[i].leaving;
+		skips = leaving->is_dropped && leaving->alone && leaving->border == sum->step;
+	}
+	return skips && lane->job.has_steps && !lane->order.own_steps;
+}
+
 /* All others have sent GOODBYE, so no border matters for anybody's steps, and the registrar may be
  * gone: the lane drops those who are lost by itself. */
 static void
@@ -258,7 +272,7 @@ wf_members_look(struct wf_lane *lane, uint64_t now_ns)
 		follow_order(lane);
 	}
 	wf_members_ask_again_to_leave(lane);
-	if (!drop_due(lane)) {
+	if (!drop_due(lane) && !skips_later(lane)) {
 		answer_order(lane);
 	}
 	if (lane->state == WF_LANE_RUNNING) {
@@ -275,7 +289,7 @@ wf_members_look(struct wf_lane *lane, uint64_t now_ns)
 		wf_reduce_try_complete(lane);
 	}
 	if (lane->members.holds || lane->members.leaving_count > 0 ||
-	    lane->members.joining_count > 0) {
+	    lane->members.joining_count > 0 || lane->members.unanswered != 0) {
 		wf_turn_tick_before(&lane->turn, now_ns + LOOK_NS);
 	}
 }

@@ -301,6 +301,50 @@ goes_on(struct wf_lane *held)
 	assert_false(wf_members_hold(held));
 }
 
+static void
+drops(struct wf_lane *from, struct wf_peer *dropped)
+{
+	(void)from;
+	(void)dropped;
+}
+
+/* As a lane of tables may, whose rows are still being copied for a snapshot. */
+static void
+an_order_is_answered_when_the_step_of_who_was_alone_is_taken(void **state)
+{
+	static const struct wf_lane_service service = {.go_on = goes_on, .drop = drops};
+	const struct wf_registry_member order = {.change = 1,
+						 .incarnation = 20,
+						 .trainer = 2,
+						 .border = 9,
+						 .applied = 9,
+						 .flags = WF_REGISTRY_MEMBER_HALF |
+							  WF_REGISTRY_MEMBER_ALONE};
+	struct wf_registry_stands unused;
+	(void)state;
+	begin(1);
+	lane.service = &service;
+	lane.job.is_ready = lane.job.is_here = lane.job.has_steps = true;
+	lane.order.sum.step = 9;
+	for (uint32_t i = 0; i < TRAINERS; i++) {
+		peer[i].lane = &lane;
+		peer[i].trainer = i;
+		peer[i].state = WF_PEER_UP;
+	}
+	peer[2].hello.incarnation = 20;
+	for (uint32_t i = 1; i < LANES; i++) {
+		wf_members_seat(members, i, false); /* the first lane is the only one */
+	}
+	wf_members_order(members, &order);
+	wf_members_look(&lane, 1);
+	assert_true(peer[2].leaving.is_dropped);
+	assert_false(wf_members_answered(members, &unused));
+	lane.order.sum.step = 10;
+	wf_members_look(&lane, 2);
+	assert_true(wf_members_answered(members, &unused));
+	end();
+}
+
 /* Trainers that count their own steps have made 8 of them and come to the end of their pass, and
  * trainer 2 is to join; the lane has reported them, and lacks the border. */
 static void
@@ -542,6 +586,7 @@ main(void)
 		cmocka_unit_test(who_has_its_border_does_not_ask_for_it),
 		cmocka_unit_test(a_joiner_that_is_lost_before_a_lane_has_it_is_forgotten),
 		cmocka_unit_test(a_lane_reports_of_the_process_that_it_knows),
+		cmocka_unit_test(an_order_is_answered_when_the_step_of_who_was_alone_is_taken),
 		cmocka_unit_test(no_reduce_ends_before_the_border_of_a_joiner_is_known),
 		cmocka_unit_test(no_reduce_ends_before_who_joins_in_its_pass_is_taken_in),
 		cmocka_unit_test(those_who_are_lost_meanwhile_do_not_go_on),
