@@ -52,14 +52,22 @@ check_joins(struct stage *stage, struct puppet *newcomer)
 	CHECK(stage, newcomer->inits == 1);
 }
 
+/* The leaver comes back while the others compute. */
+static struct puppet *
+come_back(struct stage *stage)
+{
+	struct puppet *leaver = &stage->puppet[1];
+	puppet_connect(leaver);
+	stage_run(stage, WF_NS_PER_S);
+	CHECK(stage, leaver->peer.resumed && !leaver->peer.down);
+	return leaver;
+}
+
 static void
 leaver_fetches_its_answer(struct stage *stage)
 {
 	struct puppet *newcomer = begin_with_newcomer(stage);
-	struct puppet *leaver = &stage->puppet[1];
-	puppet_connect(leaver);
-	stage_run(stage, WF_NS_PER_S); /* while the others compute */
-	CHECK(stage, leaver->peer.resumed && !leaver->peer.down);
+	struct puppet *leaver = come_back(stage);
 	peer_leave(&leaver->peer);
 	stage_settle(stage);
 	CHECK(stage, leaver->peer.goodbye_heard);
@@ -80,10 +88,7 @@ static void
 leaver_is_slow(struct stage *stage)
 {
 	struct puppet *newcomer = begin_with_newcomer(stage);
-	struct puppet *leaver = &stage->puppet[1];
-	puppet_connect(leaver);
-	stage_settle(stage);
-	CHECK(stage, leaver->peer.resumed && !leaver->peer.down);
+	const struct puppet *leaver = come_back(stage);
 	check_joins(stage, newcomer);
 	CHECK(stage, leaver->peer.down);
 }

@@ -48,15 +48,19 @@ put_region(uint32_t id, uint64_t bytes)
 	hostile_fill(&h, &note);
 }
 
+/* The peer PUTs all of its first region into what it was granted. */
 static void
-grant(enum wf_grant_kind kind)
+begin(enum wf_grant_kind kind)
 {
+	hostile_join(&h, NULL);
 	const struct wf_grant grant = {.kind = kind,
 				       .region = h.rig.region,
 				       .offset = PLACE_AT,
 				       .bytes = PLACE_BYTES,
 				       .slot_count = kind == WF_GRANT_SLOTS ? 1 : 0};
 	assert_int_equal(wf_transport_grant(h.rig.conn, &grant, &h.key), WEFT_OK);
+	send_region(FIRST, PLACE_BYTES, 1);
+	put_region(FIRST, PLACE_BYTES);
 }
 
 /* The first half of a PUT into a place has been copied. */
@@ -64,10 +68,7 @@ static int
 set_up_copy(void **state)
 {
 	(void)state;
-	hostile_join(&h, NULL);
-	grant(WF_GRANT_PLACE);
-	send_region(FIRST, PLACE_BYTES, 1);
-	put_region(FIRST, PLACE_BYTES);
+	begin(WF_GRANT_PLACE);
 	const uint8_t *place = (const uint8_t *)h.rig.slab.base + PLACE_AT;
 	while (place[0] != 1) {
 		(void)shm_rig_pump(&h.rig);
@@ -82,10 +83,7 @@ static int
 set_up_slot(void **state)
 {
 	(void)state;
-	hostile_join(&h, NULL);
-	grant(WF_GRANT_SLOTS);
-	send_region(FIRST, PLACE_BYTES, 1);
-	put_region(FIRST, PLACE_BYTES);
+	begin(WF_GRANT_SLOTS);
 	shm_rig_await(&h.rig, &h.rig.puts, 1);
 	return 0;
 }
